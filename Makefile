@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+# The front door. CMake does the work; this installs what is missing, configures,
+# and names the everyday commands.
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+CTEST   = ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+CONFIGURE = cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS)
+
+.PHONY: all run test soak bench rivals tidy format format-check install clean deps
+
+all: deps
+	$(CONFIGURE)
+	cmake --build $(BUILD) -j $(JOBS)
+
+# Installs missing packages by name, or says how.
+deps:
+	@tools/deps $(DEPS)
+
+run: all
+	$(BUILD)/examples/tour
+
+test: all
+	$(CTEST)
+
+# Long runs: millions of tasks, minutes of stress. Before an issue is closed.
+soak: all
+	tools/soak $(BUILD)
+
+bench: all
+	$(BUILD)/bench/weft-bench
+
+rivals: all
+	python3 bench/rivals/run.py --weft $(BUILD)/bench/weft-bench --build $(BUILD)/rivals $(RIVALS)
+
+tidy: all
+	python3 tools/tidy --lib $(BUILD)/libweft.so
+
+format:
+	tools/format
+
+format-check:
+	tools/format --check
+
+install: all
+	cmake --install $(BUILD)
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+# What `make install` puts where: libraries, headers, pkg-config and CMake files.
+include(CMakePackageConfigHelpers)
+
+set(weft_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+
+install(TARGETS weft weft_static EXPORT weft-targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_package_dir})
+
+configure_package_config_file(cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/weft-config.cmake
+                              INSTALL_DESTINATION ${weft_package_dir})
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/weft-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake
+              ${PROJECT_BINARY_DIR}/weft-config-version.cmake
+        DESTINATION ${weft_package_dir})
+
+configure_file(cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weft/base.h - what every other header needs: version, errors, allocator.
+ */
+#ifndef WEFT_BASE_H
+#define WEFT_BASE_H
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define WEFT_EXTERN_C_BEGIN extern "C" {
+#define WEFT_EXTERN_C_END   }
+#else
+#define WEFT_EXTERN_C_BEGIN
+#define WEFT_EXTERN_C_END
+#endif
+
+#if defined(__GNUC__)
+#define WEFT_API         __attribute__((visibility("default")))
+#define WEFT_NODISCARD   __attribute__((warn_unused_result))
+#define WEFT_FALLTHROUGH __attribute__((fallthrough))
+#else
+#define WEFT_API
+#define WEFT_NODISCARD
+#define WEFT_FALLTHROUGH ((void)0)
+#endif
+
+#define WEFT_VERSION_MAJOR  0
+#define WEFT_VERSION_MINOR  1
+#define WEFT_VERSION_PATCH  0
+#define WEFT_VERSION_STRING "0.1.0"
+/* 0xMMmmpp, to compare with: #if WEFT_VERSION >= 0x000100 */
+#define WEFT_VERSION ((WEFT_VERSION_MAJOR << 16) | (WEFT_VERSION_MINOR << 8) | WEFT_VERSION_PATCH)
+
+/*
+ * Errors. A call that can fail returns a negative number: -errno for what the
+ * system reports (-ENOMEM, -EINVAL, -EAGAIN), or one of these, which no errno
+ * equals. errno itself is never set.
+ */
+#define WEFT_ECANCELED (-4096) /* the waiting task was cancelled */
+#define WEFT_ETIMEDOUT (-4097) /* the deadline of the call has passed */
+#define WEFT_ESHUTDOWN (-4098) /* the runtime is shutting down */
+#define WEFT_EJOINED   (-4099) /* somebody else is already joining this task */
+
+/*
+ * What a poll answers besides a result: "not yet". The poller has arranged to
+ * be woken. Equal to no result: results are 0, a count, or an error above.
+ */
+#define WEFT_PENDING INT_MIN
+
+/* What a body answers to let others run first; WEFT_YIELD() returns it. */
+#define WEFT_YIELDED (INT_MIN + 1)
+
+WEFT_EXTERN_C_BEGIN
+
+/*
+ * Returns the version of the library that is linked, for example "0.1.0". It
+ * differs from WEFT_VERSION_STRING if the header is another release's.
+ *
+ * Context: any thread.
+ */
+WEFT_API const char *weft_version(void);
+
+/*
+ * Returns a sentence for an error code, ours or a negative errno. The string is
+ * static; an unknown code gives "unknown error".
+ *
+ * Context: any thread.
+ */
+WEFT_API const char *weft_strerror(int error);
+
+/*
+ * Where a runtime takes its memory from. Both functions are called from many
+ * threads at once. alloc returns NULL when there is no memory; align is a power
+ * of two. free gets the size and alignment of the allocation back.
+ */
+typedef struct weft_allocator {
+    void *(*alloc)(void *ctx, size_t size, size_t align);
+    void (*free)(void *ctx, void *ptr, size_t size, size_t align);
+    void *ctx;
+} weft_allocator;
+
+WEFT_EXTERN_C_END
+
+#endif

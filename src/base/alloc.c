@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * alloc.c - memory through the runtime's allocator.
+ */
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+static void *libc_alloc(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    if (align <= _Alignof(max_align_t)) {
+        return malloc(size);
+    }
+    /* aligned_alloc wants a multiple of the alignment. */
+    size_t rounded = (size + align - 1) & ~(align - 1);
+    return rounded < size ? NULL : aligned_alloc(align, rounded);
+}
+
+static void libc_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    free(ptr);
+}
+
+const weft_allocator wf_alloc_default = { .alloc = libc_alloc, .free = libc_free };
+
+void *wf_alloc(const weft_allocator *allocator, size_t size, size_t align)
+{
+    WF_ASSERT(size > 0);
+    WF_ASSERT((align & (align - 1)) == 0);
+    return allocator->alloc(allocator->ctx, size, align);
+}
+
+void *wf_alloc_zeroed(const weft_allocator *allocator, size_t size, size_t align)
+{
+    void *ptr = wf_alloc(allocator, size, align);
+    if (ptr != NULL) {
+        memset(ptr, 0, size);
+    }
+    return ptr;
+}
+
+void wf_free(const weft_allocator *allocator, void *ptr, size_t size, size_t align)
+{
+    if (ptr != NULL) {
+        allocator->free(allocator->ctx, ptr, size, align);
+    }
+}

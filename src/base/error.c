@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * error.c - version and error texts.
+ */
+#include <weft/base.h>
+
+#include <string.h>
+
+const char *weft_version(void)
+{
+    return WEFT_VERSION_STRING;
+}
+
+const char *weft_strerror(int error)
+{
+    switch (error) {
+    case 0:
+        return "success";
+    case WEFT_ECANCELED:
+        return "the waiting task was cancelled";
+    case WEFT_ETIMEDOUT:
+        return "the deadline has passed";
+    case WEFT_ESHUTDOWN:
+        return "the runtime is shutting down";
+    case WEFT_EJOINED:
+        return "another caller is already joining this task";
+    default:
+        break;
+    }
+    /* glibc's table is static text, unlike strerror()'s buffer. */
+    const char *text = error < 0 && error > -4096 ? strerrordesc_np(-error) : NULL;
+    return text != NULL ? text : "unknown error";
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * futex.h - sleeping on a word, and waking who sleeps there.
+ */
+#ifndef WF_BASE_FUTEX_H
+#define WF_BASE_FUTEX_H
+
+#include <stdint.h>
+
+/*
+ * Sleeps while *word equals expected, until a wake, the deadline (absolute,
+ * monotonic; WF_NEVER for none), or for no reason. Returns 0, or -ETIMEDOUT.
+ * Leaves errno as it was.
+ */
+int wf_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline);
+
+/* Wakes at most count sleepers. Leaves errno as it was. */
+void wf_futex_wake(_Atomic(uint32_t) *word, int count);
+
+#endif

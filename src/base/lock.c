@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock.c - the slow side of the lock, and its rank check.
+ *
+ * A waiter marks the word CONTENDED before it sleeps, and takes the lock as
+ * CONTENDED, since it cannot know whether others sleep. So an unlock that finds
+ * HELD has nobody to wake, and one that finds CONTENDED wakes one.
+ *
+ * Edges: [L1], see lock.h.
+ */
+#include "base/lock.h"
+
+#include <stddef.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/futex.h"
+
+enum {
+    /* About the length of our critical sections; beyond it the holder has
+     * probably lost its core. */
+    SPINS_MAX = 64,
+};
+
+void wf_lock_wait(struct wf_lock *lock)
+{
+    for (int i = 0; i < SPINS_MAX; i++) {
+        /* relaxed: only a look; the exchange below synchronises. */
+        if (wf_load_relaxed(&lock->word) == WF_LOCK_FREE) {
+            break;
+        }
+        wf_cpu_relax();
+    }
+    /* acquire [L1]: what the last holder wrote. */
+    while (wf_xchg_acquire(&lock->word, (uint32_t)WF_LOCK_CONTENDED) != WF_LOCK_FREE) {
+        (void)wf_futex_wait(&lock->word, WF_LOCK_CONTENDED, WF_NEVER);
+    }
+}
+
+void wf_lock_wake(struct wf_lock *lock)
+{
+    wf_futex_wake(&lock->word, 1);
+}
+
+#ifdef WF_DEBUG
+
+static const char *const rank_names[WF_RANK_COUNT] = {
+    [WF_RANK_NONE] = "uninitialised", [WF_RANK_RUNTIME] = "runtime", [WF_RANK_ROOM] = "room",
+    [WF_RANK_POOL] = "pool",          [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject",
+    [WF_RANK_HEAP] = "heap",
+};
+
+static _Thread_local const struct wf_lock *held[WF_RANK_COUNT];
+
+void wf_lock_note_taken(const struct wf_lock *lock)
+{
+    WF_ASSERT(lock->rank > WF_RANK_NONE);
+    WF_ASSERT(lock->rank < WF_RANK_COUNT);
+    for (uint32_t rank = lock->rank; rank < WF_RANK_COUNT; rank++) {
+        if (held[rank] != NULL) {
+            wf_fatal("lock order: '%s' is taken while '%s' is held", rank_names[lock->rank],
+                     rank_names[rank]);
+        }
+    }
+    held[lock->rank] = lock;
+}
+
+void wf_lock_note_released(const struct wf_lock *lock)
+{
+    if (held[lock->rank] != lock) {
+        wf_fatal("lock order: '%s' is released by a thread that does not hold it",
+                 rank_names[lock->rank]);
+    }
+    held[lock->rank] = NULL;
+}
+
+bool wf_lock_is_held(const struct wf_lock *lock)
+{
+    return held[lock->rank] == lock;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test.c - running tests and reporting what failed.
+ */
+#include "test.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *current = "";
+static uint64_t seed;
+
+_Noreturn void test_fail(const char *file, int line, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    (void)fprintf(stderr, "%s:%d: %s: %s (WEFT_TEST_SEED=%llu)\n", file, line, current, text,
+                  (unsigned long long)seed);
+    _exit(1);
+}
+
+uint64_t test_seed(void)
+{
+    if (seed == 0) {
+        const char *text = getenv("WEFT_TEST_SEED");
+        struct timespec now;
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        seed = text != NULL ? strtoull(text, NULL, 10)
+                            : (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec;
+        seed += seed == 0;
+    }
+    return seed;
+}
+
+unsigned test_workers(unsigned otherwise)
+{
+    const char *text = getenv("WEFT_TEST_WORKERS");
+    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+}
+
+bool test_is_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    return true;
+#endif
+#endif
+    return false;
+}
+
+uint64_t test_scale(uint64_t n)
+{
+    const char *text = getenv("WEFT_TEST_SCALE");
+    double scale = text != NULL ? strtod(text, NULL) : 1;
+    double scaled = (double)n * scale / (test_is_sanitized() ? 20 : 1);
+    return scaled < 1 ? 1 : (uint64_t)scaled;
+}
+
+int64_t test_cpu_ns(void)
+{
+    struct timespec cpu;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    return (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec;
+}
+
+size_t test_rss_bytes(void)
+{
+    unsigned long size = 0;
+    unsigned long resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%lu %lu", &size, &resident) != 2) {
+        test_fail(__FILE__, __LINE__, "cannot read /proc/self/statm");
+    }
+    (void)fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void test_wait_for(_Atomic(uint64_t) *word, uint64_t n)
+{
+    while (atomic_load(word) < n) {
+        (void)sched_yield();
+    }
+}
+
+void test_check_has(const char *file, int line, const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL) {
+        test_fail(file, line, "'%s' does not contain '%s'", text, part);
+    }
+}
+
+void test_check_aborts(const char *file, int line, void (*function)(void), const char *part)
+{
+    int ends[2];
+    if (pipe(ends) != 0) {
+        test_fail(file, line, "pipe failed");
+    }
+    (void)fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit none = { 0, 0 };
+        (void)setrlimit(RLIMIT_CORE, &none);
+        (void)signal(SIGABRT, SIG_DFL);
+        (void)dup2(ends[1], STDERR_FILENO);
+        (void)close(ends[0]);
+        function();
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    char text[4096];
+    size_t length = 0;
+    ssize_t n;
+    while (length < sizeof text - 1 &&
+           (n = read(ends[0], text + length, sizeof text - 1 - length)) > 0) {
+        length += (size_t)n;
+    }
+    text[length] = '\0';
+    (void)close(ends[0]);
+    int status = 0;
+    (void)waitpid(child, &status, 0);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT) {
+        test_fail(file, line, "did not abort (status %d): %s", status, text);
+    }
+    test_check_has(file, line, text, part);
+}
+
+int test_run_all(const struct test *tests, size_t count, int argc, char **argv)
+{
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    (void)printf("seed %llu\n", (unsigned long long)test_seed());
+    size_t run = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (argc > 1 && strstr(tests[i].name, argv[1]) == NULL) {
+            continue;
+        }
+        current = tests[i].name;
+        tests[i].run();
+        (void)printf("ok %s\n", current);
+        run++;
+    }
+    (void)printf("%zu tests\n", run);
+    return run > 0 ? 0 : 1;
+}

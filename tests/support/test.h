@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test.h - what a test file needs: checks, a table of tests, a seed.
+ *
+ * A test file is one program. Its tests are static functions, listed once:
+ *
+ *     TEST_MAIN({ TEST(push_to_full_returns_false) })
+ *
+ * A failed check prints both values and ends the program with 1.
+ */
+#ifndef TEST_H
+#define TEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct test {
+    const char *name;
+    void (*run)(void);
+};
+
+#define TEST(function)                                                                             \
+    {                                                                                              \
+#function, function                                                                        \
+    }
+
+#define TEST_MAIN(...)                                                                             \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        static const struct test tests[] = __VA_ARGS__;                                            \
+        return test_run_all(tests, sizeof tests / sizeof tests[0], argc, argv);                    \
+    }
+
+int test_run_all(const struct test *tests, size_t count, int argc, char **argv);
+
+_Noreturn void test_fail(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            test_fail(__FILE__, __LINE__, "%s is false", #condition);                              \
+        }                                                                                          \
+    } while (0)
+
+#define CHECK_COMPARE(a, b, operator)                                                              \
+    do {                                                                                           \
+        int64_t check_a = (int64_t)(a);                                                            \
+        int64_t check_b = (int64_t)(b);                                                            \
+        if (!(check_a operator check_b)) {                                                         \
+            test_fail(__FILE__, __LINE__, "%s = %lld, %s = %lld, wanted %s", #a,                   \
+                      (long long)check_a, #b, (long long)check_b, #operator);                      \
+        }                                                                                          \
+    } while (0)
+
+#define CHECK_EQ(a, b) CHECK_COMPARE(a, b, ==)
+#define CHECK_NE(a, b) CHECK_COMPARE(a, b, !=)
+#define CHECK_LE(a, b) CHECK_COMPARE(a, b, <=)
+#define CHECK_LT(a, b) CHECK_COMPARE(a, b, <)
+#define CHECK_GE(a, b) CHECK_COMPARE(a, b, >=)
+
+/* The text contains the part. */
+#define CHECK_HAS(text, part) test_check_has(__FILE__, __LINE__, (text), (part))
+void test_check_has(const char *file, int line, const char *text, const char *part);
+
+/* Runs the function in a child and checks that it aborts with a message that
+ * contains the part. Only where no other thread runs. */
+#define CHECK_ABORTS(function, part) test_check_aborts(__FILE__, __LINE__, (function), (part))
+void test_check_aborts(const char *file, int line, void (*function)(void), const char *part);
+
+/* From WEFT_TEST_SEED, else from the clock; printed at the start. */
+uint64_t test_seed(void);
+
+/* From WEFT_TEST_WORKERS, else the given number. */
+unsigned test_workers(unsigned otherwise);
+
+/* n divided by what the build costs: 1, or 20 under a sanitizer; times
+ * WEFT_TEST_SCALE (for long runs). At least 1. */
+uint64_t test_scale(uint64_t n);
+
+/* True under ThreadSanitizer or AddressSanitizer. */
+bool test_is_sanitized(void);
+
+/* CPU time and resident memory of this process. */
+int64_t test_cpu_ns(void);
+size_t test_rss_bytes(void);
+
+/* Waits until *word is at least n: other threads count it up. */
+void test_wait_for(_Atomic(uint64_t) *word, uint64_t n);
+
+#endif
