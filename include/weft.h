@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weft.h - everything.
+ */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include "weft/base.h"
+#include "weft/future.h"
+#include "weft/obs.h"
+#include "weft/runtime.h"
+#include "weft/task.h"
+#include "weft/time.h"
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weft/runtime.h - a set of workers: configuration, start and end.
+ */
+#ifndef WEFT_RUNTIME_H
+#define WEFT_RUNTIME_H
+
+#include "base.h"
+
+WEFT_EXTERN_C_BEGIN
+
+typedef struct weft_runtime weft_runtime;
+
+#define WEFT_WORKERS_MAX 1024
+
+/* Values of the three-way switches below. */
+typedef enum weft_switch {
+    WEFT_DEFAULT = 0,
+    WEFT_ON = 1,
+    WEFT_OFF = 2,
+} weft_switch;
+
+/*
+ * How a runtime is to be. Start from WEFT_CONFIG_INIT and change what you need;
+ * zero means the default everywhere. The environment wins over the fields that
+ * name a variable here, so that whoever runs a program can tune it.
+ */
+typedef struct weft_config {
+    size_t size; /* set by WEFT_CONFIG_INIT; lets the struct grow */
+
+    /* Worker threads, at most WEFT_WORKERS_MAX. 0: as many as the CPUs that the
+     * affinity mask and the cgroup quota allow. WEFT_WORKERS */
+    unsigned workers;
+    /* May a worker take tasks from another's queue? WEFT_STEALING=on|off */
+    weft_switch stealing;
+    /* Does the task that was woken last run first? WEFT_LIFO=on|off */
+    weft_switch lifo;
+
+    /* A tick, after which a worker looks after its other duties, ends after so
+     * many polls (default 128, 1 to 65535; WEFT_TICK_POLLS) or so much time
+     * (default 500 us, 1 us to 1 s; WEFT_TICK_NS). */
+    unsigned tick_polls;
+    uint64_t tick_ns;
+
+    /* A worker takes a task from the inject queue first once every interval
+     * polls, where interval = inject_target_ns / average time of a poll, at least
+     * inject_interval_min and at most inject_interval_max. Defaults 1 ms, 8, 255.
+     * 1 us to 1 s, and 1 to 65535 with min <= max. WEFT_INJECT_TARGET_NS,
+     * WEFT_INJECT_INTERVAL_MIN, WEFT_INJECT_INTERVAL_MAX */
+    uint64_t inject_target_ns;
+    unsigned inject_interval_min;
+    unsigned inject_interval_max;
+    /* Above this length of the inject queue a spawn from outside gets -EAGAIN.
+     * Default 65536. WEFT_INJECT_CAPACITY */
+    size_t inject_capacity;
+
+    /* How long a worker that found nothing goes on looking before it sleeps.
+     * Default 20 us, at most 1 s; UINT64_MAX for not at all. WEFT_SEARCH_NS */
+    uint64_t search_ns;
+    /* A safety net: a sleeping worker looks around after so long. 0, the default:
+     * it sleeps until it is woken. At least 1 us. The counter
+     * unannounced_work tells whether it ever caught anything. WEFT_PARK_TIMEOUT_NS */
+    uint64_t park_timeout_ns;
+
+    /* Threads of the blocking pool: at most so many (default 512, at most 65535;
+     * WEFT_BLOCKING_THREADS), each ending after so long without work (default
+     * 10 s; WEFT_BLOCKING_KEEP_ALIVE_NS). */
+    unsigned blocking_threads;
+    uint64_t blocking_keep_alive_ns;
+
+    /* Seeds the choice of whom to steal from. 0: from the clock. WEFT_SEED */
+    uint64_t seed;
+
+    /* NULL: malloc and free. */
+    const weft_allocator *allocator;
+
+    /* Threads are named PREFIX-w0, PREFIX-w1, ..., PREFIX-watch, PREFIX-block.
+     * Default "weft"; at most 8 characters. Not copied. */
+    const char *thread_name;
+
+    /* Called on a worker's thread with its index: when it has started, before it
+     * stops, before it goes to sleep and after it has woken. Must not use weft. */
+    void (*on_start)(void *ctx, unsigned worker);
+    void (*on_stop)(void *ctx, unsigned worker);
+    void (*on_park)(void *ctx, unsigned worker);
+    void (*on_unpark)(void *ctx, unsigned worker);
+    void *hook_ctx;
+
+    /* Where a sentence about a wrong value goes. NULL: to stderr. */
+    void (*on_message)(void *ctx, const char *text);
+    void *message_ctx;
+} weft_config;
+
+#define WEFT_CONFIG_INIT                                                                           \
+    {                                                                                              \
+        .size = sizeof(weft_config)                                                                \
+    }
+
+/*
+ * Starts a runtime, calls main_fn(arg) on this thread, shuts the runtime down
+ * and returns what main_fn returned. Inside, weft_spawn() needs no handle.
+ *
+ * Context:  a plain thread. Aborts on a worker.
+ * Suspends: until every task has ended.
+ * Errors:   those of weft_runtime_create().
+ */
+WEFT_API WEFT_NODISCARD int weft_run(const weft_config *config, int (*main_fn)(void *arg),
+                                     void *arg);
+
+/*
+ * Creates a runtime and starts its threads. config may be NULL. There may be
+ * several in one process.
+ *
+ * Context: any thread.
+ * Owns:    *rt is the caller's until weft_runtime_destroy().
+ * Errors:  -EINVAL (a bad value; the message names the field and its range),
+ *          -ENOMEM, -EAGAIN (the system refuses to start a thread).
+ */
+WEFT_API WEFT_NODISCARD int weft_runtime_create(weft_runtime **rt, const weft_config *config);
+
+/*
+ * Ends a runtime: refuses new tasks (WEFT_ESHUTDOWN), cancels every task, waits
+ * until all have ended, and joins all threads. The handle stays valid, so other
+ * threads may go on trying to spawn. May be called again, and by several threads.
+ *
+ * Context:  a plain thread. Aborts on a thread of this runtime.
+ * Suspends: until every task and every blocking job that runs has ended. A body
+ *           that ignores its cancellation keeps the runtime alive.
+ */
+WEFT_API void weft_runtime_shutdown(weft_runtime *rt);
+
+/*
+ * Shuts down if that has not happened yet, and frees the runtime. No other
+ * thread may use rt any more; handles and wakers of its tasks stay valid. NULL
+ * is allowed.
+ *
+ * Context:  a plain thread. Aborts on a thread of this runtime.
+ * Suspends: as weft_runtime_shutdown().
+ */
+WEFT_API void weft_runtime_destroy(weft_runtime *rt);
+
+/*
+ * Returns the runtime of the current worker, or of the weft_run() this thread is
+ * inside of, or NULL.
+ *
+ * Context: any thread.
+ */
+WEFT_API weft_runtime *weft_runtime_current(void);
+
+/*
+ * Returns the index of the worker this is running on, or -1 on another thread.
+ *
+ * Context: any thread.
+ */
+WEFT_API int weft_worker_current(void);
+
+/*
+ * Returns the number of workers.
+ *
+ * Context: any thread.
+ */
+WEFT_API unsigned weft_runtime_workers(const weft_runtime *rt);
+
+WEFT_EXTERN_C_END
+
+#endif

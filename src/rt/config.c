@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * config.c - from what the user wrote to what the scheduler takes.
+ *
+ * Numbers are rows of a table: field, variable of the environment, default and
+ * range. The environment wins; a value that is not a number in the range is an
+ * error in both cases, with a sentence that says where it came from.
+ */
+#include "rt/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define S  UINT64_C(1000000000)
+
+#define SEARCH_DEFAULT_NS (20 * US)
+
+enum {
+    THREAD_NAME_MAX = 8
+};
+
+/* A number to check. 0 in value stands for the default. */
+struct number {
+    const char *field;
+    const char *variable;
+    uint64_t value;
+    uint64_t fallback;
+    uint64_t min;
+    uint64_t max;
+    const char *note; /* what 0 or the ends of the range mean */
+};
+
+static void complain(const weft_config *config, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void complain(const weft_config *config, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (config->on_message != NULL) {
+        config->on_message(config->message_ctx, text);
+    } else {
+        (void)fprintf(stderr, "weft: %s\n", text);
+    }
+}
+
+static int out_of_range(const weft_config *config, const struct number *number, const char *source,
+                        const char *text)
+{
+    complain(config, "%s = %s: must be %" PRIu64 " to %" PRIu64 "%s%s", source, text, number->min,
+             number->max, number->note != NULL ? ", or " : "",
+             number->note != NULL ? number->note : "");
+    return -EINVAL;
+}
+
+/* Reads a whole decimal number. */
+static bool parse_number(const char *text, uint64_t *value)
+{
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    char *end;
+    int saved = errno;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    bool ok = errno == 0 && *end == '\0';
+    errno = saved;
+    return ok;
+}
+
+static bool in_range(const struct number *number, uint64_t value)
+{
+    return value >= number->min && value <= number->max;
+}
+
+static int resolve_number(const weft_config *config, const struct number *number, uint64_t *out)
+{
+    char text[32];
+    const char *variable = getenv(number->variable);
+    uint64_t value = number->value;
+    if (variable != NULL && variable[0] != '\0') {
+        bool zero_is_default = number->note != NULL && strcmp(variable, "0") == 0;
+        if (!parse_number(variable, &value) || !(in_range(number, value) || zero_is_default)) {
+            return out_of_range(config, number, number->variable, variable);
+        }
+    }
+    if (value == 0) {
+        value = number->fallback;
+    } else if (!in_range(number, value)) {
+        (void)snprintf(text, sizeof text, "%" PRIu64, value);
+        return out_of_range(config, number, number->field, text);
+    }
+    *out = value;
+    return 0;
+}
+
+static int resolve_switch(const weft_config *config, const char *field, const char *name,
+                          weft_switch value, bool *out)
+{
+    const char *variable = getenv(name);
+    if (variable != NULL && variable[0] != '\0') {
+        if (strcmp(variable, "on") != 0 && strcmp(variable, "off") != 0) {
+            complain(config, "%s = %s: must be on or off", name, variable);
+            return -EINVAL;
+        }
+        value = strcmp(variable, "on") == 0 ? WEFT_ON : WEFT_OFF;
+    }
+    if (value != WEFT_DEFAULT && value != WEFT_ON && value != WEFT_OFF) {
+        complain(config, "%s = %d: must be WEFT_DEFAULT, WEFT_ON or WEFT_OFF", field, (int)value);
+        return -EINVAL;
+    }
+    *out = value != WEFT_OFF;
+    return 0;
+}
+
+static int resolve_numbers(const weft_config *config, struct wf_sched_options *options)
+{
+    uint64_t workers = 0;
+    uint64_t tick_polls = 0;
+    uint64_t interval_min = 0;
+    uint64_t interval_max = 0;
+    uint64_t capacity = 0;
+    uint64_t threads = 0;
+    const struct {
+        struct number number;
+        uint64_t *out;
+    } rows[] = {
+        { { "workers", "WEFT_WORKERS", config->workers, 0, 1, WEFT_WORKERS_MAX,
+            "0 for one per CPU that this process may use" },
+          &workers },
+        { { "tick_polls", "WEFT_TICK_POLLS", config->tick_polls, 128, 1, 65535, NULL },
+          &tick_polls },
+        { { "tick_ns", "WEFT_TICK_NS", config->tick_ns, 500 * US, US, S, NULL },
+          &options->tick_ns },
+        { { "inject_target_ns", "WEFT_INJECT_TARGET_NS", config->inject_target_ns, MS, US, S,
+            NULL },
+          &options->inject_target_ns },
+        { { "inject_interval_min", "WEFT_INJECT_INTERVAL_MIN", config->inject_interval_min, 8, 1,
+            65535, NULL },
+          &interval_min },
+        { { "inject_interval_max", "WEFT_INJECT_INTERVAL_MAX", config->inject_interval_max, 255, 1,
+            65535, NULL },
+          &interval_max },
+        { { "inject_capacity", "WEFT_INJECT_CAPACITY", config->inject_capacity, 65536, 1,
+            SIZE_MAX / 2, NULL },
+          &capacity },
+        { { "park_timeout_ns", "WEFT_PARK_TIMEOUT_NS", config->park_timeout_ns, 0, US, 3600 * S,
+            "0 for none" },
+          &options->park_timeout_ns },
+        { { "blocking_threads", "WEFT_BLOCKING_THREADS", config->blocking_threads, 512, 1, 65535,
+            NULL },
+          &threads },
+        { { "blocking_keep_alive_ns", "WEFT_BLOCKING_KEEP_ALIVE_NS", config->blocking_keep_alive_ns,
+            10 * S, US, 86400 * S, NULL },
+          &options->blocking_keep_alive_ns },
+        { { "seed", "WEFT_SEED", config->seed, 0, 0, UINT64_MAX, "0 for one from the clock" },
+          &options->seed },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int err = resolve_number(config, &rows[i].number, rows[i].out);
+        if (err != 0) {
+            return err;
+        }
+    }
+    options->workers = (unsigned)workers;
+    options->tick_polls = (unsigned)tick_polls;
+    options->inject_interval_min = (unsigned)interval_min;
+    options->inject_interval_max = (unsigned)interval_max;
+    options->inject_capacity = (size_t)capacity;
+    options->blocking_threads = (unsigned)threads;
+    return 0;
+}
+
+/* Its "not at all" is UINT64_MAX in the struct and 0 in the environment. */
+static int resolve_search(const weft_config *config, struct wf_sched_options *options)
+{
+    const struct number number = { "search_ns",
+                                   "WEFT_SEARCH_NS",
+                                   config->search_ns,
+                                   0,
+                                   1,
+                                   S,
+                                   "0 in WEFT_SEARCH_NS, UINT64_MAX in the field, for not at all" };
+    const char *variable = getenv(number.variable);
+    options->search_ns = 0;
+    if (variable != NULL && strcmp(variable, "0") == 0) {
+        return 0;
+    }
+    if ((variable == NULL || variable[0] == '\0') && config->search_ns == UINT64_MAX) {
+        return 0;
+    }
+    struct number checked = number;
+    checked.fallback = SEARCH_DEFAULT_NS;
+    return resolve_number(config, &checked, &options->search_ns);
+}
+
+static int resolve_rest(const weft_config *config, struct wf_sched_options *options)
+{
+    if (options->inject_interval_min > options->inject_interval_max) {
+        complain(config, "inject_interval_min = %u: must not exceed inject_interval_max = %u",
+                 options->inject_interval_min, options->inject_interval_max);
+        return -EINVAL;
+    }
+    options->thread_name = config->thread_name != NULL ? config->thread_name : "weft";
+    size_t length = strlen(options->thread_name);
+    if (length == 0 || length > THREAD_NAME_MAX) {
+        complain(config, "thread_name = '%.40s': must have 1 to %d characters",
+                 options->thread_name, THREAD_NAME_MAX);
+        return -EINVAL;
+    }
+    options->allocator = config->allocator != NULL ? *config->allocator : wf_alloc_default;
+    if (options->allocator.alloc == NULL || options->allocator.free == NULL) {
+        complain(config, "allocator: alloc and free must both be set");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int wf_config_resolve(const weft_config *given, struct wf_sched_options *options)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    if (given != NULL) {
+        /* A program built with an older header has a shorter struct; what it
+         * does not know stays at its default. */
+        if (given->size < offsetof(weft_config, workers) + sizeof config.workers ||
+            given->size > sizeof config) {
+            complain(&config,
+                     "config.size = %zu: start from WEFT_CONFIG_INIT, and do not run with an "
+                     "older library than the header's",
+                     given->size);
+            return -EINVAL;
+        }
+        memcpy(&config, given, given->size);
+    }
+    *options = (struct wf_sched_options){
+        .on_start = config.on_start,
+        .on_stop = config.on_stop,
+        .on_park = config.on_park,
+        .on_unpark = config.on_unpark,
+        .hook_ctx = config.hook_ctx,
+    };
+    int err = resolve_numbers(&config, options);
+    if (err == 0) {
+        err = resolve_search(&config, options);
+    }
+    if (err == 0) {
+        err = resolve_switch(&config, "stealing", "WEFT_STEALING", config.stealing,
+                             &options->stealing);
+    }
+    if (err == 0) {
+        err = resolve_switch(&config, "lifo", "WEFT_LIFO", config.lifo, &options->lifo);
+    }
+    if (err == 0) {
+        err = resolve_rest(&config, options);
+    }
+    if (err == 0 && options->workers == 0) {
+        unsigned cpus = wf_cpu_count();
+        options->workers = cpus < WEFT_WORKERS_MAX ? cpus : WEFT_WORKERS_MAX;
+    }
+    if (err == 0 && options->seed == 0) {
+        options->seed = (uint64_t)wf_clock_now();
+    }
+    return err;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * runtime.c - the life of a runtime: create, run, shut down, destroy.
+ *
+ * fork(). Threads do not survive it: in the child a runtime is a set of locks
+ * that may be held for ever. So a child is told, by its first call, instead of
+ * hanging. exec() is fine.
+ *
+ * Edges.
+ * [U1] the end of a shutdown releases the word, others who wait for it acquire
+ *      it: everything has ended.
+ */
+#include "rt/runtime.h"
+
+#include <errno.h>
+
+#include <weft/task.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/futex.h"
+#include "rt/config.h"
+#include "sched/sched.h"
+#include "sched/thread.h"
+#include "sched/worker.h"
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static unsigned fork_number;
+
+static void count_fork(void)
+{
+    fork_number++;
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
+
+void wf_runtime_check_fork(const weft_runtime *rt, const char *call)
+{
+    if (wf_unlikely(rt->fork_number != fork_number)) {
+        wf_fatal("%s: this process is a fork of the one that made the runtime, and has none of "
+                 "its threads; call exec, or create a runtime after fork",
+                 call);
+    }
+}
+
+int weft_runtime_create(weft_runtime **out, const weft_config *config)
+{
+    struct wf_sched_options options;
+    int err = wf_config_resolve(config, &options);
+    if (err != 0) {
+        return err;
+    }
+    (void)pthread_once(&fork_once, watch_forks);
+    err = -ENOMEM;
+    weft_runtime *rt = wf_alloc_zeroed(&options.allocator, sizeof *rt, _Alignof(weft_runtime));
+    struct wf_sched *sched =
+        wf_alloc_zeroed(&options.allocator, sizeof *sched, _Alignof(struct wf_sched));
+    if (rt == NULL || sched == NULL) {
+        goto undo_memory;
+    }
+    err = wf_sched_init(sched, &options, rt);
+    if (err != 0) {
+        goto undo_memory;
+    }
+    rt->sched = sched;
+    rt->allocator = options.allocator;
+    rt->fork_number = fork_number;
+    wf_lock_init(&rt->stop_lock, WF_RANK_RUNTIME);
+    err = wf_sched_start(sched);
+    if (err != 0) {
+        goto undo_sched;
+    }
+    *out = rt;
+    return 0;
+
+undo_sched:
+    wf_sched_fini(sched);
+    sched = NULL;
+undo_memory:
+    wf_free(&options.allocator, sched, sizeof *sched, _Alignof(struct wf_sched));
+    wf_free(&options.allocator, rt, sizeof *rt, _Alignof(weft_runtime));
+    return err;
+}
+
+static void must_be_outside(const weft_runtime *rt, const char *call)
+{
+    const struct wf_worker *worker = wf_worker_current();
+    const struct wf_thread *thread = wf_thread_known();
+    bool on_worker = worker != NULL && worker->sched == rt->sched;
+    bool on_pool = thread != NULL && thread->running != NULL && thread->runtime == rt;
+    if (on_worker || on_pool) {
+        wf_fatal("%s: called on a thread of this runtime, which would wait for itself; call it "
+                 "from a plain thread, for example after weft_run()'s main",
+                 call);
+    }
+}
+
+void weft_runtime_shutdown(weft_runtime *rt)
+{
+    wf_runtime_check_fork(rt, "weft_runtime_shutdown");
+    must_be_outside(rt, "weft_runtime_shutdown");
+    wf_lock(&rt->stop_lock);
+    bool first = !rt->stopping;
+    rt->stopping = true;
+    wf_unlock(&rt->stop_lock);
+    if (first) {
+        wf_sched_stop(rt->sched);
+        /* release [U1]: everything has ended. */
+        wf_store_release(&rt->stopped, 1u);
+        wf_futex_wake(&rt->stopped, INT_MAX);
+        return;
+    }
+    /* acquire [U1]: everything has ended. */
+    while (wf_load_acquire(&rt->stopped) == 0) {
+        (void)wf_futex_wait(&rt->stopped, 0, WF_NEVER);
+    }
+}
+
+void weft_runtime_destroy(weft_runtime *rt)
+{
+    if (rt == NULL) {
+        return;
+    }
+    weft_runtime_shutdown(rt);
+    wf_sched_fini(rt->sched);
+    weft_allocator allocator = rt->allocator;
+    wf_free(&allocator, rt, sizeof *rt, _Alignof(weft_runtime));
+}
+
+int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
+{
+    wf_thread_must_be_plain("weft_run", "spawn a task on the runtime that is there");
+    struct wf_thread *self = wf_thread_self();
+    if (self == NULL) {
+        return -ENOMEM;
+    }
+    weft_runtime *rt;
+    int result = weft_runtime_create(&rt, config);
+    if (result != 0) {
+        return result;
+    }
+    weft_runtime *outer = self->runtime;
+    self->runtime = rt;
+    result = main_fn(arg);
+    self->runtime = outer;
+    weft_runtime_destroy(rt);
+    return result;
+}
+
+weft_runtime *weft_runtime_current(void)
+{
+    const struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        return worker->sched->runtime;
+    }
+    const struct wf_thread *thread = wf_thread_known();
+    return thread != NULL ? thread->runtime : NULL;
+}
+
+weft_runtime *wf_runtime_must_current(const char *call)
+{
+    weft_runtime *rt = weft_runtime_current();
+    if (rt == NULL) {
+        wf_fatal("%s: this thread belongs to no runtime; call weft_runtime_%s with a handle, or "
+                 "call it inside weft_run()",
+                 call, call + sizeof "weft_" - 1);
+    }
+    return rt;
+}
+
+int weft_worker_current(void)
+{
+    const struct wf_worker *worker = wf_worker_current();
+    return worker != NULL ? (int)worker->index : -1;
+}
+
+unsigned weft_runtime_workers(const weft_runtime *rt)
+{
+    return rt->sched->options.workers;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task.c - the public calls about tasks.
+ */
+#include <weft/task.h>
+
+#include "base/assert.h"
+#include "rt/runtime.h"
+#include "sched/blocking.h"
+#include "sched/sched.h"
+#include "sched/spawn.h"
+#include "sched/task.h"
+#include "sched/thread.h"
+
+int weft_spawn(weft_task **task, const weft_spec *spec)
+{
+    return weft_runtime_spawn(wf_runtime_must_current("weft_spawn"), task, spec);
+}
+
+int weft_runtime_spawn(weft_runtime *rt, weft_task **task, const weft_spec *spec)
+{
+    wf_runtime_check_fork(rt, "weft_runtime_spawn");
+    return wf_spawn(rt->sched, (struct wf_task **)task, spec);
+}
+
+int weft_runtime_spawn_wait(weft_runtime *rt, weft_task **task, const weft_spec *spec,
+                            weft_time deadline)
+{
+    wf_runtime_check_fork(rt, "weft_runtime_spawn_wait");
+    wf_thread_must_be_plain("weft_runtime_spawn_wait", "use weft_spawn(), which never waits there");
+    return wf_spawn_wait(rt->sched, (struct wf_task **)task, spec, deadline);
+}
+
+int weft_spawn_blocking(weft_task **task, int (*function)(void *arg), void *arg)
+{
+    weft_runtime *rt = wf_runtime_must_current("weft_spawn_blocking");
+    return weft_runtime_spawn_blocking(rt, task, function, arg);
+}
+
+int weft_runtime_spawn_blocking(weft_runtime *rt, weft_task **task, int (*function)(void *arg),
+                                void *arg)
+{
+    wf_runtime_check_fork(rt, "weft_runtime_spawn_blocking");
+    return wf_pool_spawn(rt->sched, (struct wf_task **)task, function, arg);
+}
+
+weft_task *weft_task_retain(weft_task *task)
+{
+    wf_task_retain((struct wf_task *)task);
+    return task;
+}
+
+void weft_cancel(weft_task *task)
+{
+    wf_task_cancel((struct wf_task *)task);
+}
+
+bool weft_task_is_done(const weft_task *task)
+{
+    return wf_state_is_complete(wf_task_state((const struct wf_task *)task));
+}
+
+uint64_t weft_task_id(const weft_task *task)
+{
+    return ((const struct wf_task *)task)->id;
+}
+
+const char *weft_task_name(const weft_task *task)
+{
+    return ((const struct wf_task *)task)->name;
+}
+
+weft_task *weft_task_current(void)
+{
+    return (weft_task *)wf_thread_running();
+}
+
+bool weft_cancelled(void)
+{
+    const struct wf_task *task = wf_thread_running();
+    return task != NULL && wf_state_must_cancel(wf_task_state(task));
+}
+
+static struct wf_task *must_run(const char *call)
+{
+    struct wf_task *task = wf_thread_running();
+    if (task == NULL) {
+        wf_fatal("%s: no task runs here; call it from the body of a task", call);
+    }
+    return task;
+}
+
+void weft_shield_enter(void)
+{
+    wf_state_shield_enter(&must_run("weft_shield_enter")->state);
+}
+
+void weft_shield_leave(void)
+{
+    wf_state_shield_leave(&must_run("weft_shield_leave")->state);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drain.c - how a scheduler ends: when the last task is over.
+ *
+ * Problem. "No task is left" must be known exactly, yet a shared count of tasks
+ * would be written by all workers at each spawn and each end.
+ *
+ * While the runtime is open each worker counts for itself what it spawned and
+ * what it ended, and the inject queue counts, under its lock, what it admitted
+ * from outside. Nobody adds them up. Closing makes one number of them, the debt:
+ *
+ *   closer   C1  close the inject queue: no newcomers from outside
+ *            C2  debt += admitted + workers * UNKNOWN
+ *            C3  phase = CLOSING [D1], wake all workers
+ *            C4  cancel every task
+ *   worker   A1  sees CLOSING; from now on refuses its own spawns
+ *            A2  debt += spawned - ended - UNKNOWN [D2]
+ *            A3  the last worker to get here cancels every task again: those
+ *                that were spawned between C4 and the last A1
+ *            A4  each further end of a task: debt -= 1 [D2]
+ *
+ * Whoever brings the debt to 0 sets phase STOPPED and wakes all. UNKNOWN is
+ * larger than any number of tasks, so that the debt stays above 0 until every
+ * worker has made its own count known: a worker's count can be negative (it ended
+ * what others spawned), and sums of some of them can be 0 by chance.
+ *
+ * Edges.
+ * [D1] phase is released by closer and finisher, acquired by workers.
+ * [D2] debt and acknowledgements are chains of RMWs: the one who sees 0 sees all
+ *      that ended before, and the last to acknowledge sees every spawn.
+ */
+#include "sched/drain.h"
+
+#include "sched/heap.h"
+#include "sched/sched.h"
+#include "sched/task.h"
+#include "sched/worker.h"
+
+#define UNKNOWN (INT64_C(1) << 40)
+
+static void pay(struct wf_sched *sched, int64_t amount)
+{
+    /* acq_rel [D2]: the one who sees 0 sees all that ended before. */
+    if (wf_fetch_add_acq_rel(&sched->drain.debt, amount) + amount != 0) {
+        return;
+    }
+    /* release [D1]: every task is over. */
+    wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_STOPPED);
+    wf_sched_wake_all(sched);
+}
+
+void wf_drain_close(struct wf_sched *sched)
+{
+    int64_t admitted = (int64_t)wf_inject_close(&sched->inject);
+    /* acq_rel [D2]: the first link of the chain. */
+    (void)wf_fetch_add_acq_rel(&sched->drain.debt, admitted + sched->options.workers * UNKNOWN);
+    /* release [D1]: a worker that sees CLOSING sees the debt. */
+    wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_CLOSING);
+    wf_sched_wake_all(sched);
+    wf_heap_visit(sched->heap, wf_task_cancel);
+}
+
+void wf_drain_acknowledge(struct wf_worker *worker)
+{
+    struct wf_sched *sched = worker->sched;
+    worker->closing = true;
+    /* acq_rel [D2]: the last one sees every spawn of the others. */
+    uint32_t before = wf_fetch_add_acq_rel(&sched->drain.acknowledged, 1);
+    if (before + 1 == sched->options.workers) {
+        wf_heap_visit(sched->heap, wf_task_cancel);
+    }
+    int64_t spawned = (int64_t)wf_counter_read(&worker->counters.spawned);
+    int64_t completed = (int64_t)wf_counter_read(&worker->counters.completed);
+    pay(sched, spawned - completed - UNKNOWN);
+}
+
+void wf_drain_task_done(struct wf_worker *worker)
+{
+    pay(worker->sched, -1);
+}

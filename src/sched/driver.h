@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * driver.h - what the scheduler needs of the layers above it.
+ *
+ * A worker without a driver sleeps on a futex. A worker with one sleeps in it,
+ * and so wakes on whatever the driver waits for: I/O, timers. The runtime plugs
+ * drivers in before the workers start; each belongs to one worker.
+ */
+#ifndef WF_SCHED_DRIVER_H
+#define WF_SCHED_DRIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wf_driver;
+
+struct wf_driver_ops {
+    /* Its worker: sleeps until a wake, an event or the deadline (monotonic ns,
+     * WF_NEVER for none), and handles events: wakes their tasks. A wake that
+     * came before the sleep is kept. Returns true if it was woken. */
+    bool (*park)(struct wf_driver *driver, int64_t deadline);
+    /* Any thread: ends the worker's sleep, or its next one. */
+    void (*wake)(struct wf_driver *driver);
+    /* Its worker, at the end of each tick: handles events without sleeping. */
+    void (*poll)(struct wf_driver *driver);
+};
+
+struct wf_driver {
+    const struct wf_driver_ops *ops;
+};
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heap.h - the memory of a runtime's tasks, and the list of all of them.
+ *
+ * A slab for each worker and one, under a lock, for everybody else. A slab has
+ * size classes of 64 bytes; a task goes back to the slab it came from, whoever
+ * frees it. Slabs give no memory back before the runtime ends, so a slot is
+ * always a task, alive or free. That makes a list of all tasks needless: whoever
+ * wants to see them walks the slots.
+ *
+ * The heap can outlive the runtime: as long as somebody holds a handle or a
+ * waker of a task, the slots stay, and the scheduler's memory with them.
+ */
+#ifndef WF_SCHED_HEAP_H
+#define WF_SCHED_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft/base.h>
+
+#include "base/atomic.h"
+#include "base/list.h"
+#include "base/lock.h"
+#include "queue/mpsc.h"
+#include "sched/task.h"
+
+enum {
+    WF_HEAP_GRAIN = 64,   /* size classes, and the alignment of a task */
+    WF_HEAP_CLASSES = 17, /* up to 1024 bytes; class 0 is "large" */
+    WF_HEAP_SLABS_MAX = 2047,
+    WF_HEAP_JOIN_LOCKS = 64, /* a power of two */
+};
+
+struct wf_chunk;
+struct wf_sched;
+
+struct wf_slab {
+    /* Owner only, or under the heap's outside lock. */
+    struct wf_qnode *free[WF_HEAP_CLASSES];
+    struct wf_chunk *carving[WF_HEAP_CLASSES];
+    /* Owner pushes, walkers read. */
+    _Atomic(struct wf_chunk *) chunks;
+    /* Other threads push what they free. */
+    _Alignas(WF_CACHE_LINE) struct wf_mpsc remote;
+};
+
+struct wf_join_lock {
+    _Alignas(64) struct wf_lock lock; /* guards joiner of the tasks hashed here */
+};
+
+struct wf_heap {
+    weft_allocator allocator; /* constant */
+    struct wf_sched *sched;   /* constant; freed with the heap */
+    unsigned outside;         /* constant: index of the slab under outside_lock */
+    struct wf_lock outside_lock;
+    struct wf_lock large_lock; /* guards large */
+    struct wf_list large;
+    void (*free_sched)(struct wf_sched *sched);
+    _Atomic(int64_t) orphans; /* after retire: tasks alive, and one for retire */
+    struct wf_join_lock join_locks[WF_HEAP_JOIN_LOCKS];
+    struct wf_slab slabs[]; /* workers, then the outside one */
+};
+
+/* Returns NULL when there is no memory. */
+struct wf_heap *wf_heap_create(const weft_allocator *allocator, struct wf_sched *sched,
+                               unsigned workers);
+
+/*
+ * Allocates a task of size bytes in all, from the given slab, which the caller
+ * owns, or heap->outside. Sets heap and home and nothing else; the state word
+ * must be stored with release once the task is whole. Returns NULL when there is
+ * no memory.
+ */
+struct wf_task *wf_heap_alloc(struct wf_heap *heap, unsigned slab, size_t size);
+
+/* Any thread, once the last reference is gone. slab is the one that the caller
+ * owns, or heap->outside. */
+void wf_heap_free(struct wf_task *task, unsigned slab);
+
+/* Calls visit for every task that is not complete, with a reference held. Tasks
+ * that begin or end meanwhile may be missed or seen. Any thread. */
+void wf_heap_visit(struct wf_heap *heap, void (*visit)(struct wf_task *task));
+
+/*
+ * Lets the heap go: at once, or with the last reference to one of its tasks.
+ * Then free_sched(heap->sched) is called, so a thread that holds a task may use
+ * the scheduler. No task is alive and nobody allocates any more.
+ */
+void wf_heap_retire(struct wf_heap *heap, void (*free_sched)(struct wf_sched *sched));
+
+static inline struct wf_lock *wf_heap_join_lock(struct wf_heap *heap, const struct wf_task *task)
+{
+    uintptr_t slot = (uintptr_t)task / WF_HEAP_GRAIN;
+    return &heap->join_locks[(slot ^ slot >> 6) & (WF_HEAP_JOIN_LOCKS - 1)].lock;
+}
+
+#endif

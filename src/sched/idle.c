@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * idle.c - which workers sleep, and who wakes them.
+ *
+ * Problem. Submitting must cost next to nothing while some worker is already
+ * looking for work, yet no task may wait in a queue while a worker sleeps.
+ *
+ *   Submit, any thread                  Park, one worker
+ *   S1  push the task                   P1  set my bit
+ *   S2  full fence [I1]                 P2  counts: not searching, not unparked
+ *   S3  somebody searching, or          P3  full fence [I1]
+ *       nobody parked: done             P4  look at every queue once more
+ *   S4  CAS counts: one more            P5  still nothing: sleep; a wake that
+ *       searching, one more unparked        comes before is kept (park.c)
+ *   S5  clear somebody's bit            P6  awake: unpark, see below
+ *   S6  wake that worker
+ *
+ * Found. A searcher that finds work is searching no more (F1); if it was the
+ * last one, it looks at every queue once more behind a fence (F2) and notifies
+ * (S3) if there is work, since submitters stayed silent because of it.
+ *
+ * Why no wake-up is lost [I1]. Take a task that was pushed, and a worker that
+ * goes to sleep. One fence comes first. If S2 does, P4 sees the task. If P3
+ * does, S3 sees P1 and P2. Then either S3 wakes a worker, which searches; or it
+ * stays silent because it saw a searcher X, which had not yet left by P2 or F1
+ * when S3 looked. So X's own fence comes after S2, and its P4 or F2 sees the
+ * task; or X finds that very task. This holds for every worker that parks, not
+ * only for the last searcher: a worker that was refused by the cap would
+ * otherwise sleep beside a task that the only searcher left behind.
+ *
+ * Who has a worker is decided by the RMW that clears its bit. Counts go up
+ * before a bit is cleared and down after it is set, so
+ *
+ *   bits = parked by the counts + claims and wakings under way
+ *
+ * and a claim may fail (S5 finds no bit) only if the sleeper woke by itself: it
+ * was taken by a request of its own, by I/O, by a timeout. The claim is then
+ * taken back, and because submitters may have relied on it meanwhile, taken back
+ * like F1: look behind a fence, and try again if there is work. A worker that
+ * wakes by itself counts itself as unparked and clears its own bit; if the bit
+ * was gone, the claimer has counted it, and it takes its own count back.
+ *
+ * Rejected. Waking on each push: most of those workers find nothing. A wake of
+ * the next worker whenever the last searcher finds something (Tokio): one task
+ * put into a sleeping runtime then wakes two workers; looking first costs less
+ * than a useless wake. A seq_cst load in S3: it is not a fence, the push before
+ * it can still be invisible. Clearing the bit before counting: a worker that
+ * wakes by itself could leave before it was counted. A summary word over the
+ * words of bits: keeping it in step is a protocol of its own, and 1024 workers
+ * are 16 words, one cache line pair, read only when somebody is parked.
+ *
+ * Edges.
+ * [I1] the fences of S2, P3 and F2, as above.
+ * [I2] P2 releases counts, S4 acquires them: with the count comes the bit.
+ * [I3] setting a bit releases, clearing it acquires: the claimer sees what the
+ *      worker did before it went to sleep.
+ */
+#include "sched/idle.h"
+
+#include "base/assert.h"
+
+#define SEARCHING (UINT64_C(1) << 32)
+#define UNPARKED  UINT64_C(1)
+
+static uint32_t searching_of(uint64_t counts)
+{
+    return (uint32_t)(counts >> 32);
+}
+
+static uint32_t unparked_of(uint64_t counts)
+{
+    return (uint32_t)counts;
+}
+
+void wf_idle_init(struct wf_idle *idle, uint32_t workers)
+{
+    WF_ASSERT(workers >= 1);
+    WF_ASSERT(workers <= WF_IDLE_WORKERS_MAX);
+    idle->workers = workers;
+    /* relaxed: not shared yet. */
+    wf_store_relaxed(&idle->counts, workers * UNPARKED);
+    for (unsigned i = 0; i < WF_IDLE_WORDS; i++) {
+        /* relaxed: not shared yet. */
+        wf_store_relaxed(&idle->parked[i], (uint64_t)0);
+    }
+}
+
+static uint64_t bit_of(uint32_t worker)
+{
+    return UINT64_C(1) << worker % 64;
+}
+
+static void set_bit(struct wf_idle *idle, uint32_t worker)
+{
+    /* acq_rel [I3]: see the claimer's side. */
+    (void)wf_fetch_or_acq_rel(&idle->parked[worker / 64], bit_of(worker));
+}
+
+/* Returns true if the bit was set, and so the caller has the worker. */
+static bool clear_bit(struct wf_idle *idle, uint32_t worker)
+{
+    /* acq_rel [I3]: of those who clear it, the RMW chooses one. */
+    uint64_t old = wf_fetch_and_acq_rel(&idle->parked[worker / 64], ~bit_of(worker));
+    return (old & bit_of(worker)) != 0;
+}
+
+/* Takes some parked worker, or returns WF_IDLE_NOBODY. */
+static uint32_t claim_bit(struct wf_idle *idle)
+{
+    for (uint32_t at = 0; at <= (idle->workers - 1) / 64; at++) {
+        /* relaxed: a hint for which to try; clearing the bit decides. S4 has
+         * acquired the counts, so a bit that is counted is seen. */
+        uint64_t bits = wf_load_relaxed(&idle->parked[at]);
+        for (; bits != 0; bits &= bits - 1) {
+            uint32_t worker = at * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (clear_bit(idle, worker)) {
+                return worker;
+            }
+        }
+    }
+    return WF_IDLE_NOBODY;
+}
+
+/* S3 and S4. */
+static bool reserve_wake(struct wf_idle *idle)
+{
+    /* relaxed: behind the caller's fence [I1]; the CAS checks the value. */
+    uint64_t counts = wf_load_relaxed(&idle->counts);
+    do {
+        if (searching_of(counts) != 0 || unparked_of(counts) >= idle->workers) {
+            return false;
+        }
+        /* acq_rel [I2]: the bit that this count stands for is seen. */
+    } while (!wf_cas_weak_acq_rel(&idle->counts, &counts, counts + SEARCHING + UNPARKED));
+    return true;
+}
+
+uint32_t wf_idle_notify(struct wf_idle *idle, bool (*has_work)(void *arg), void *arg)
+{
+    /* fence [I1], S2: the work is published before the counts are read. */
+    wf_fence_full();
+    while (reserve_wake(idle)) {
+        uint32_t worker = claim_bit(idle);
+        if (worker != WF_IDLE_NOBODY) {
+            return worker;
+        }
+        /* acq_rel [I2]: the sleeper woke by itself; taken back. */
+        (void)wf_fetch_sub_acq_rel(&idle->counts, SEARCHING + UNPARKED);
+        /* fence [I1]: whoever trusted in this searcher has published by now. */
+        wf_fence_full();
+        if (!has_work(arg)) {
+            break;
+        }
+    }
+    return WF_IDLE_NOBODY;
+}
+
+bool wf_idle_try_search(struct wf_idle *idle)
+{
+    /* relaxed: the cap is a rule of thumb; it may be passed by a race. */
+    if (2 * wf_idle_searching(idle) >= idle->workers) {
+        return false;
+    }
+    wf_idle_search(idle);
+    return true;
+}
+
+void wf_idle_search(struct wf_idle *idle)
+{
+    /* acq_rel [I2]: an RMW among the others on this word. */
+    (void)wf_fetch_add_acq_rel(&idle->counts, SEARCHING);
+}
+
+bool wf_idle_found(struct wf_idle *idle)
+{
+    /* acq_rel [I2]: F1. */
+    uint64_t old = wf_fetch_sub_acq_rel(&idle->counts, SEARCHING);
+    WF_ASSERT(searching_of(old) > 0);
+    if (searching_of(old) > 1) {
+        return false;
+    }
+    /* fence [I1], F2: submitters who saw this searcher have published. */
+    wf_fence_full();
+    return true;
+}
+
+void wf_idle_park(struct wf_idle *idle, uint32_t worker, bool searching)
+{
+    set_bit(idle, worker);
+    /* acq_rel [I2], P2: with the count comes the bit. */
+    uint64_t old = wf_fetch_sub_acq_rel(&idle->counts, searching ? SEARCHING + UNPARKED : UNPARKED);
+    WF_ASSERT(unparked_of(old) > 0);
+    WF_ASSERT(!searching || searching_of(old) > 0);
+    /* fence [I1], P3: the queues are looked at after this. */
+    wf_fence_full();
+}
+
+bool wf_idle_unpark(struct wf_idle *idle, uint32_t worker)
+{
+    /* acq_rel [I2]: counted before the bit is cleared. */
+    (void)wf_fetch_add_acq_rel(&idle->counts, UNPARKED);
+    if (clear_bit(idle, worker)) {
+        return false;
+    }
+    /* acq_rel [I2]: the claimer has counted this worker. */
+    (void)wf_fetch_sub_acq_rel(&idle->counts, UNPARKED);
+    return true;
+}
+
+bool wf_idle_is_parked(const struct wf_idle *idle, uint32_t worker)
+{
+    /* relaxed: behind the caller's fence [I1]. */
+    return (wf_load_relaxed(&idle->parked[worker / 64]) & bit_of(worker)) != 0;
+}
+
+uint32_t wf_idle_searching(const struct wf_idle *idle)
+{
+    /* relaxed: a snapshot for the cap and for counters. */
+    return searching_of(wf_load_relaxed(&idle->counts));
+}
+
+uint32_t wf_idle_unparked(const struct wf_idle *idle)
+{
+    /* relaxed: a snapshot; the watch reads it behind a fence of its own. */
+    return unparked_of(wf_load_relaxed(&idle->counts));
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interval.h - how often a worker looks at the inject queue first.
+ *
+ * interval = clamp(target / average poll time, min, max): a task that waits in
+ * the inject queue of a busy runtime starts within about the target. The average
+ * moves a tenth of the way to each tick's average.
+ */
+#ifndef WF_SCHED_INTERVAL_H
+#define WF_SCHED_INTERVAL_H
+
+#include <stdint.h>
+
+/* Until the first sample. */
+#define WF_INTERVAL_FIRST_NS UINT64_C(50000)
+
+/* One sample counts as at most so many times the average, so that one outlier
+ * (a 10 ms poll among short ones) moves the interval by less than half:
+ * 1 / (0.9 + 0.1 * 8) = 0.59. A real change still arrives within a few ticks. */
+#define WF_INTERVAL_OUTLIER 8
+
+struct wf_interval {
+    double average_ns;
+    uint64_t target_ns;
+    uint32_t min;
+    uint32_t max;
+};
+
+static inline void wf_interval_init(struct wf_interval *interval, uint64_t target_ns, uint32_t min,
+                                    uint32_t max)
+{
+    interval->average_ns = WF_INTERVAL_FIRST_NS;
+    interval->target_ns = target_ns;
+    interval->min = min;
+    interval->max = max;
+}
+
+/* One tick: polls polls took ns in all. An empty tick is no sample. */
+static inline void wf_interval_sample(struct wf_interval *interval, uint64_t ns, uint32_t polls)
+{
+    if (polls == 0) {
+        return;
+    }
+    double sample = (double)ns / polls;
+    if (sample > WF_INTERVAL_OUTLIER * interval->average_ns) {
+        sample = WF_INTERVAL_OUTLIER * interval->average_ns;
+    }
+    interval->average_ns = 0.1 * sample + 0.9 * interval->average_ns;
+    if (interval->average_ns < 1) {
+        interval->average_ns = 1;
+    }
+}
+
+static inline uint32_t wf_interval_polls(const struct wf_interval *interval)
+{
+    /* A hair above, so that an average of 50 us that the sum of tenths left at
+     * 50.000000001 still gives 20. */
+    double polls = (double)interval->target_ns / interval->average_ns + 1e-6;
+    if (polls < interval->min) {
+        return interval->min;
+    }
+    return polls > interval->max ? interval->max : (uint32_t)polls;
+}
+
+#endif

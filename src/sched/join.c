@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * join.c - waiting for the end of a task.
+ *
+ * A task has one place for a joiner, guarded by one of the heap's join locks,
+ * and the flag JOIN_INTEREST, which says that the place may be taken. A task
+ * that ends without the flag touches no lock.
+ *
+ *   Joiner, under the lock                 Completer
+ *   J1  place taken: refused               K1  RUNNING to COMPLETE; no flag: done
+ *   J2  set the flag, unless COMPLETE      K2  lock; take the joiner out; claim
+ *       (then there is nothing to wait         and finish its wait; unlock
+ *       for)                               K3  wake it
+ *   J3  take the place, unlock, suspend
+ *
+ * J2 and K1 are steps of one word: either the completer sees the flag, and then
+ * finds the joiner behind the lock, or the joiner sees COMPLETE. A joiner that
+ * gives up takes its node out under the lock (waitq.h, W2 and W3).
+ */
+#include "sched/join.h"
+
+#include <errno.h>
+
+#include <weft/task.h>
+
+#include "base/assert.h"
+#include "sched/heap.h"
+#include "sched/thread.h"
+#include "sched/waitq.h"
+
+struct join {
+    weft_future future;
+    struct wf_task *task;
+    int *result;
+    struct wf_wait wait;
+    struct wf_wait_node node;
+};
+
+_Static_assert(sizeof(struct join) <= sizeof(weft_join_future), "weft_join_future is too small");
+_Static_assert(offsetof(struct join, task) == offsetof(weft_join_future, task), "");
+_Static_assert(offsetof(struct join, result) == offsetof(weft_join_future, result), "");
+
+void wf_join_answer(struct wf_task *task)
+{
+    struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
+    struct wf_task *joiner = NULL;
+    wf_lock(lock);
+    struct wf_wait_node *node = task->joiner;
+    task->joiner = NULL;
+    if (node != NULL && wf_wait_claim(node)) {
+        joiner = wf_wait_finish(node->wait);
+    }
+    wf_unlock(lock);
+    if (joiner != NULL) {
+        wf_task_wake(joiner);
+    }
+}
+
+/* The task has ended: takes its result and ends the handle. */
+static int take_result(struct join *join)
+{
+    struct wf_task *task = join->task;
+    if (join->result != NULL) {
+        *join->result = task->result;
+    }
+    join->task = NULL;
+    wf_task_release(task);
+    return 0;
+}
+
+static int join_start(struct join *join)
+{
+    struct wf_task *task = join->task;
+    struct wf_task *waiter = wf_thread_waiter();
+    if (task == waiter) {
+        wf_fatal("weft_join: a task joins itself and would wait for ever");
+    }
+    if (wf_state_is_complete(wf_task_state(task))) {
+        return take_result(join);
+    }
+    wf_wait_start(&join->wait, waiter);
+    wf_wait_node_init(&join->node, &join->wait, 0);
+
+    struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
+    int result = WEFT_PENDING;
+    wf_lock(lock);
+    if (task->joiner != NULL) {
+        result = WEFT_EJOINED;
+    } else if (!wf_state_join_register(&task->state)) {
+        result = 0;
+    } else {
+        task->joiner = &join->node;
+    }
+    wf_unlock(lock);
+
+    if (result != WEFT_PENDING) {
+        wf_wait_retract(&join->wait);
+    }
+    return result == 0 ? take_result(join) : result;
+}
+
+static int join_poll(weft_future *future)
+{
+    struct join *join = (struct join *)future;
+    uint32_t branch = 0;
+    switch (wf_wait_look(&join->wait, &branch)) {
+    case WF_WAIT_UNUSED:
+        return join_start(join);
+    case WF_WAIT_DONE:
+        return take_result(join);
+    case WF_WAIT_CANCELLED:
+    case WF_WAIT_TIMED_OUT:
+        return WEFT_ECANCELED;
+    case WF_WAIT_WAITING:
+    case WF_WAIT_CLAIMED:
+        break;
+    }
+    return WEFT_PENDING;
+}
+
+static bool join_cancel(weft_future *future)
+{
+    struct join *join = (struct join *)future;
+    struct wf_task *task = join->task;
+    if (!wf_wait_abandon(&join->wait, WF_WAIT_CANCELLED)) {
+        return false;
+    }
+    struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
+    wf_lock(lock);
+    if (task->joiner == &join->node) {
+        task->joiner = NULL;
+        (void)wf_state_join_unregister(&task->state);
+    }
+    wf_unlock(lock);
+    return true;
+}
+
+static const weft_future_ops join_ops = { .poll = join_poll, .cancel = join_cancel };
+
+void weft_join_init(weft_join_future *future, weft_task *task, int *result)
+{
+    struct join *join = (struct join *)future;
+    *join = (struct join){ .task = (struct wf_task *)task, .result = result };
+    join->future.ops = &join_ops;
+}
+
+int weft_join(weft_task *task, int *result, weft_time deadline)
+{
+    wf_thread_must_be_plain("weft_join", "await a weft_join_future in a body");
+    weft_join_future future;
+    weft_join_init(&future, task, result);
+    return weft_await(&future.future, deadline);
+}
+
+int weft_try_join(weft_task *handle, int *result)
+{
+    struct wf_task *task = (struct wf_task *)handle;
+    uint64_t state = wf_task_state(task);
+    if (!wf_state_is_complete(state)) {
+        return (state & WF_STATE_JOIN_INTEREST) != 0 ? WEFT_EJOINED : -EAGAIN;
+    }
+    struct join join = { .task = task, .result = result };
+    return take_result(&join);
+}
+
+void weft_detach(weft_task *handle)
+{
+    if (handle != NULL) {
+        wf_task_release((struct wf_task *)handle);
+    }
+}

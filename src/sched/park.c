@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * park.c - where one thread sleeps until another wakes it. Edge [P1], see park.h.
+ */
+#include "sched/park.h"
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/futex.h"
+
+enum {
+    EMPTY,
+    PARKED,
+    NOTIFIED
+};
+
+/* Takes a notification, if there is one. */
+static bool take(struct wf_park *park)
+{
+    uint32_t word = NOTIFIED;
+    /* acquire [P1]: see what the waker wrote. */
+    return wf_cas_acquire(&park->word, &word, (uint32_t)EMPTY);
+}
+
+bool wf_park_sleep(struct wf_park *park, int64_t deadline)
+{
+    uint32_t word = EMPTY;
+    /* acquire [P1]: if it is NOTIFIED already, see what the waker wrote. */
+    if (!wf_cas_acquire(&park->word, &word, (uint32_t)PARKED)) {
+        return take(park);
+    }
+    for (;;) {
+        int rc = wf_futex_wait(&park->word, PARKED, deadline);
+        if (take(park)) {
+            return true;
+        }
+        if (rc == 0) {
+            continue; /* Woken for no reason. */
+        }
+        word = PARKED;
+        /* acquire [P1]: a wake that came with the deadline is not lost. */
+        if (wf_cas_acquire(&park->word, &word, (uint32_t)EMPTY)) {
+            return false;
+        }
+    }
+}
+
+void wf_park_wake(struct wf_park *park)
+{
+    /* release [P1]: the sleeper sees what this thread wrote. */
+    if (wf_xchg_release(&park->word, (uint32_t)NOTIFIED) == PARKED) {
+        wf_futex_wake(&park->word, 1);
+    }
+}

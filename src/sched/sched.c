@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched.c - the scheduler of one runtime: start, stop, and the way of a task
+ * that has become runnable into a queue.
+ *
+ *   pinned                      the inbox of its worker
+ *   woken on one of our workers the LIFO slot of that worker
+ *   woken elsewhere             the inject queue
+ *
+ * Edges: idle.c's [I1]: the fence of wf_sched_deliver().
+ */
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "sched/heap.h"
+#include "sched/task.h"
+#include "sched/thread.h"
+#include "sched/worker.h"
+
+static size_t workers_bytes(const struct wf_sched *sched)
+{
+    return sched->options.workers * sizeof(struct wf_worker);
+}
+
+int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options,
+                  struct weft_runtime *runtime)
+{
+    sched->options = *options;
+    sched->runtime = runtime;
+    sched->heap = wf_heap_create(&options->allocator, sched, options->workers);
+    if (sched->heap == NULL) {
+        return -ENOMEM;
+    }
+    sched->workers =
+        wf_alloc_zeroed(&options->allocator, workers_bytes(sched), _Alignof(struct wf_worker));
+    if (sched->workers == NULL) {
+        wf_heap_retire(sched->heap, NULL);
+        return -ENOMEM;
+    }
+    wf_inject_init(&sched->inject, options->inject_capacity);
+    wf_idle_init(&sched->idle, options->workers);
+    wf_room_init(&sched->room);
+    wf_pool_init(&sched->pool);
+    for (unsigned i = 0; i < options->workers; i++) {
+        wf_worker_init(&sched->workers[i], sched, i);
+    }
+    return 0;
+}
+
+static void free_sched(struct wf_sched *sched)
+{
+    weft_allocator allocator = sched->options.allocator;
+    wf_free(&allocator, sched->workers, workers_bytes(sched), _Alignof(struct wf_worker));
+    wf_free(&allocator, sched, sizeof *sched, _Alignof(struct wf_sched));
+}
+
+void wf_sched_fini(struct wf_sched *sched)
+{
+    wf_heap_retire(sched->heap, free_sched);
+}
+
+/* Ends the first count workers, which have no task, and joins them. */
+static void join_workers(struct wf_sched *sched, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        (void)pthread_join(sched->workers[i].thread, NULL);
+    }
+}
+
+int wf_sched_start(struct wf_sched *sched)
+{
+    int err = wf_watch_start(sched);
+    unsigned started = 0;
+    while (err == 0 && started < sched->options.workers) {
+        struct wf_worker *worker = &sched->workers[started];
+        char name[16];
+        (void)snprintf(name, sizeof name, "w%u", started);
+        err = wf_thread_start(&worker->thread, wf_worker_main, worker, sched->options.thread_name,
+                              name);
+        started += err == 0;
+    }
+    if (err != 0) {
+        /* release [D1]: workers that have started leave again. */
+        wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_STOPPED);
+        wf_sched_wake_all(sched);
+        join_workers(sched, started);
+        wf_watch_stop(sched);
+    }
+    return err;
+}
+
+void wf_sched_stop(struct wf_sched *sched)
+{
+    wf_drain_close(sched);
+    wf_room_close(&sched->room);
+    wf_pool_close(sched);
+    join_workers(sched, sched->options.workers);
+    wf_pool_join(&sched->pool);
+    wf_watch_stop(sched);
+}
+
+bool wf_sched_has_work(const struct wf_sched *sched)
+{
+    if (wf_inject_len(&sched->inject) > 0) {
+        return true;
+    }
+    /* Without stealing a ring concerns its owner only. */
+    for (unsigned i = 0; sched->options.stealing && i < sched->options.workers; i++) {
+        if (wf_ring_len(&sched->workers[i].ring) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_work(void *sched)
+{
+    return wf_sched_has_work(sched);
+}
+
+void wf_sched_notify(struct wf_sched *sched)
+{
+    uint32_t worker = wf_idle_notify(&sched->idle, has_work, sched);
+    if (worker != WF_IDLE_NOBODY) {
+        wf_worker_wake(&sched->workers[worker]);
+    }
+}
+
+void wf_sched_wake_all(struct wf_sched *sched)
+{
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        wf_worker_wake(&sched->workers[i]);
+    }
+}
+
+void wf_sched_deliver(struct wf_sched *sched, struct wf_task *task)
+{
+    WF_ASSERT(task->pin > 0);
+    struct wf_worker *target = &sched->workers[task->pin - 1];
+    uint32_t index = target->index;
+    (void)wf_mpsc_push(&target->inbox, &task->node);
+    /* fence [I1]: the worker sees the task when it looks once more before it
+     * sleeps, or is seen parked here. */
+    wf_fence_full();
+    if (wf_idle_is_parked(&sched->idle, index)) {
+        wf_worker_wake(target);
+    }
+}
+
+void wf_sched_schedule(struct wf_task *task)
+{
+    struct wf_sched *sched = task->heap->sched;
+    struct wf_worker *worker = wf_worker_current();
+    bool here = worker != NULL && worker->sched == sched;
+    if (task->pin != 0) {
+        if (here && worker->index + 1 == task->pin) {
+            wf_worker_push_pinned(worker, task);
+        } else {
+            wf_sched_deliver(sched, task);
+        }
+    } else if (here) {
+        wf_worker_push(worker, task);
+    } else {
+        wf_inject_push(&sched->inject, &task->node);
+        wf_sched_notify(sched);
+    }
+}

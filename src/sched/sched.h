@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched.h - the scheduler of one runtime: its workers and what they share.
+ */
+#ifndef WF_SCHED_SCHED_H
+#define WF_SCHED_SCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weft/runtime.h>
+
+#include "queue/inject.h"
+#include "sched/blocking.h"
+#include "sched/drain.h"
+#include "sched/idle.h"
+#include "sched/room.h"
+#include "sched/watch.h"
+
+struct wf_heap;
+struct wf_task;
+struct wf_worker;
+
+/* Set up by rt/config.c; all fields are final: no zero stands for a default. */
+struct wf_sched_options {
+    unsigned workers;
+    bool stealing;
+    bool lifo;
+    unsigned tick_polls;
+    uint64_t tick_ns;
+    uint64_t inject_target_ns;
+    unsigned inject_interval_min;
+    unsigned inject_interval_max;
+    size_t inject_capacity;
+    uint64_t search_ns;       /* 0: no search rounds */
+    uint64_t park_timeout_ns; /* 0: none */
+    unsigned blocking_threads;
+    uint64_t blocking_keep_alive_ns;
+    uint64_t seed;
+    weft_allocator allocator;
+    const char *thread_name;
+    void (*on_start)(void *ctx, unsigned worker);
+    void (*on_stop)(void *ctx, unsigned worker);
+    void (*on_park)(void *ctx, unsigned worker);
+    void (*on_unpark)(void *ctx, unsigned worker);
+    void *hook_ctx;
+};
+
+struct wf_sched {
+    struct wf_sched_options options; /* constant */
+    struct weft_runtime *runtime;    /* constant */
+    struct wf_heap *heap;            /* constant */
+    struct wf_worker *workers;       /* constant: options.workers of them */
+    struct wf_inject inject;
+    struct wf_idle idle;
+    struct wf_drain drain;
+    struct wf_room room;
+    struct wf_watch watch;
+    struct wf_pool pool;
+    _Atomic(uint32_t) next_pin;        /* any thread: takes workers in turn */
+    _Atomic(uint64_t) outside_spawned; /* any thread: ids of tasks from outside */
+};
+
+/* Allocates everything; starts nothing. 0 or -ENOMEM. */
+int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options,
+                  struct weft_runtime *runtime);
+
+/* Starts every thread. On failure (-EAGAIN, -ENOMEM) none is left running. */
+int wf_sched_start(struct wf_sched *sched);
+
+/* Refuses newcomers, cancels all tasks, waits for their end and joins every
+ * thread. Once, from a thread outside. */
+void wf_sched_stop(struct wf_sched *sched);
+
+/* Frees everything, now or with the last reference to a task. */
+void wf_sched_fini(struct wf_sched *sched);
+
+/* Any thread: queues a task that has just become SCHEDULED. */
+void wf_sched_schedule(struct wf_task *task);
+
+/* Any thread, after publishing stealable work: wakes a worker if need be. */
+void wf_sched_notify(struct wf_sched *sched);
+
+/* Does any queue that every worker can take from hold work? */
+bool wf_sched_has_work(const struct wf_sched *sched);
+
+/* Any thread: puts a task into the inbox of its worker. */
+void wf_sched_deliver(struct wf_sched *sched, struct wf_task *task);
+
+/* Any thread: wakes every worker. */
+void wf_sched_wake_all(struct wf_sched *sched);
+
+#endif

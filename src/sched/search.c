@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * search.c - what a worker does when its own queues are empty: it looks at the
+ * others' and at last sleeps. Who may search and who is woken is idle.c's.
+ *
+ * A search goes through the rings of all workers from a random one on, then
+ * through the LIFO slots of workers whose poll takes long, then to the inject
+ * queue; again and again for a short time, because a thread that sleeps and is
+ * woken costs more than a few looks around. The LIFO slot comes last and only
+ * from a worker that has been in one poll for 50 us: taking it earlier moves a
+ * task away from the worker that has its data and was about to run it.
+ *
+ * Edges: worker.c's [F1], idle.c's [I1].
+ */
+#include <sched.h>
+
+#include "base/clock.h"
+#include "sched/driver.h"
+#include "sched/sched.h"
+#include "sched/worker.h"
+
+enum {
+    PAUSES_MAX = 64,       /* between two looks */
+    YIELD_AFTER_NS = 5000, /* then the core is offered to others */
+};
+
+static struct wf_task *steal_from(struct wf_worker *worker, struct wf_worker *victim)
+{
+    uint32_t taken = 0;
+    struct wf_qnode *node = wf_ring_steal(&victim->ring, &worker->ring, &taken);
+    if (node == NULL) {
+        return NULL;
+    }
+    wf_counter_add(&worker->counters.steals, 1);
+    wf_counter_add(&worker->counters.stolen_tasks, taken);
+    worker->unannounced = taken > 1;
+    return wf_task_of(node);
+}
+
+static struct wf_task *steal_lifo_from(struct wf_worker *worker, struct wf_worker *victim)
+{
+    /* relaxed: only a look; the exchange below takes. */
+    if (wf_load_relaxed(&victim->lifo) == NULL ||
+        wf_worker_poll_age(victim, wf_clock_now()) < WF_WORKER_STALL_NS) {
+        return NULL;
+    }
+    /* acquire [F1]: the task is seen as its waker left it. */
+    struct wf_task *task = wf_xchg_acquire(&victim->lifo, (struct wf_task *)NULL);
+    if (task != NULL) {
+        wf_counter_add(&worker->counters.lifo_stolen, 1);
+    }
+    return task;
+}
+
+typedef struct wf_task *(*steal_fn)(struct wf_worker *worker, struct wf_worker *victim);
+
+/* Every other worker once, from a random one on. */
+static struct wf_task *steal_round(struct wf_worker *worker, steal_fn steal)
+{
+    struct wf_sched *sched = worker->sched;
+    uint32_t count = sched->options.workers;
+    uint32_t start = wf_rng_below(&worker->rng, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = start + i < count ? start + i : start + i - count;
+        if (at == worker->index) {
+            continue;
+        }
+        struct wf_task *task = steal(worker, &sched->workers[at]);
+        if (task != NULL) {
+            return task;
+        }
+    }
+    return NULL;
+}
+
+static struct wf_task *look_around(struct wf_worker *worker)
+{
+    struct wf_task *task = NULL;
+    if (worker->sched->options.stealing) {
+        task = steal_round(worker, steal_from);
+        if (task == NULL) {
+            task = steal_round(worker, steal_lifo_from);
+        }
+    }
+    return task != NULL ? task : wf_worker_fetch(worker);
+}
+
+/* Something that only this worker can see to. */
+static bool has_own_duty(const struct wf_worker *worker)
+{
+    if (!wf_mpsc_is_empty(&worker->inbox)) {
+        return true;
+    }
+    enum wf_phase phase = wf_drain_phase(&worker->sched->drain);
+    return phase == WF_PHASE_STOPPED || (phase == WF_PHASE_CLOSING && !worker->closing);
+}
+
+/* Looks around for a while. */
+static struct wf_task *search_rounds(struct wf_worker *worker)
+{
+    int64_t start = wf_clock_now();
+    int64_t limit = (int64_t)worker->sched->options.search_ns;
+    unsigned pauses = 1;
+    for (;;) {
+        struct wf_task *task = look_around(worker);
+        if (task != NULL || has_own_duty(worker)) {
+            return task;
+        }
+        int64_t elapsed = wf_clock_now() - start;
+        if (elapsed >= limit) {
+            return NULL;
+        }
+        if (elapsed >= YIELD_AFTER_NS) {
+            (void)sched_yield();
+            continue;
+        }
+        for (unsigned i = 0; i < pauses; i++) {
+            wf_cpu_relax();
+        }
+        pauses = pauses < PAUSES_MAX ? 2 * pauses : PAUSES_MAX;
+    }
+}
+
+void wf_worker_stop_search(struct wf_worker *worker)
+{
+    struct wf_sched *sched = worker->sched;
+    worker->searching = false;
+    worker->woken_to_work = false;
+    wf_worker_enter(worker, WEFT_WORKER_RUNNING);
+    /* The last one looks once more, for those who kept silent because of it. */
+    if (wf_idle_found(&sched->idle) && wf_sched_has_work(sched)) {
+        wf_sched_notify(sched);
+    }
+}
+
+/* Sleeps once. Returns false if that ended by the timeout. */
+static bool sleep_once(struct wf_worker *worker)
+{
+    const struct wf_sched_options *options = &worker->sched->options;
+    int64_t deadline = WF_NEVER;
+    if (options->park_timeout_ns != 0) {
+        deadline = wf_clock_now() + (int64_t)options->park_timeout_ns;
+    }
+    if (options->on_park != NULL) {
+        options->on_park(options->hook_ctx, worker->index);
+    }
+    bool woken = worker->driver != NULL ? worker->driver->ops->park(worker->driver, deadline)
+                                        : wf_park_sleep(&worker->park, deadline);
+    if (options->on_unpark != NULL) {
+        options->on_unpark(options->hook_ctx, worker->index);
+    }
+    return woken;
+}
+
+/*
+ * A timeout beside work that nobody searches for means that a wake was lost. A
+ * submitter may have pushed and not yet notified, so it counts only if the next
+ * timeout finds the same.
+ */
+static void judge_timeout(struct wf_worker *worker, bool woken)
+{
+    struct wf_sched *sched = worker->sched;
+    bool forgotten = !woken && wf_sched_has_work(sched) && wf_idle_searching(&sched->idle) == 0;
+    if (forgotten && worker->suspicious) {
+        wf_counter_add(&worker->counters.unannounced_work, 1);
+    }
+    worker->suspicious = forgotten && !worker->suspicious;
+}
+
+/* Sleeps until there is a reason not to. */
+static void park(struct wf_worker *worker)
+{
+    struct wf_sched *sched = worker->sched;
+    if (worker->woken_to_work) {
+        worker->woken_to_work = false;
+        wf_counter_add(&worker->counters.idle_wakes, 1);
+    }
+    wf_worker_enter(worker, WEFT_WORKER_PARKED);
+    wf_idle_park(&sched->idle, worker->index, worker->searching);
+    worker->searching = false;
+
+    /* Behind the fence [I1] of wf_idle_park(): what was published before it is
+     * seen here, and what comes later sees this worker parked. */
+    bool has_work = wf_sched_has_work(sched);
+    if (!has_work && !has_own_duty(worker)) {
+        wf_counter_add(&worker->counters.parks, 1);
+        bool woken = sleep_once(worker);
+        judge_timeout(worker, woken);
+    }
+
+    if (wf_idle_unpark(&sched->idle, worker->index)) {
+        worker->searching = true;
+        worker->woken_to_work = true;
+        wf_counter_add(&worker->counters.wakes, 1);
+    } else if (has_work) {
+        wf_idle_search(&sched->idle);
+        worker->searching = true;
+    }
+    wf_worker_enter(worker, worker->searching ? WEFT_WORKER_SEARCHING : WEFT_WORKER_RUNNING);
+    worker->watch_asleep = wf_watch_is_asleep(&sched->watch);
+}
+
+struct wf_task *wf_worker_search(struct wf_worker *worker)
+{
+    struct wf_sched *sched = worker->sched;
+    if (!worker->closing && wf_drain_phase(&sched->drain) != WF_PHASE_OPEN) {
+        wf_drain_acknowledge(worker);
+        return NULL;
+    }
+    if (!worker->searching && wf_idle_try_search(&sched->idle)) {
+        worker->searching = true;
+    }
+    if (worker->searching) {
+        wf_worker_enter(worker, WEFT_WORKER_SEARCHING);
+        struct wf_task *task = search_rounds(worker);
+        if (task != NULL || has_own_duty(worker)) {
+            return task;
+        }
+    }
+    park(worker);
+    return NULL;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spawn.c - making stackless tasks, and polling them.
+ *
+ * Cancellation. A task that is cancelled is polled once more. Before that its
+ * current await is cancelled, and the body does not run until that has ended: so
+ * no list ever holds a node of an await that the body has given up, and no
+ * operation a buffer. Each later await answers WEFT_ECANCELED at once. A body
+ * that still says "pending", without awaiting anything, waits for a waker of its
+ * own that may never come; it has been told, and is ended.
+ *
+ * Edges: heap.c's [H2], state.h's [T1]: the store of the state word.
+ */
+#include "sched/spawn.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sched/heap.h"
+#include "sched/sched.h"
+#include "sched/task.h"
+#include "sched/thread.h"
+#include "sched/worker.h"
+
+struct stackless {
+    struct wf_task task;
+    weft_body_fn body;
+    void (*drop)(void *state);
+    weft_co co;
+    unsigned char state[];
+};
+
+_Static_assert(offsetof(struct stackless, state) % 32 == 0, "the state is aligned to 32 bytes");
+
+static bool must_cancel(const struct wf_task *task)
+{
+    /* relaxed: a flag; if it is set meanwhile, the task is polled again. */
+    return wf_state_must_cancel(wf_load_relaxed(&task->state));
+}
+
+static int stackless_end(struct stackless *self, int result)
+{
+    if (self->co.waiting != NULL) {
+        wf_fatal("task '%s' (#%llu) returned while an await of its was pending; return "
+                 "WEFT_PENDING until the await has its result",
+                 self->task.name != NULL ? self->task.name : "", (unsigned long long)self->task.id);
+    }
+    if (self->drop != NULL) {
+        self->drop(self->state);
+    }
+    return result;
+}
+
+static int stackless_poll(struct wf_task *task)
+{
+    struct stackless *self = (struct stackless *)task;
+    bool told = must_cancel(task);
+    weft_future *waiting = self->co.waiting;
+    if (told && waiting != NULL && !waiting->ops->cancel(waiting)) {
+        return WEFT_PENDING;
+    }
+    int result = self->body(&self->co, self->state);
+    if (result == WEFT_YIELDED) {
+        return result;
+    }
+    if (result == WEFT_PENDING) {
+        if (!told || self->co.waiting != NULL || !must_cancel(task)) {
+            return result;
+        }
+        result = WEFT_ECANCELED;
+    }
+    return stackless_end(self, result);
+}
+
+void wf_spawn_free(struct wf_task *task)
+{
+    wf_heap_free(task, wf_worker_slab(task->heap));
+}
+
+static const struct wf_task_ops stackless_ops = {
+    .kind = "task",
+    .poll = stackless_poll,
+    .schedule = wf_sched_schedule,
+    .destroy = wf_spawn_free,
+};
+
+struct wf_task *wf_spawn_alloc(struct wf_sched *sched, size_t size, const struct wf_task_ops *ops,
+                               const char *name)
+{
+    unsigned slab = wf_worker_slab(sched->heap);
+    struct wf_task *task = wf_heap_alloc(sched->heap, slab, size);
+    if (task == NULL) {
+        return NULL;
+    }
+    /* Ids of a worker are every n-th number, so that no two are equal. */
+    uint64_t stride = sched->options.workers + 1;
+    uint64_t count;
+    if (slab == sched->heap->outside) {
+        /* relaxed: any order of numbers will do. */
+        count = wf_fetch_add_relaxed(&sched->outside_spawned, 1);
+    } else {
+        count = wf_counter_read(&sched->workers[slab].counters.spawned);
+    }
+    task->ops = ops;
+    task->joiner = NULL;
+    task->id = count * stride + slab + 1;
+    task->name = name;
+    task->result = 0;
+    task->pin = 0;
+    return task;
+}
+
+uint64_t wf_spawn_state(bool detached)
+{
+    return WF_STATE_SCHEDULED | (detached ? WF_STATE_DETACHED | WF_STATE_REF : 2 * WF_STATE_REF);
+}
+
+static int make_stackless(struct wf_sched *sched, const weft_spec *spec, struct wf_task **out)
+{
+    if (spec->body == NULL || spec->state_size > SIZE_MAX - sizeof(struct stackless)) {
+        return -EINVAL;
+    }
+    if (spec->pinned != WEFT_PINNED && spec->pinned > sched->options.workers) {
+        return -EINVAL;
+    }
+    size_t size = sizeof(struct stackless) + spec->state_size;
+    struct wf_task *task = wf_spawn_alloc(sched, size, &stackless_ops, spec->name);
+    if (task == NULL) {
+        return -ENOMEM;
+    }
+    struct stackless *self = (struct stackless *)task;
+    self->body = spec->body;
+    self->drop = spec->drop;
+    self->co = (weft_co){ 0 };
+    if (spec->state != NULL) {
+        memcpy(self->state, spec->state, spec->state_size);
+    } else {
+        memset(self->state, 0, spec->state_size);
+    }
+    *out = task;
+    return 0;
+}
+
+static void choose_pin(struct wf_sched *sched, struct wf_worker *worker, struct wf_task *task,
+                       uint32_t pinned)
+{
+    if (pinned != WEFT_PINNED) {
+        task->pin = (uint16_t)pinned;
+    } else if (worker != NULL) {
+        task->pin = (uint16_t)(worker->index + 1);
+    } else {
+        /* relaxed: any order of turns will do. */
+        uint32_t turn = wf_fetch_add_relaxed(&sched->next_pin, 1);
+        task->pin = (uint16_t)(turn % sched->options.workers + 1);
+    }
+}
+
+static void publish(struct wf_task *task, bool detached)
+{
+    /* release [H2] [T1]: the task is whole. */
+    wf_store_release(&task->state, wf_spawn_state(detached));
+}
+
+/*
+ * Refused: the body never runs and its state stays the caller's. A walker may
+ * hold a reference by now, so the task is completed, not freed; whoever drops
+ * the last reference frees it.
+ */
+static int refuse(struct wf_task *task, bool detached, int error)
+{
+    (void)wf_state_begin(&task->state);
+    wf_task_complete(task, error);
+    if (!detached) {
+        wf_task_release(task);
+    }
+    return error;
+}
+
+/* Publishes first: once it is queued, it may run and be gone. */
+static int start_outside(struct wf_sched *sched, struct wf_task *task, bool detached)
+{
+    publish(task, detached);
+    bool pinned = task->pin != 0;
+    enum wf_admit verdict = pinned ? wf_inject_admit_elsewhere(&sched->inject)
+                                   : wf_inject_admit(&sched->inject, &task->node);
+    if (verdict != WF_ADMIT_OK) {
+        return refuse(task, detached, verdict == WF_ADMIT_FULL ? -EAGAIN : WEFT_ESHUTDOWN);
+    }
+    if (pinned) {
+        wf_sched_deliver(sched, task);
+    } else {
+        wf_sched_notify(sched);
+    }
+    return 0;
+}
+
+static int start_on_worker(struct wf_worker *worker, struct wf_task *task, bool detached)
+{
+    wf_counter_add(&worker->counters.spawned, 1);
+    publish(task, detached);
+    wf_sched_schedule(task);
+    return 0;
+}
+
+int wf_spawn(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL && worker->sched != sched) {
+        worker = NULL;
+    }
+    if (worker != NULL && (worker->closing || wf_drain_phase(&sched->drain) != WF_PHASE_OPEN)) {
+        return WEFT_ESHUTDOWN;
+    }
+    struct wf_task *task;
+    int err = make_stackless(sched, spec, &task);
+    if (err != 0) {
+        return err;
+    }
+    if (spec->pinned != 0) {
+        choose_pin(sched, worker, task, spec->pinned);
+    }
+    bool detached = out == NULL;
+    err = worker != NULL ? start_on_worker(worker, task, detached)
+                         : start_outside(sched, task, detached);
+    if (err == 0 && out != NULL) {
+        *out = task;
+    }
+    return err;
+}
+
+int wf_spawn_wait(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec,
+                  weft_time deadline)
+{
+    bool granted = false;
+    for (;;) {
+        int err = wf_spawn(sched, out, spec);
+        if (err != -EAGAIN) {
+            if (err != 0 && granted) {
+                /* The room that was granted is not used: pass it on. */
+                wf_room_freed(&sched->room, &sched->inject, 1);
+            }
+            return err;
+        }
+        struct wf_room_future future;
+        wf_room_future_init(&future, &sched->room, &sched->inject);
+        err = weft_await(&future.future, deadline);
+        if (err != 0) {
+            return err;
+        }
+        granted = true;
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spawn.h - making stackless tasks.
+ */
+#ifndef WF_SCHED_SPAWN_H
+#define WF_SCHED_SPAWN_H
+
+#include <weft/task.h>
+
+struct wf_sched;
+struct wf_task;
+struct wf_task_ops;
+
+/*
+ * Any thread: spawns a task on the scheduler. out NULL detaches. 0, -EINVAL,
+ * -ENOMEM, WEFT_ESHUTDOWN, or -EAGAIN from outside when the inject queue is full.
+ */
+int wf_spawn(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec);
+
+/* A plain thread: the same, but waits for room. Also WEFT_ETIMEDOUT. */
+int wf_spawn_wait(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec,
+                  weft_time deadline);
+
+/*
+ * Any thread: allocates a task of size bytes and fills its header. handles is the
+ * number of references besides the life. The state word is not stored: the caller
+ * does that, with release, as the last step.
+ */
+struct wf_task *wf_spawn_alloc(struct wf_sched *sched, size_t size, const struct wf_task_ops *ops,
+                               const char *name);
+
+/* The state word of a task that is about to be queued. */
+uint64_t wf_spawn_state(bool detached);
+
+/* Gives the memory of a task back: the destroy operation of tasks on a heap. */
+void wf_spawn_free(struct wf_task *task);
+
+#endif

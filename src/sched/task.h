@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task.h - what the scheduler runs.
+ *
+ * One header for every kind of task. The kinds differ in their poll and in
+ * where they go when they are woken: a stackless task into a run queue, a
+ * blocking job to the pool, a plain thread's task to its futex.
+ */
+#ifndef WF_SCHED_TASK_H
+#define WF_SCHED_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "queue/node.h"
+#include "sched/state.h"
+
+struct wf_heap;
+struct wf_task;
+struct wf_wait_node;
+
+struct wf_task_ops {
+    const char *kind;
+    /* Runs the task: a result, WEFT_PENDING or WEFT_YIELDED. */
+    int (*poll)(struct wf_task *task);
+    /* The task has just become SCHEDULED: queue it. Any thread. */
+    void (*schedule)(struct wf_task *task);
+    /* The task was just cancelled. Any thread. NULL if the next poll does. */
+    void (*cancelled)(struct wf_task *task);
+    /* The last reference is gone. Any thread. */
+    void (*destroy)(struct wf_task *task);
+};
+
+struct wf_task {
+    _Atomic(uint64_t) state;       /* any thread; see state.h */
+    struct wf_qnode node;          /* the queue's it is in */
+    const struct wf_task_ops *ops; /* constant */
+    struct wf_heap *heap;          /* constant: its memory and its scheduler */
+    struct wf_wait_node *joiner;   /* under the join lock of the heap */
+    uint64_t id;                   /* constant */
+    const char *name;              /* constant; may be NULL */
+    int32_t result;                /* the poller's until COMPLETE, then all read */
+    uint16_t pin;                  /* constant: worker index + 1, or 0 */
+    uint16_t home;                 /* constant: see heap.c */
+};
+
+_Static_assert(sizeof(struct wf_task) <= 64, "the task header must stay within 64 bytes");
+
+static inline struct wf_task *wf_task_of(struct wf_qnode *node)
+{
+    return (struct wf_task *)((char *)node - offsetof(struct wf_task, node));
+}
+
+static inline uint64_t wf_task_state(const struct wf_task *task)
+{
+    /* acquire [T2]: if it is complete, its result is seen. */
+    return wf_load_acquire(&task->state);
+}
+
+static inline void wf_task_retain(struct wf_task *task)
+{
+    wf_state_retain(&task->state);
+}
+
+static inline void wf_task_release(struct wf_task *task)
+{
+    if (wf_state_refs(wf_state_release(&task->state)) == 1) {
+        task->ops->destroy(task);
+    }
+}
+
+/* Any thread: makes the task runnable and gives up the caller's reference. */
+void wf_task_wake(struct wf_task *task);
+
+/* The same, but the caller keeps its reference. */
+void wf_task_wake_ref(struct wf_task *task);
+
+/* Any thread with a reference. */
+void wf_task_cancel(struct wf_task *task);
+
+/* Its poller, once: publishes the result, answers the joiner, drops the life. */
+void wf_task_complete(struct wf_task *task, int result);
+
+#endif

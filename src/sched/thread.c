@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thread.c - plain threads: how they wait, and how ours are started.
+ *
+ * A thread's task is RUNNING while the thread runs. To wait, the thread pends it
+ * like any task, and sleeps on a word until its schedule function sets that. The
+ * task is counted and on the C heap: a waker may outlive the thread.
+ *
+ * Timeouts. When the deadline has passed the thread wakes itself, through the
+ * state word like anybody else; if somebody was faster, that wake is on its way
+ * and it waits for it. Then it cancels the future and awaits its end.
+ *
+ * Edges.
+ * [Y1] schedule releases the word, the thread acquires it: it sees what the
+ *      waker wrote.
+ */
+#include "sched/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/futex.h"
+#include "sched/task.h"
+#include "sched/worker.h"
+
+struct thread_task {
+    struct wf_task task;
+    _Atomic(uint32_t) scheduled; /* wakers set it, the thread clears it */
+};
+
+WF_TLS_DEFINE(struct wf_thread *, wf_tls_thread);
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+
+static void thread_task_schedule(struct wf_task *task)
+{
+    struct thread_task *self = (struct thread_task *)task;
+    /* release [Y1]: the thread sees what the waker wrote. The task may be gone
+     * after this; the address alone is harmless. */
+    wf_store_release(&self->scheduled, 1u);
+    wf_futex_wake(&self->scheduled, 1);
+}
+
+static void thread_task_destroy(struct wf_task *task)
+{
+    wf_free(&wf_alloc_default, task, sizeof(struct thread_task), _Alignof(struct thread_task));
+}
+
+static const struct wf_task_ops thread_ops = {
+    .kind = "thread",
+    .schedule = thread_task_schedule,
+    .destroy = thread_task_destroy,
+};
+
+static void thread_exit(void *arg)
+{
+    struct wf_thread *self = arg;
+    wf_tls_thread = NULL;
+    wf_task_release(self->waiter);
+    wf_free(&wf_alloc_default, self, sizeof *self, _Alignof(struct wf_thread));
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&key, thread_exit) != 0) {
+        wf_fatal("no thread-specific key is left (PTHREAD_KEYS_MAX); weft needs one");
+    }
+}
+
+static struct wf_thread *create_self(void)
+{
+    (void)pthread_once(&key_once, make_key);
+    struct wf_thread *self =
+        wf_alloc_zeroed(&wf_alloc_default, sizeof *self, _Alignof(struct wf_thread));
+    struct thread_task *task =
+        wf_alloc_zeroed(&wf_alloc_default, sizeof *task, _Alignof(struct thread_task));
+    if (self == NULL || task == NULL || pthread_setspecific(key, self) != 0) {
+        wf_free(&wf_alloc_default, task, sizeof *task, _Alignof(struct thread_task));
+        wf_free(&wf_alloc_default, self, sizeof *self, _Alignof(struct wf_thread));
+        return NULL;
+    }
+    task->task.ops = &thread_ops;
+    /* relaxed: nobody else knows the task yet. */
+    wf_store_relaxed(&task->task.state, WF_STATE_RUNNING | WF_STATE_REF);
+    self->waiter = &task->task;
+    wf_tls_thread = self;
+    return self;
+}
+
+struct wf_thread *wf_thread_known(void)
+{
+    return WF_TLS_LOAD(wf_tls_thread);
+}
+
+struct wf_thread *wf_thread_self(void)
+{
+    struct wf_thread *self = wf_thread_known();
+    return self != NULL ? self : create_self();
+}
+
+struct wf_task *wf_thread_waiter(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL && worker->current != NULL) {
+        return worker->current;
+    }
+    struct wf_thread *self = wf_thread_known();
+    if (self == NULL || self->waits == 0) {
+        wf_fatal("a future is polled, or weft_waker_current() is called, where nothing waits; "
+                 "await it in a body, or with weft_await() on a plain thread");
+    }
+    return self->waiter;
+}
+
+struct wf_task *wf_thread_running(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        return worker->current;
+    }
+    struct wf_thread *self = wf_thread_known();
+    return self != NULL ? self->running : NULL;
+}
+
+void wf_thread_must_be_plain(const char *call, const char *instead)
+{
+    if (wf_worker_current() != NULL) {
+        wf_fatal("%s: called on a worker, which would block it; %s", call, instead);
+    }
+}
+
+/* Sleeps until the task is scheduled. Returns false after the deadline. */
+static bool sleep_until_scheduled(struct thread_task *task, int64_t deadline)
+{
+    /* acquire [Y1]: see what the waker wrote. */
+    while (wf_load_acquire(&task->scheduled) == 0) {
+        if (wf_futex_wait(&task->scheduled, 0, deadline) == -ETIMEDOUT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Goes on after a wake. */
+static void go_on(struct thread_task *task)
+{
+    /* relaxed: the next wake comes after the task has pended again. */
+    wf_store_relaxed(&task->scheduled, 0u);
+    (void)wf_state_begin(&task->task.state);
+}
+
+/* Pends the thread's task until it is woken. Returns false after the deadline;
+ * it runs again in both cases. */
+static bool suspend(struct thread_task *task, int64_t deadline)
+{
+    if (wf_state_pend(&task->task.state) == WF_STEP_SCHEDULE) {
+        (void)wf_state_begin(&task->task.state);
+        return true;
+    }
+    bool woken = sleep_until_scheduled(task, deadline);
+    if (!woken && wf_state_wake(&task->task.state, 0) != WF_STEP_SCHEDULE) {
+        /* Somebody else was faster, and is about to set the word. */
+        woken = sleep_until_scheduled(task, WF_NEVER);
+    }
+    go_on(task);
+    return woken;
+}
+
+static int await_on(struct thread_task *task, weft_future *future, int64_t deadline)
+{
+    bool late = false;
+    for (;;) {
+        int result = future->ops->poll(future);
+        if (result != WEFT_PENDING) {
+            return late && result == WEFT_ECANCELED ? WEFT_ETIMEDOUT : result;
+        }
+        if (!suspend(task, late ? WF_NEVER : deadline)) {
+            late = true;
+        }
+        while (late && !future->ops->cancel(future)) {
+            (void)suspend(task, WF_NEVER);
+        }
+    }
+}
+
+int weft_await(weft_future *future, weft_time deadline)
+{
+    wf_thread_must_be_plain("weft_await", "use WEFT_AWAIT() in a body");
+    struct wf_thread *self = wf_thread_self();
+    if (self == NULL) {
+        return -ENOMEM;
+    }
+    if (self->waits != 0) {
+        wf_fatal("weft_await: called from the poll of a future that is being awaited; "
+                 "poll the inner future instead");
+    }
+    self->waits = 1;
+    int result = await_on((struct thread_task *)self->waiter, future, deadline);
+    self->waits = 0;
+    return result;
+}
+
+int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg, const char *prefix,
+                    const char *name)
+{
+    /* Asynchronous signals belong to the program's own threads. A fault must
+     * still be delivered to the thread that made it. */
+    sigset_t blocked;
+    sigset_t before;
+    (void)sigfillset(&blocked);
+    (void)sigdelset(&blocked, SIGSEGV);
+    (void)sigdelset(&blocked, SIGBUS);
+    (void)sigdelset(&blocked, SIGFPE);
+    (void)sigdelset(&blocked, SIGILL);
+    (void)sigdelset(&blocked, SIGTRAP);
+    (void)sigdelset(&blocked, SIGSYS);
+    (void)sigdelset(&blocked, SIGABRT);
+    (void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    int err = pthread_create(thread, NULL, main_fn, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err != 0) {
+        return -err;
+    }
+    char full[16];
+    (void)snprintf(full, sizeof full, "%s-%s", prefix, name);
+    (void)pthread_setname_np(*thread, full);
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waitq.h - the one way to wait.
+ *
+ * A wait is one suspending call of one task. It has a word that is decided
+ * once, by whoever wins a CAS on it, and the counted task to wake. It has a
+ * node in the list of each object that may end it: one for a lock, several for
+ * a select. Both live in the waiter's frame or future; waiting never allocates.
+ *
+ *   WAITING --claim--> CLAIMED --finish--> DONE      granted by one branch
+ *      |                                             (the word keeps which)
+ *      +-----abandon-> CANCELLED or TIMED_OUT        the waiter gave up
+ *
+ * Granter, under its object's lock          Waiter
+ *   G1  claim: CAS WAITING to CLAIMED         W1  link its nodes, each under its
+ *   G2  take what is granted, fill the            object's lock, and suspend
+ *       node, take the waker out              W2  DONE: unlink the other nodes,
+ *   G3  finish: store DONE [W1]                   one object lock at a time
+ *   G4  unlock, then wake the task            W3  to give up: CAS WAITING to
+ *                                                 CANCELLED; then as W2
+ *
+ * Nothing is taken from anywhere before G1 is won, so nothing is lost when the
+ * waiter was faster. After G3 neither node nor wait is touched: the waiter may
+ * have returned from the frame they live in. The waker is counted, so G4 is
+ * safe even if the task has ended by then.
+ *
+ * A waiter whose W3 fails against CLAIMED does nothing: the wake of G4 is on
+ * its way, and the call then ends with what was granted.
+ *
+ * A granter that loses G1 has met a node of a wait that is decided; it drops
+ * the node from its list and goes on to the next. W2 finds it unlinked.
+ *
+ * Edges.
+ * [W1] finish releases the word, the waiter acquires it: what was granted is
+ *      seen, and the granter is done with node and wait.
+ * [W2] the start of a wait releases the word, claim acquires it: a granter sees
+ *      the waker. (An object's lock orders this as well; a wait with branches
+ *      in several objects is linked into the first before it is whole.)
+ */
+#ifndef WF_SCHED_WAITQ_H
+#define WF_SCHED_WAITQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/list.h"
+
+struct wf_task;
+
+enum wf_wait_state {
+    WF_WAIT_UNUSED, /* zeroed, or never started */
+    WF_WAIT_WAITING,
+    WF_WAIT_CLAIMED,
+    WF_WAIT_CANCELLED,
+    WF_WAIT_TIMED_OUT,
+    WF_WAIT_DONE,
+};
+
+struct wf_wait {
+    _Atomic(uint32_t) word; /* state in the low byte, the winning branch above */
+    struct wf_task *task;   /* counted; granter's once CLAIMED, else waiter's */
+};
+
+struct wf_wait_node {
+    struct wf_list link; /* under the object's lock */
+    struct wf_wait *wait;
+    uint32_t branch;
+};
+
+/* A list of waiters, for an object that guards it with a lock of its own. */
+struct wf_waitq {
+    struct wf_list nodes;
+};
+
+/* Waiter: begins a wait for the given task and takes a reference on it. */
+void wf_wait_start(struct wf_wait *wait, struct wf_task *task);
+
+/* Waiter: what has become of it. *branch is set when it is DONE. */
+enum wf_wait_state wf_wait_look(struct wf_wait *wait, uint32_t *branch);
+
+/*
+ * Waiter: gives up, with verdict CANCELLED or TIMED_OUT. Returns true if the
+ * wait is over (given up now, or DONE before): unlink every node, then it may
+ * go away. Returns false if a granter has claimed it: a wake is coming.
+ */
+bool wf_wait_abandon(struct wf_wait *wait, enum wf_wait_state verdict);
+
+/* Waiter, before the wait was ever seen by anybody: ends it. */
+void wf_wait_retract(struct wf_wait *wait);
+
+void wf_wait_node_init(struct wf_wait_node *node, struct wf_wait *wait, uint32_t branch);
+
+/* Granter, under the object's lock: may I grant to this node's wait? */
+bool wf_wait_claim(struct wf_wait_node *node);
+
+/* Granter, after a claim: ends the wait. Returns the counted task, which the
+ * caller wakes with wf_task_wake() once it holds no lock. */
+struct wf_task *wf_wait_finish(struct wf_wait *wait);
+
+/* All under the object's lock. */
+void wf_waitq_init(struct wf_waitq *queue);
+void wf_waitq_add(struct wf_waitq *queue, struct wf_wait_node *node);
+void wf_waitq_remove(struct wf_wait_node *node);
+bool wf_waitq_is_empty(const struct wf_waitq *queue);
+
+/* Takes the first node off whose wait could be claimed, or returns NULL. */
+struct wf_wait_node *wf_waitq_claim_first(struct wf_waitq *queue);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watch.c - the thread that looks after workers that are busy for long.
+ *
+ * A task in a LIFO slot is announced to nobody, because its worker takes it as
+ * soon as the current poll ends. If that poll takes long, somebody must notice:
+ * the watch looks at all workers every 500 us, and for one that is still in the
+ * poll it was in before and has a task in its slot, wakes a sleeping worker to
+ * fetch it.
+ *
+ * An idle runtime makes no system call, so the watch sleeps without a timeout
+ * once all workers have been parked for 10 ms; not at once, since waking it costs
+ * a system call to whoever does it.
+ *
+ *   Watch                              Worker that wakes
+ *   V1  asleep = 1                     X1  (its count went up: unparked)
+ *   V2  full fence [V1]                X2  full fence [V1]
+ *   V3  all workers parked?            X3  asleep? Remember, and wake the watch
+ *   V4  sleep                              before the first fill of the slot
+ *
+ * One fence comes first. If V2 does, X3 sees that the watch sleeps. If X2 does,
+ * V3 sees the worker unparked and does not sleep. So the fill itself pays for
+ * nothing but a look at a flag of its own worker.
+ *
+ * Edges.
+ * [V1] the fences of V2 and X2, as above.
+ * [V2] stop releases the flag, the watch acquires it.
+ */
+#include "sched/watch.h"
+
+#include "base/clock.h"
+#include "sched/sched.h"
+#include "sched/thread.h"
+#include "sched/worker.h"
+
+enum {
+    LOOK_EVERY_NS = 500 * 1000,
+    QUIET_LOOKS = 20, /* 10 ms */
+};
+
+bool wf_watch_is_asleep(const struct wf_watch *watch)
+{
+    /* fence [V1], X2: the count went up before. */
+    wf_fence_full();
+    /* relaxed: behind the fence. */
+    return wf_load_relaxed(&watch->asleep) != 0;
+}
+
+void wf_watch_wake(struct wf_watch *watch)
+{
+    wf_park_wake(&watch->park);
+}
+
+static bool is_stopped(const struct wf_watch *watch)
+{
+    /* acquire [V2]: the stopping thread is done with everything else. */
+    return wf_load_acquire(&watch->stopped) != 0;
+}
+
+/* Has somebody a task in its slot that it does not get round to? */
+static bool sees_stall(struct wf_sched *sched)
+{
+    bool stalled = false;
+    int64_t now = wf_clock_now();
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        struct wf_worker *worker = &sched->workers[i];
+        int64_t age = wf_worker_poll_age(worker, now);
+        /* relaxed: a look; whoever is woken for it takes by exchange. */
+        bool waiting = wf_load_relaxed(&worker->lifo) != NULL;
+        stalled = stalled || (waiting && age >= WF_WORKER_STALL_NS);
+    }
+    return stalled;
+}
+
+static void sleep_while_idle(struct wf_sched *sched)
+{
+    struct wf_watch *watch = &sched->watch;
+    /* relaxed: before the fence, V1. */
+    wf_store_relaxed(&watch->asleep, 1u);
+    /* fence [V1], V2: a worker that wakes from now on sees it. */
+    wf_fence_full();
+    if (wf_idle_unparked(&sched->idle) == 0 && !is_stopped(watch)) {
+        (void)wf_park_sleep(&watch->park, WF_NEVER);
+    }
+    /* relaxed: a worker that still believes it wakes the watch once too often. */
+    wf_store_relaxed(&watch->asleep, 0u);
+}
+
+static void *watch_main(void *arg)
+{
+    struct wf_sched *sched = arg;
+    struct wf_watch *watch = &sched->watch;
+    unsigned quiet = 0;
+    while (!is_stopped(watch)) {
+        if (quiet >= QUIET_LOOKS) {
+            sleep_while_idle(sched);
+            quiet = 0;
+        } else {
+            (void)wf_park_sleep(&watch->park, wf_clock_now() + LOOK_EVERY_NS);
+        }
+        quiet = wf_idle_unparked(&sched->idle) == 0 ? quiet + 1 : 0;
+        if (sched->options.stealing && sees_stall(sched)) {
+            wf_sched_notify(sched);
+        }
+    }
+    return NULL;
+}
+
+int wf_watch_start(struct wf_sched *sched)
+{
+    struct wf_watch *watch = &sched->watch;
+    int err =
+        wf_thread_start(&watch->thread, watch_main, sched, sched->options.thread_name, "watch");
+    watch->started = err == 0;
+    return err;
+}
+
+void wf_watch_stop(struct wf_sched *sched)
+{
+    struct wf_watch *watch = &sched->watch;
+    if (!watch->started) {
+        return;
+    }
+    /* release [V2]: the watch leaves after what came before. */
+    wf_store_release(&watch->stopped, 1u);
+    wf_park_wake(&watch->park);
+    (void)pthread_join(watch->thread, NULL);
+    watch->started = false;
+}

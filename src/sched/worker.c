@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker.c - the loop of a worker: take a task, poll it, look after the rest.
+ *
+ * Where the next task comes from:
+ *
+ *   1  every interval polls: one from the inject queue
+ *   2  the LIFO slot: the task woken last, whose data is in the cache
+ *   3  the inbox and the ring, in turn
+ *   4  a batch from the inject queue
+ *   5  other workers (search.c)
+ *
+ * The LIFO slot. Only the owner fills it; an older occupant is evicted to the
+ * ring. Owner and thieves take it by exchange. After three polls in a row from
+ * the slot, tasks go through the ring until one from elsewhere has run, so two
+ * tasks that wake each other cannot keep others waiting.
+ *
+ * Announcing. A task in the LIFO slot is not announced: its worker is about to
+ * take it, and if it does not get there, the watch notices. A task in the ring is
+ * announced at once if the current poll goes on (an eviction), and else after
+ * the next task was chosen, if the ring is not empty then: a task that yields on
+ * an otherwise idle worker wakes nobody.
+ *
+ * A tick ends after a number of polls or some time, whichever is first. The
+ * clock is read every few polls, more often when polls are long.
+ *
+ * Edges.
+ * [F1] the fill of the LIFO slot releases it, a take acquires it: the task is
+ *      seen as its waker left it.
+ */
+#include "sched/worker.h"
+
+#include <weft/base.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "sched/driver.h"
+#include "sched/heap.h"
+#include "sched/sched.h"
+
+/* A clock read costs about 30 ns; one in this much time is noise. */
+#define CLOCK_EVERY_NS 100000
+
+WF_TLS_DEFINE(struct wf_worker *, wf_tls_worker);
+
+unsigned wf_worker_slab(const struct wf_heap *heap)
+{
+    const struct wf_worker *worker = wf_worker_current();
+    return worker != NULL && worker->heap == heap ? worker->index : heap->outside;
+}
+
+void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned index)
+{
+    const struct wf_sched_options *options = &sched->options;
+    worker->sched = sched;
+    worker->heap = sched->heap;
+    worker->index = index;
+    wf_ring_init(&worker->ring);
+    wf_rng_seed(&worker->rng, options->seed, index);
+    wf_interval_init(&worker->interval, options->inject_target_ns, options->inject_interval_min,
+                     options->inject_interval_max);
+    worker->polls_to_inject = wf_interval_polls(&worker->interval);
+    worker->polls_to_clock = 1;
+    wf_counter_set(&worker->counters.inject_interval, worker->polls_to_inject);
+    wf_counter_set(&worker->counters.average_poll_ns, WF_INTERVAL_FIRST_NS);
+    wf_counter_set(&worker->counters.since_ns, (uint64_t)wf_clock_now());
+}
+
+void wf_worker_enter(struct wf_worker *worker, weft_worker_state state)
+{
+    struct wf_worker_counters *counters = &worker->counters;
+    uint64_t before = wf_counter_read(&counters->state);
+    if (before == state) {
+        return;
+    }
+    uint64_t now = (uint64_t)wf_clock_now();
+    wf_counter_add(&counters->time_ns[before], now - wf_counter_read(&counters->since_ns));
+    wf_counter_set(&counters->since_ns, now);
+    wf_counter_set(&counters->state, state);
+}
+
+void wf_worker_wake(struct wf_worker *worker)
+{
+    if (worker->driver != NULL) {
+        worker->driver->ops->wake(worker->driver);
+    } else {
+        wf_park_wake(&worker->park);
+    }
+}
+
+int64_t wf_worker_poll_age(struct wf_worker *worker, int64_t now)
+{
+    /* relaxed: a rule of thumb; two observers that mix their notes make the
+     * age wrong for a moment, and taking a LIFO slot early does no harm. */
+    uint32_t poll = wf_load_relaxed(&worker->poll_number);
+    if (wf_load_relaxed(&worker->seen_poll) != poll) {
+        /* relaxed: as said above, a rule of thumb. */
+        wf_store_relaxed(&worker->seen_since, now);
+        wf_store_relaxed(&worker->seen_poll, poll);
+        return 0;
+    }
+    /* relaxed: as said above, a rule of thumb. */
+    return now - wf_load_relaxed(&worker->seen_since);
+}
+
+static bool shuffles(struct wf_worker *worker)
+{
+#ifdef WF_SHUFFLE
+    return wf_rng_below(&worker->rng, 4) == 0;
+#else
+    (void)worker;
+    return false;
+#endif
+}
+
+/* Tells others of work in the ring, if they could take it. */
+static void announce(struct wf_worker *worker)
+{
+    if (worker->sched->options.stealing && worker->sched->options.workers > 1) {
+        wf_sched_notify(worker->sched);
+    }
+}
+
+static void push_ring(struct wf_worker *worker, struct wf_task *task)
+{
+    if (wf_likely(wf_ring_push(&worker->ring, &task->node))) {
+        return;
+    }
+    struct wf_qlist overflow = { 0 };
+    wf_ring_overflow(&worker->ring, &task->node, &overflow);
+    wf_inject_push_list(&worker->sched->inject, &overflow);
+    wf_counter_add(&worker->counters.overflows, 1);
+    wf_sched_notify(worker->sched);
+}
+
+void wf_worker_push(struct wf_worker *worker, struct wf_task *task)
+{
+    struct wf_sched *sched = worker->sched;
+    if (!sched->options.lifo || worker->lifo_streak >= WF_WORKER_LIFO_MAX || shuffles(worker)) {
+        push_ring(worker, task);
+        announce(worker);
+        return;
+    }
+
+    /* relaxed: only the owner fills it, so an empty slot stays empty. */
+    if (wf_load_relaxed(&worker->lifo) == NULL) {
+        /* release [F1]: a thief sees the task as its waker left it. */
+        wf_store_release(&worker->lifo, task);
+    } else {
+        /* acq_rel [F1]: as above; the evicted task is this thread's own. */
+        struct wf_task *evicted = wf_xchg_acq_rel(&worker->lifo, task);
+        if (evicted != NULL) {
+            wf_counter_add(&worker->counters.evictions, 1);
+            push_ring(worker, evicted);
+            announce(worker);
+        }
+    }
+    if (wf_unlikely(worker->watch_asleep)) {
+        worker->watch_asleep = false;
+        wf_watch_wake(&sched->watch);
+    }
+}
+
+void wf_worker_push_pinned(struct wf_worker *worker, struct wf_task *task)
+{
+    wf_qlist_push(&worker->pinned, &task->node);
+}
+
+/* Queues a task at the end of its poll, behind everybody else. */
+static void requeue(struct wf_worker *worker, struct wf_task *task)
+{
+    if (task->pin != 0) {
+        wf_worker_push_pinned(worker, task);
+        return;
+    }
+    push_ring(worker, task);
+    worker->unannounced = true;
+}
+
+static struct wf_task *take_lifo(struct wf_worker *worker)
+{
+    /* relaxed: only a look; the exchange below takes. */
+    if (wf_load_relaxed(&worker->lifo) == NULL) {
+        return NULL;
+    }
+    /* acquire [F1]: pairs with the fill; a thief may have been faster. */
+    struct wf_task *task = wf_xchg_acquire(&worker->lifo, (struct wf_task *)NULL);
+    if (task != NULL && worker->lifo_streak >= WF_WORKER_LIFO_MAX) {
+        push_ring(worker, task);
+        worker->unannounced = true;
+        return NULL;
+    }
+    if (task != NULL) {
+        worker->lifo_streak++;
+        wf_counter_add(&worker->counters.lifo_hits, 1);
+    }
+    return task;
+}
+
+static struct wf_task *take_pinned(struct wf_worker *worker)
+{
+    if (!wf_mpsc_is_empty(&worker->inbox)) {
+        wf_mpsc_take_all(&worker->inbox, &worker->pinned);
+    }
+    struct wf_qnode *node = wf_qlist_pop(&worker->pinned);
+    return node != NULL ? wf_task_of(node) : NULL;
+}
+
+static struct wf_task *take_ring(struct wf_worker *worker)
+{
+    struct wf_qnode *node = wf_ring_pop(&worker->ring);
+    return node != NULL ? wf_task_of(node) : NULL;
+}
+
+/* Inbox and ring in turn, so that neither keeps the other waiting. */
+static struct wf_task *take_fifo(struct wf_worker *worker)
+{
+    worker->pinned_turn = !worker->pinned_turn;
+    struct wf_task *task = worker->pinned_turn ? take_pinned(worker) : take_ring(worker);
+    if (task == NULL) {
+        task = worker->pinned_turn ? take_ring(worker) : take_pinned(worker);
+    }
+    return task;
+}
+
+/* Up to max tasks from the inject queue: one to run, the others into the ring. */
+static struct wf_task *fetch(struct wf_worker *worker, size_t max)
+{
+    struct wf_inject *inject = &worker->sched->inject;
+    struct wf_qlist list = { 0 };
+    wf_inject_pop(inject, max, &list);
+    size_t count = list.count;
+    struct wf_qnode *first = wf_qlist_pop(&list);
+    if (first == NULL) {
+        return NULL;
+    }
+    wf_counter_add(&worker->counters.inject_fetches, 1);
+    wf_counter_add(&worker->counters.injected_tasks, count);
+    if (list.count > 0) {
+        wf_ring_push_list(&worker->ring, &list);
+        worker->unannounced = true;
+    }
+    wf_room_freed(&worker->sched->room, inject, count);
+    return wf_task_of(first);
+}
+
+static struct wf_task *fetch_one(struct wf_worker *worker)
+{
+    return wf_inject_len(&worker->sched->inject) == 0 ? NULL : fetch(worker, 1);
+}
+
+struct wf_task *wf_worker_fetch(struct wf_worker *worker)
+{
+    size_t length = wf_inject_len(&worker->sched->inject);
+    if (length == 0) {
+        return NULL;
+    }
+    /* A fair share: others come for theirs. */
+    size_t count = length / worker->sched->options.workers;
+    if (count < WF_WORKER_FETCH_MIN) {
+        count = WF_WORKER_FETCH_MIN;
+    }
+    if (count > WF_WORKER_FETCH_MAX) {
+        count = WF_WORKER_FETCH_MAX;
+    }
+    size_t room = wf_ring_room(&worker->ring) + 1;
+    return fetch(worker, count < room ? count : room);
+}
+
+struct wf_task *wf_worker_next(struct wf_worker *worker)
+{
+    struct wf_task *task = NULL;
+    if (wf_unlikely(--worker->polls_to_inject == 0)) {
+        worker->polls_to_inject = wf_interval_polls(&worker->interval);
+        task = fetch_one(worker);
+    }
+    if (task == NULL) {
+        task = take_lifo(worker);
+        if (task != NULL) {
+            goto chosen;
+        }
+    }
+    if (task == NULL) {
+        task = take_fifo(worker);
+    }
+    if (task == NULL) {
+        task = wf_worker_fetch(worker);
+    }
+    if (task != NULL) {
+        worker->lifo_streak = 0;
+    }
+chosen:
+    if (worker->unannounced) {
+        worker->unannounced = false;
+        if (wf_ring_len(&worker->ring) > 0) {
+            announce(worker);
+        }
+    }
+    return task;
+}
+
+void wf_worker_run(struct wf_worker *worker, struct wf_task *task)
+{
+    /* relaxed: only the owner writes; observers compare it with itself. */
+    wf_store_relaxed(&worker->poll_number, wf_load_relaxed(&worker->poll_number) + 1);
+    wf_counter_add(&worker->counters.polls, 1);
+    worker->budget = WF_WORKER_BUDGET;
+    worker->current = task;
+    (void)wf_state_begin(&task->state);
+    int result = task->ops->poll(task);
+    worker->current = NULL;
+
+    if (result == WEFT_PENDING) {
+        if (wf_state_pend(&task->state) == WF_STEP_SCHEDULE) {
+            requeue(worker, task);
+        }
+    } else if (result == WEFT_YIELDED) {
+        wf_state_yield(&task->state);
+        requeue(worker, task);
+    } else {
+        wf_counter_add(&worker->counters.completed, 1);
+        wf_task_complete(task, result);
+        if (wf_unlikely(worker->closing)) {
+            wf_drain_task_done(worker);
+        }
+    }
+}
+
+/* What a worker looks after between ticks. */
+static struct wf_task *maintain(struct wf_worker *worker, int64_t now)
+{
+    wf_interval_sample(&worker->interval, (uint64_t)(now - worker->tick_start), worker->tick_polls);
+    worker->tick_polls = 0;
+    worker->tick_start = now;
+    wf_counter_set(&worker->counters.average_poll_ns, (uint64_t)worker->interval.average_ns);
+    wf_counter_set(&worker->counters.inject_interval, wf_interval_polls(&worker->interval));
+    if (worker->driver != NULL) {
+        worker->driver->ops->poll(worker->driver);
+    }
+    if (!worker->closing && wf_drain_phase(&worker->sched->drain) != WF_PHASE_OPEN) {
+        wf_drain_acknowledge(worker);
+    }
+    return wf_worker_fetch(worker);
+}
+
+static uint32_t clock_countdown(const struct wf_worker *worker)
+{
+    double polls = CLOCK_EVERY_NS / worker->interval.average_ns;
+    uint32_t left = worker->sched->options.tick_polls - worker->tick_polls;
+    uint32_t count = polls < 1 ? 1 : polls > left ? left : (uint32_t)polls;
+    return count == 0 ? 1 : count;
+}
+
+/* After a poll. Returns a task that maintenance has brought, to run next. */
+static struct wf_task *count_poll(struct wf_worker *worker)
+{
+    worker->tick_polls++;
+    if (wf_likely(--worker->polls_to_clock != 0)) {
+        return NULL;
+    }
+    const struct wf_sched_options *options = &worker->sched->options;
+    int64_t now = wf_clock_now();
+    struct wf_task *task = NULL;
+    if (worker->tick_polls >= options->tick_polls ||
+        now - worker->tick_start >= (int64_t)options->tick_ns) {
+        task = maintain(worker, now);
+    }
+    worker->polls_to_clock = clock_countdown(worker);
+    return task;
+}
+
+/* The queues are empty: ends the tick, so that the search is not counted as
+ * time in tasks. */
+static void end_tick(struct wf_worker *worker)
+{
+    if (worker->tick_polls > 0) {
+        int64_t now = wf_clock_now();
+        wf_interval_sample(&worker->interval, (uint64_t)(now - worker->tick_start),
+                           worker->tick_polls);
+        worker->tick_polls = 0;
+    }
+}
+
+static void run_until_stopped(struct wf_worker *worker)
+{
+    struct wf_task *task = NULL;
+    worker->tick_start = wf_clock_now();
+    while (wf_drain_phase(&worker->sched->drain) != WF_PHASE_STOPPED) {
+        if (task == NULL) {
+            task = wf_worker_next(worker);
+        }
+        if (task == NULL) {
+            end_tick(worker);
+            task = wf_worker_search(worker);
+            worker->tick_start = wf_clock_now();
+        }
+        if (task != NULL) {
+            if (wf_unlikely(worker->searching)) {
+                wf_worker_stop_search(worker);
+            }
+            wf_worker_run(worker, task);
+            task = count_poll(worker);
+        }
+    }
+}
+
+void *wf_worker_main(void *arg)
+{
+    struct wf_worker *worker = arg;
+    const struct wf_sched_options *options = &worker->sched->options;
+    wf_tls_worker = worker;
+    if (options->on_start != NULL) {
+        options->on_start(options->hook_ctx, worker->index);
+    }
+    run_until_stopped(worker);
+    wf_worker_enter(worker, WEFT_WORKER_STOPPED);
+    if (options->on_stop != NULL) {
+        options->on_stop(options->hook_ctx, worker->index);
+    }
+    return NULL;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker.h - one worker: its thread, its queues, its counters.
+ */
+#ifndef WF_SCHED_WORKER_H
+#define WF_SCHED_WORKER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weft/obs.h>
+
+#include "base/rng.h"
+#include "base/tls.h"
+#include "obs/counter.h"
+#include "queue/mpsc.h"
+#include "queue/ring.h"
+#include "sched/interval.h"
+#include "sched/park.h"
+#include "sched/task.h"
+
+struct wf_driver;
+struct wf_heap;
+struct wf_sched;
+
+enum {
+    /* Ready operations in one poll of one task; the next one yields. */
+    WF_WORKER_BUDGET = 128,
+    /* Polls in a row of the task woken last. */
+    WF_WORKER_LIFO_MAX = 3,
+    /* A batch from the inject queue. */
+    WF_WORKER_FETCH_MIN = 4,
+    WF_WORKER_FETCH_MAX = 64,
+    /* A poll older than this may lose its LIFO slot to an idle worker. */
+    WF_WORKER_STALL_NS = 50 * 1000,
+};
+
+struct wf_worker_counters {
+    wf_counter polls, spawned, completed, steals, stolen_tasks, lifo_hits, lifo_stolen, evictions,
+        inject_fetches, injected_tasks, overflows, parks, wakes, idle_wakes, unannounced_work,
+        budget_yields, average_poll_ns, inject_interval;
+    wf_counter time_ns[WEFT_WORKER_STOPPED]; /* by state, up to since_ns */
+    wf_counter since_ns;
+    wf_counter state;
+};
+
+struct wf_worker {
+    /* Owner only. */
+    struct wf_sched *sched;
+    struct wf_heap *heap;
+    struct wf_driver *driver; /* NULL: sleeps on a futex */
+    unsigned index;
+    struct wf_task *current;  /* the task being polled, or NULL */
+    uint32_t budget;          /* ready operations left in this poll */
+    uint32_t lifo_streak;     /* polls from the LIFO slot in a row */
+    uint32_t polls_to_inject; /* until the inject queue comes first */
+    uint32_t tick_polls;      /* in this tick */
+    uint32_t polls_to_clock;  /* until the clock is read */
+    int64_t tick_start;
+    bool searching;     /* counted as such by idle.c */
+    bool woken_to_work; /* taken by a submitter, and nothing found yet */
+    bool unannounced;   /* the ring got a task that nobody was told of */
+    bool pinned_turn;   /* the inbox before the ring, else after it */
+    bool closing;       /* has acknowledged the shutdown */
+    bool watch_asleep;  /* the watch slept when this worker woke */
+    bool suspicious;    /* the last park timed out beside work */
+    struct wf_rng rng;
+    struct wf_interval interval;
+    struct wf_qlist pinned; /* taken out of the inbox */
+    pthread_t thread;
+
+    /* Owner fills, any worker takes: the task woken last. */
+    _Alignas(WF_CACHE_LINE) _Atomic(struct wf_task *) lifo;
+    /* Owner counts polls, all read. */
+    _Atomic(uint32_t) poll_number;
+    /* Observers write and read: what they last saw, and when first. */
+    _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) seen_poll;
+    _Atomic(int64_t) seen_since;
+
+    /* Any thread pushes, owner takes. */
+    _Alignas(WF_CACHE_LINE) struct wf_mpsc inbox;
+    struct wf_park park;
+
+    struct wf_ring ring;
+    _Alignas(WF_CACHE_LINE) struct wf_worker_counters counters;
+};
+
+WF_TLS_DECLARE(struct wf_worker *, wf_tls_worker);
+
+/* The worker this thread is, or NULL. */
+static inline struct wf_worker *wf_worker_current(void)
+{
+    return WF_TLS_LOAD(wf_tls_worker);
+}
+
+/* The slab that the caller may allocate from and free to without a lock. */
+unsigned wf_worker_slab(const struct wf_heap *heap);
+
+void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned index);
+
+/* The worker's thread. */
+void *wf_worker_main(void *worker);
+
+/* Owner only: queues a task that the current one woke or spawned. */
+void wf_worker_push(struct wf_worker *worker, struct wf_task *task);
+
+/* Owner only: queues a pinned task of this worker. */
+void wf_worker_push_pinned(struct wf_worker *worker, struct wf_task *task);
+
+/* Owner only: the next task from its own queues or the inject queue. */
+struct wf_task *wf_worker_next(struct wf_worker *worker);
+
+/* Owner only: polls a task once. */
+void wf_worker_run(struct wf_worker *worker, struct wf_task *task);
+
+/* Owner only: a task from the inject queue; others go into the ring. */
+struct wf_task *wf_worker_fetch(struct wf_worker *worker);
+
+/* Owner only, in search.c: a task from elsewhere, or sleeps and returns NULL. */
+struct wf_task *wf_worker_search(struct wf_worker *worker);
+
+/* Owner only, in search.c: has found a task and is about to run it. */
+void wf_worker_stop_search(struct wf_worker *worker);
+
+/* Owner only: changes what the time is counted as. */
+void wf_worker_enter(struct wf_worker *worker, weft_worker_state state);
+
+/* Any thread: wakes the worker if it sleeps; kept for its next sleep if not. */
+void wf_worker_wake(struct wf_worker *worker);
+
+/* Observer: for how long has this worker been in its current poll, as far as
+ * observers have noticed? */
+int64_t wf_worker_poll_age(struct wf_worker *worker, int64_t now);
+
+#endif
