@@ -175,10 +175,12 @@ static uint32_t claim_half(struct wf_ring *from, uint32_t max, uint32_t *first)
         if (count == 0) {
             return 0;
         }
-        WF_ASSERT(available <= WF_RING_SLOTS);
 
         /* acquire [R3]: on failure, as above; winning needs no order. */
         if (wf_cas_acquire(&from->head, &head, pack(real, real + count))) {
+            /* Only now: a head that was old may have met a tail that was far
+             * ahead of it, and the CAS has refused that. */
+            WF_ASSERT(available <= WF_RING_SLOTS);
             *first = real;
             return count;
         }

@@ -12,8 +12,9 @@
  *
  * The LIFO slot. Only the owner fills it; an older occupant is evicted to the
  * ring. Owner and thieves take it by exchange. After three polls in a row from
- * the slot, tasks go through the ring until one from elsewhere has run, so two
- * tasks that wake each other cannot keep others waiting.
+ * the slot, what is found there goes to the end of the ring instead, and the next
+ * poll is the ring's, so two tasks that wake each other cannot keep others
+ * waiting.
  *
  * Announcing. A task in the LIFO slot is not announced: its worker is about to
  * take it, and if it does not get there, the watch notices. A task in the ring is
@@ -136,7 +137,7 @@ static void push_ring(struct wf_worker *worker, struct wf_task *task)
 void wf_worker_push(struct wf_worker *worker, struct wf_task *task)
 {
     struct wf_sched *sched = worker->sched;
-    if (!sched->options.lifo || worker->lifo_streak >= WF_WORKER_LIFO_MAX || shuffles(worker)) {
+    if (!sched->options.lifo || shuffles(worker)) {
         push_ring(worker, task);
         announce(worker);
         return;
