@@ -24,7 +24,8 @@ struct options {
     const char *filter;
 };
 
-static const struct bench_row *const tables[] = { bench_sched_rows, bench_wake_rows };
+static const struct bench_row *const tables[] = { bench_sched_rows, bench_wake_rows,
+                                                  bench_latency_rows };
 
 _Noreturn void bench_failed(const char *file, int line, const char *what)
 {

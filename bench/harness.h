@@ -33,6 +33,7 @@ struct bench_row {
 /* Tables of rows, one per file in micro/. They end with a row without name. */
 extern const struct bench_row bench_sched_rows[];
 extern const struct bench_row bench_wake_rows[];
+extern const struct bench_row bench_latency_rows[];
 
 /* Ends the program: a benchmark whose result is wrong measures nothing. */
 #define BENCH_CHECK(condition)                                                                     \

@@ -11,7 +11,10 @@
 
 #include "test.h"
 
-enum { HELPERS = 3, SLOTS = 64 };
+enum {
+    HELPERS = 3,
+    SLOTS = 64
+};
 
 struct storm {
     weft_runtime *rt;

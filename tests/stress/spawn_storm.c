@@ -10,7 +10,10 @@
 
 #include "test.h"
 
-enum { OUTSIDERS = 4, TREE_FANOUT = 4 };
+enum {
+    OUTSIDERS = 4,
+    TREE_FANOUT = 4
+};
 
 struct storm {
     weft_runtime *rt;

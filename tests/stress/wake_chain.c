@@ -10,7 +10,10 @@
 
 #include "test.h"
 
-enum { MEMBERS = 24, TOKENS = 3 };
+enum {
+    MEMBERS = 24,
+    TOKENS = 3
+};
 
 struct ring_of_tasks;
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * idle - a runtime that has worked and now has nothing to do.
+ *
+ * Writes BEGIN and END to stderr around the idle time, so that a tracer can tell
+ * what happened between. Arguments: seconds, workers.
+ */
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weft.h>
+
+static int nothing(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return 0;
+}
+
+static void wait_ms(long ms)
+{
+    struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
+static void mark(const char *text, size_t length)
+{
+    if (write(STDERR_FILENO, text, length) < 0) {
+        abort();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    long seconds = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    config.workers = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+    weft_runtime *rt;
+    if (weft_runtime_create(&rt, &config) != 0) {
+        return 1;
+    }
+    for (int i = 0; i < 1000; i++) {
+        weft_task *task;
+        if (weft_runtime_spawn(rt, &task, &(weft_spec){ .body = nothing }) != 0 ||
+            weft_join(task, NULL, WEFT_NEVER) != 0) {
+            return 1;
+        }
+    }
+    wait_ms(200); /* Search rounds and the watch's 10 ms are over. */
+    mark("BEGIN\n", 6);
+    wait_ms(seconds * 1000);
+    mark("END\n", 4);
+    weft_runtime_destroy(rt);
+    return 0;
+}

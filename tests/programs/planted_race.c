@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * planted_race - two tasks write a plain variable without order. A build with
+ * ThreadSanitizer must report it; this shows that the sanitizer really works on
+ * this machine, and sees through the scheduler.
+ */
+#include <sched.h>
+#include <stdio.h>
+
+#include <weft.h>
+
+static int shared;
+static _Atomic(int) arrived;
+
+static int racer(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    arrived++;
+    while (arrived < 2) {
+        (void)sched_yield();
+    }
+    shared++;
+    return 0;
+}
+
+static int app(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        weft_spec spec = { .body = racer, .pinned = WEFT_PINNED_TO(i) };
+        if (weft_spawn(NULL, &spec) != 0) {
+            return 1;
+        }
+    }
+    while (arrived < 2) {
+        (void)sched_yield();
+    }
+    return 0;
+}
+
+int main(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    int result = weft_run(&config, app, NULL);
+    (void)printf("%d\n", shared);
+    return result;
+}
