@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+
+module rival-go
+
+go 1.21

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// A row turns a number of repetitions into one sample for each of them. It
+// repeats its work unmeasured first, and checks after every repetition that all
+// the work was done. GOMAXPROCS is set before it runs.
+type row struct {
+	name string
+	unit string
+	run  func(reps int) []float64
+}
+
+// There is no sched.self_wake: a goroutine has no waker that it could call.
+var rows = []row{
+	{"sched.spawn_join", "ns", spawnJoin},
+	{"sched.spawn_batch", "ns", spawnBatch},
+	{"sched.yield", "ns", yieldInTurn},
+	{"sched.cross_wake", "ns", crossWake},
+	{"sched.inject", "ns", inject},
+	{"sched.wake_outside", "ns", wakeOutside},
+	{"sched.task_bytes", "bytes", taskBytes},
+	{"sched.idle_cpu", "ns", idleCPU},
+}
+
+const warmups = 2
+
+// done is what the goroutines count in, on cache lines of its own. The functions
+// given to go are made once, so that a spawn allocates no closure.
+var done struct {
+	_ [128]byte
+	atomic.Int64
+	_ [128]byte
+}
+
+// check tests that all the work was done, and starts again from zero.
+func check(expected int64) {
+	if found := done.Swap(0); found != expected {
+		fail("%d steps were counted, not %d", found, expected)
+	}
+}
+
+// measure warms up, then takes one sample per repetition. The work runs in a
+// goroutine and takes the time itself.
+func measure(reps int, ops int64, work func() time.Duration) []float64 {
+	var samples []float64
+	for rep := -warmups; rep < reps; rep++ {
+		result := make(chan time.Duration)
+		go func() { result <- work() }()
+		elapsed := <-result
+		check(ops)
+		if rep >= 0 {
+			samples = append(samples, float64(elapsed.Nanoseconds())/float64(ops))
+		}
+	}
+	return samples
+}
+
+// spawnJoin joins through one unbuffered channel: a little faster than a
+// sync.WaitGroup for one goroutine at a time.
+func spawnJoin(reps int) []float64 {
+	const tasks = 100_000
+	joined := make(chan struct{})
+	counter := func() {
+		done.Add(1)
+		joined <- struct{}{}
+	}
+	return measure(reps, tasks, func() time.Duration {
+		start := time.Now()
+		for i := 0; i < tasks; i++ {
+			go counter()
+			<-joined
+		}
+		return time.Since(start)
+	})
+}
+
+// batch is what the goroutines of a batch are awaited by.
+var batch sync.WaitGroup
+
+func countInBatch() {
+	done.Add(1)
+	batch.Done()
+}
+
+func spawnBatch(reps int) []float64 {
+	const batches, tasks = 10, 10_000
+	return measure(reps, batches*tasks, func() time.Duration {
+		start := time.Now()
+		for n := 0; n < batches; n++ {
+			batch.Add(tasks)
+			for i := 0; i < tasks; i++ {
+				go countInBatch()
+			}
+			batch.Wait()
+		}
+		return time.Since(start)
+	})
+}
+
+func yieldInTurn(reps int) []float64 {
+	const tasks, yields = 1000, 1000
+	yielder := func() {
+		n := 0
+		for ; n < yields; n++ {
+			runtime.Gosched()
+		}
+		done.Add(int64(n))
+		batch.Done()
+	}
+	return measure(reps, tasks*yields, func() time.Duration {
+		start := time.Now()
+		batch.Add(tasks)
+		for i := 0; i < tasks; i++ {
+			go yielder()
+		}
+		batch.Wait()
+		return time.Since(start)
+	})
+}
+
+func crossWake(reps int) []float64 {
+	const rounds = 100_000
+	return measure(reps, rounds, func() time.Duration {
+		ping, pong := make(chan struct{}), make(chan struct{})
+		start := time.Now()
+		go func() {
+			for range ping {
+				pong <- struct{}{}
+			}
+			close(pong)
+		}()
+		n := 0
+		for ; n < rounds; n++ {
+			ping <- struct{}{}
+			<-pong
+		}
+		elapsed := time.Since(start)
+		close(ping)
+		<-pong
+		done.Add(int64(n))
+		return elapsed
+	})
+}
+
+// inject spawns from a plain goroutine. Go has nothing outside its runtime:
+// every thread that may say go is a worker. Binding the goroutine to a thread of
+// its own changes nothing in the figure.
+func inject(reps int) []float64 {
+	const tasks = 100_000
+	all := make(chan struct{})
+	counter := func() {
+		if done.Add(1) == tasks {
+			all <- struct{}{}
+		}
+	}
+	return measure(reps, tasks, func() time.Duration {
+		start := time.Now()
+		for i := 0; i < tasks; i++ {
+			go counter()
+		}
+		<-all
+		return time.Since(start)
+	})
+}
+
+// sleepThread puts the calling thread to sleep in the kernel, long enough for
+// every other thread to have gone to sleep as well. time.Sleep would instead
+// have a thread of the runtime wait for the timer.
+//
+// With one worker the runtime is not told: it would lend the worker to another
+// thread meanwhile, and the figure would be that of getting it back, several
+// times as long. With more, the sleep that it knows of gives the better figure.
+func sleepThread() {
+	pause := syscall.NsecToTimespec((300 * time.Microsecond).Nanoseconds())
+	var err error
+	if runtime.GOMAXPROCS(0) > 1 {
+		err = syscall.Nanosleep(&pause, nil)
+	} else if _, _, code := syscall.RawSyscall(syscall.SYS_NANOSLEEP,
+		uintptr(unsafe.Pointer(&pause)), 0, 0); code != 0 {
+		err = code
+	}
+	if err != nil && err != syscall.EINTR {
+		fail("nanosleep: %v", err)
+	}
+}
+
+// wakeOutside wakes from a goroutine that is bound to a thread of its own, so
+// that the woken one must run on another thread, as it must elsewhere; a free
+// goroutine would only switch to it.
+func wakeOutside(reps int) []float64 {
+	const samples = 2000
+	wake, ranAt := make(chan struct{}), make(chan time.Time)
+	go func() {
+		for range wake {
+			now := time.Now()
+			ranAt <- now
+		}
+	}()
+	latency := func() float64 {
+		sleepThread()
+		wokenAt := time.Now()
+		wake <- struct{}{}
+		elapsed := (<-ranAt).Sub(wokenAt)
+		if elapsed < 0 {
+			fail("a goroutine ran before its wake-up")
+		}
+		return float64(elapsed.Nanoseconds())
+	}
+
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	latencies := make([]float64, samples)
+	var medians []float64
+	for rep := -warmups; rep < reps; rep++ {
+		for i := range latencies {
+			latencies[i] = latency()
+		}
+		sort.Float64s(latencies)
+		if rep >= 0 {
+			medians = append(medians, latencies[samples/2])
+		}
+	}
+	return medians
+}
+
+func residentBytes() float64 {
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		fail("%v", err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(statm))[1])
+	if err != nil {
+		fail("%v", err)
+	}
+	return float64(pages * os.Getpagesize())
+}
+
+//go:noinline
+func touch(state *[32]byte) {
+	for i := range state {
+		state[i] = 1
+	}
+	done.Add(1)
+}
+
+// idleTask waits for ever in the cheapest way, on nothing at all. Its state
+// lies on its stack.
+func idleTask() {
+	var state [32]byte
+	touch(&state)
+	select {}
+}
+
+// taskBytes takes one sample, whatever is asked for: goroutines that wait for
+// ever cannot be ended to start again.
+func taskBytes(_ int) []float64 {
+	const warmupTasks, tasks = 1000, 1_000_000
+	fill := func(n int64) {
+		for i := int64(0); i < n; i++ {
+			go idleTask()
+		}
+		for done.Load() < n {
+			runtime.Gosched()
+		}
+		check(n)
+	}
+	fill(warmupTasks)
+	before := residentBytes()
+	fill(tasks)
+	bytes := (residentBytes() - before) / tasks
+	if idle := runtime.NumGoroutine() - 1; idle != warmupTasks+tasks {
+		fail("%d goroutines are idle, not %d", idle, warmupTasks+tasks)
+	}
+	return []float64{bytes}
+}
+
+// cpuTime returns the user and system time of the whole process.
+func cpuTime() float64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		fail("getrusage: %v", err)
+	}
+	return float64(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func idleCPU(reps int) []float64 {
+	const tasks = 10_000
+	batch.Add(tasks)
+	for i := 0; i < tasks; i++ {
+		go countInBatch()
+	}
+	batch.Wait()
+	check(tasks)
+	time.Sleep(100 * time.Millisecond)
+
+	var samples []float64
+	for rep := 0; rep < reps; rep++ {
+		before := cpuTime()
+		time.Sleep(2 * time.Second)
+		samples = append(samples, cpuTime()-before)
+	}
+	return samples
+}

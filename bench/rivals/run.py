@@ -1,0 +1,383 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Runs weft-bench beside the same work in other runtimes, and prints the ratios.
+
+The contenders take turns: for each row and each number of workers, every
+contender runs once in each round, and the order rotates from round to round, so
+that a slow moment of the machine falls on all alike. A figure is the median over
+the rounds; its range is printed with it.
+
+A rival whose toolchain or packages are not at hand is left out, with a line that
+says so. Anything else that goes wrong ends the run: a contender that fails, or
+that prints a row it was not asked for, gives no figure at all.
+"""
+
+import argparse
+import csv
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+
+# Each row and its unit, in the order in which they run.
+UNITS = {
+    "sched.spawn_join": "ns",
+    "sched.spawn_batch": "ns",
+    "sched.yield": "ns",
+    "sched.self_wake": "ns",
+    "sched.cross_wake": "ns",
+    "sched.inject": "ns",
+    "sched.wake_outside": "ns",
+    "sched.task_bytes": "bytes",
+    "sched.idle_cpu": "ns",
+}
+# What the bare system calls cost: it runs in the same rounds as the row above it.
+FLOORS = {"sched.wake_outside": "floor.futex_wake"}
+NOT_IN_GO = {"sched.self_wake"}
+
+ROUNDS_MIN = 7
+ROUNDS_QUICK = 2
+RUN_TIMEOUT_S = 600
+RESULT_KEYS = {"bench", "workers", "unit", "median", "min", "max", "n"}
+CSV_COLUMNS = (
+    "bench", "workers", "unit", "contender", "median", "min", "max", "rounds", "ratio_of_weft",
+)
+
+
+class Failure(Exception):
+    """Something is wrong, and no figure would be worth printing."""
+
+
+class LeftOut(Exception):
+    """A rival cannot be built here, for want of a toolchain or a package."""
+
+
+class Contender(NamedTuple):
+    name: str
+    program: Path
+    version: str
+    rows: dict  # of UNITS' rows, those it has, each with the name it prints
+
+
+# --- building ----------------------------------------------------------------
+
+
+def output_of(*command):
+    """The first line that a command prints, or None if it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = done.stdout.strip().splitlines()
+    return lines[0] if done.returncode == 0 and lines else None
+
+
+def need_tool(tool, *version_args):
+    """The version line of a tool."""
+    if not shutil.which(tool):
+        raise LeftOut(f"{tool} is not installed")
+    version = output_of(tool, *version_args)
+    if not version:
+        raise LeftOut(f"{tool} does not run")
+    return version
+
+
+def version_number(text):
+    return [int(part) for part in text.split(".")[:2]]
+
+
+def need_version(tool, version_line, manifest, pattern):
+    """Checks a tool's version against the oldest that its manifest allows."""
+    oldest = re.search(pattern, manifest.read_text(), re.MULTILINE)[1]
+    found = re.search(r"\d+\.\d+", version_line)
+    if not found or version_number(found[0]) < version_number(oldest):
+        raise LeftOut(f"{tool} is too old: {version_line}; {oldest} is needed")
+
+
+def build(command, cwd, log):
+    """Runs a build whose every input is at hand: if it fails, we are wrong."""
+    environment = dict(os.environ, GOTOOLCHAIN="local")
+    with log.open("w") as out:
+        done = subprocess.run(command, cwd=cwd, env=environment, stdout=out, stderr=out)
+    if done.returncode != 0:
+        tail = "\n".join(log.read_text().splitlines()[-20:])
+        raise Failure(f"{' '.join(map(str, command))} failed:\n{tail}")
+
+
+def fetch_crates(manifest):
+    """Fetches the packages, from those stored here if there is no network."""
+    rustc = subprocess.run(["rustc", "-vV"], capture_output=True, text=True)
+    host = re.search(r"^host: (\S+)", rustc.stdout, re.MULTILINE)[1]
+    fetch = ["cargo", "fetch", "--quiet", "--manifest-path", manifest, "--target", host]
+    online = subprocess.run(fetch, capture_output=True, text=True)
+    if online.returncode == 0:
+        return
+    offline = subprocess.run(fetch + ["--offline"], capture_output=True)
+    if offline.returncode != 0:
+        reason = (online.stderr.strip().splitlines() or ["no reason given"])[-1].strip()
+        raise LeftOut(f"its packages cannot be had: {reason}")
+
+
+def build_tokio(directory, name="tokio", allocator=None):
+    """A copy of the sources is built, so that Cargo.lock stays out of the tree."""
+    manifest = HERE / "tokio" / "Cargo.toml"
+    need_tool("cargo", "--version")
+    rustc = need_tool("rustc", "--version")
+    need_version("rustc", rustc, manifest, r'^rust-version = "([\d.]+)"')
+
+    sources = directory / "tokio-src"
+    ignore = shutil.ignore_patterns("Cargo.lock", "target")
+    shutil.copytree(HERE / "tokio", sources, ignore=ignore, dirs_exist_ok=True)
+    copy = sources / "Cargo.toml"
+    fetch_crates(copy)
+
+    target = directory / name
+    command = ["cargo", "build", "--release", "--manifest-path", copy, "--target-dir", target]
+    if allocator:
+        command += ["--features", allocator]
+    build(command, sources, directory / f"{name}.log")
+
+    version_of = dict(re.findall(r'^(\w+) = \{ version = "=([\d.]+)"', copy.read_text(), re.M))
+    version = f"tokio {version_of['tokio']}, {rustc}"
+    if allocator:
+        version += f", {allocator} {version_of[allocator]}"
+    return Contender(name, target / "release" / "rival-tokio", version, {row: row for row in UNITS})
+
+
+def build_tokio_mi(directory):
+    """Tokio's tasks are allocated one by one; many of its users replace malloc."""
+    return build_tokio(directory, name="tokio-mi", allocator="mimalloc")
+
+
+def build_go(directory):
+    version = need_tool("go", "version")
+    need_version("go", version, HERE / "go" / "go.mod", r"^go ([\d.]+)")
+    program = directory / "rival-go"
+    # Without version control: what it says of the tree is not for a benchmark.
+    build(["go", "build", "-buildvcs=false", "-o", program, "."], HERE / "go", directory / "go.log")
+    rows = {row: row for row in UNITS if row not in NOT_IN_GO}
+    return Contender("go", program, version.removeprefix("go version "), rows)
+
+
+def build_futex(directory):
+    version = need_tool("cc", "--version")
+    program = directory / "rival-futex"
+    command = ["cc", "-std=c11", "-O2", "-pthread", HERE / "futex.c", "-o", program]
+    build(command, HERE, directory / "futex.log")
+    return Contender("futex", program, version, FLOORS)
+
+
+RIVALS = {"tokio": build_tokio, "tokio-mi": build_tokio_mi, "go": build_go, "futex": build_futex}
+
+
+def gather(weft, directory):
+    """Every contender that can run here, weft first."""
+    contenders = []
+    if weft:
+        if not os.access(weft, os.X_OK):
+            raise Failure(f"{weft} is not a program")
+        version = output_of(weft, "--version") or "version not known"
+        contenders.append(Contender("weft", weft.resolve(), version, {row: row for row in UNITS}))
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, build_rival in RIVALS.items():
+        print(f"building {name}", file=sys.stderr)
+        try:
+            contenders.append(build_rival(directory.resolve()))
+        except LeftOut as reason:
+            print(f"{name}: left out: {reason}")
+    return contenders
+
+
+# --- running -----------------------------------------------------------------
+
+
+def check_result(result, expected):
+    """Why a line of output is not the row that was asked for, or None."""
+    if not isinstance(result, dict) or result.keys() != RESULT_KEYS:
+        return f"its keys are not {', '.join(sorted(RESULT_KEYS))}"
+    for key, value in expected.items():
+        if result[key] != value:
+            return f"{key} is {result[key]!r}, not {value!r}"
+    for key in ("median", "min", "max", "n"):
+        value = result[key]
+        if type(value) not in (int, float) or not math.isfinite(value) or value < 0:
+            return f"{key} is {value!r}, which is no figure"
+    return None
+
+
+def run_once(contender, row, workers):
+    """One figure of one contender."""
+    bench = contender.rows[row]
+    command = [str(contender.program), "--json", "--workers", str(workers)]
+    command += ["--filter", bench, "--reps", "1"]
+    shown = f"{contender.name}: {' '.join(command)}"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{shown}: still running after {RUN_TIMEOUT_S} s") from None
+    if done.returncode != 0:
+        raise Failure(f"{shown}: exit status {done.returncode}\n{done.stderr.strip()}")
+    lines = done.stdout.splitlines()
+    if len(lines) != 1:
+        raise Failure(f"{shown}: printed {len(lines)} lines instead of one\n{done.stdout.strip()}")
+    try:
+        result = json.loads(lines[0])
+    except ValueError as error:
+        raise Failure(f"{shown}: {error}\n{lines[0]}") from None
+    wrong = check_result(result, {"bench": bench, "workers": workers, "unit": UNITS[row]})
+    if wrong:
+        raise Failure(f"{shown}: {wrong}\n{lines[0]}")
+    return result["median"]
+
+
+def run_rounds(contenders, row, workers, rounds):
+    """The figures of every contender that has the row, by its name."""
+    active = [contender for contender in contenders if row in contender.rows]
+    figures = defaultdict(list)
+    for round_number in range(rounds):
+        first = round_number % len(active) if active else 0
+        for contender in active[first:] + active[:first]:
+            figures[contender.name].append(run_once(contender, row, workers))
+    return figures
+
+
+# --- reporting ---------------------------------------------------------------
+
+
+def print_machine(contenders):
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    model = re.search(r"^model name\s*: (.*)", cpuinfo, re.MULTILINE)
+    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+    print(f"machine: {model[1] if model else platform.machine()}, {os.cpu_count()} cores, "
+          f"{platform.system()} {platform.release()}, load {load}")
+    for contender in contenders:
+        print(f"{contender.name}: {contender.version}")
+    print(flush=True)
+
+
+def short(value):
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def cell(values):
+    if not values:
+        return "-"
+    return f"{short(statistics.median(values))} [{short(min(values))}-{short(max(values))}]"
+
+
+def ratio(figures, rival):
+    """weft's median over a rival's, or None: less than one means weft is faster."""
+    if not figures["weft"] or not figures[rival] or not statistics.median(figures[rival]):
+        return None
+    return statistics.median(figures["weft"]) / statistics.median(figures[rival])
+
+
+def print_table(contenders, results):
+    names = [contender.name for contender in contenders]
+    rivals = [name for name in names if name != "weft"] if "weft" in names else []
+    table = [["row", "workers", "unit", *names, *(f"weft/{rival}" for rival in rivals)]]
+    for (row, workers), figures in results.items():
+        line = [row, str(workers), UNITS[row]]
+        line += [cell(figures[name]) for name in names]
+        ratios = [ratio(figures, rival) for rival in rivals]
+        line += ["-" if value is None else f"{value:.2f}" for value in ratios]
+        table.append(line)
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for line in table:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip())
+    for row, floor in FLOORS.items():
+        if any(ran == row and figures["futex"] for (ran, _), figures in results.items()):
+            print(f"\nfutex beside {row} is {floor}: two plain threads, no runtime.")
+
+
+def write_csv(path, contenders, results):
+    with path.open("w", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(CSV_COLUMNS)
+        for (row, workers), figures in results.items():
+            for contender in contenders:
+                values = figures[contender.name]
+                if not values:
+                    continue
+                value = ratio(figures, contender.name)
+                spread = (statistics.median(values), min(values), max(values))
+                out.writerow([contender.rows[row], workers, UNITS[row], contender.name,
+                              *(f"{figure:.2f}" for figure in spread), len(values),
+                              "" if value is None else f"{value:.3f}"])
+
+
+# --- command line ------------------------------------------------------------
+
+
+def select_rows(text):
+    """The row of exactly that name, or else those whose name begins so."""
+    names = {row: (row, FLOORS.get(row, row)) for row in UNITS}
+    exact = [row for row in UNITS if text in names[row]]
+    rows = exact or [row for row in UNITS if any(name.startswith(text) for name in names[row])]
+    if not rows:
+        raise Failure(f"no row is named '{text}'; there are {', '.join(UNITS)}")
+    return rows
+
+
+def worker_counts(text):
+    counts = [int(part) for part in text.split(",")]
+    if min(counts) < 1:
+        raise ValueError
+    return counts
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--weft", type=Path, metavar="PROGRAM",
+                        help="weft-bench; without it only the rivals run")
+    parser.add_argument("--build", type=Path, metavar="DIR", required=True,
+                        help="where the rivals are built")
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help=f"{ROUNDS_MIN} or more, {ROUNDS_MIN} by default")
+    parser.add_argument("--workers", type=worker_counts, default=[1, 2], metavar="N,N",
+                        help="worker counts, 1,2 by default")
+    parser.add_argument("--filter", default="", metavar="ROW", help="a row, or how it begins")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--quick", action="store_true",
+                        help=f"{ROUNDS_QUICK} rounds: to see that all runs, not to compare")
+    options = parser.parse_args(arguments)
+    if options.rounds is None:
+        options.rounds = ROUNDS_QUICK if options.quick else ROUNDS_MIN
+    if options.rounds < (1 if options.quick else ROUNDS_MIN):
+        parser.error(f"fewer than {ROUNDS_MIN} rounds are only for --quick")
+    return options
+
+
+def main(arguments):
+    options = parse_arguments(arguments)
+    rows = select_rows(options.filter)
+    contenders = gather(options.weft, options.build)
+    if not contenders:
+        raise Failure("there is no contender to run")
+    print_machine(contenders)
+    results = {}
+    for workers in options.workers:
+        for row in rows:
+            print(f"running {row}, {workers} workers", file=sys.stderr)
+            results[row, workers] = run_rounds(contenders, row, workers, options.rounds)
+    print_table(contenders, results)
+    if options.csv:
+        write_csv(options.csv, contenders, results)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except Failure as failure:
+        sys.exit(f"run.py: {failure}")
