@@ -6,7 +6,9 @@
  * address of a thread-local across calls, and even fold a noinline function
  * that returns it, so code that reads one before and after a suspension would
  * read the old thread's. WF_TLS_LOAD is an asm volatile that computes the
- * address and loads the value in one piece: nothing is left to keep.
+ * address and loads the value in one piece: nothing is left to keep. Stores go
+ * through WF_TLS_STORE, which is another one, since the compiler may move a plain
+ * store past an asm that does not mention it.
  *
  * The variable must be pointer-sized and defined with WF_TLS_DEFINE, which
  * chooses the initial-exec model: two instructions in a shared library, too.
@@ -20,7 +22,8 @@
 #define WF_TLS_DEFINE(type, name)  WF_TLS_MODEL __attribute__((used)) _Thread_local type name
 
 #if defined(WF_MODEL)
-#define WF_TLS_LOAD(name) (name)
+#define WF_TLS_LOAD(name)         (name)
+#define WF_TLS_STORE(name, value) ((void)((name) = (value)))
 #elif defined(__x86_64__)
 #define WF_TLS_LOAD(name)                                                                          \
     __extension__({                                                                                \
@@ -28,6 +31,14 @@
         __asm__ volatile("movq " #name "@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0"                \
                          : "=r"(wf_tls_value));                                                    \
         wf_tls_value;                                                                              \
+    })
+#define WF_TLS_STORE(name, value)                                                                  \
+    __extension__({                                                                                \
+        __typeof__(name) wf_tls_value = (value);                                                   \
+        void *wf_tls_base;                                                                         \
+        __asm__ volatile("movq " #name "@gottpoff(%%rip), %0\n\tmovq %1, %%fs:(%0)"                \
+                         : "=&r"(wf_tls_base)                                                      \
+                         : "r"(wf_tls_value));                                                     \
     })
 #elif defined(__aarch64__)
 #define WF_TLS_LOAD(name)                                                                          \
@@ -40,6 +51,18 @@
                          "ldr %0, [%0, %1]"                                                        \
                          : "=&r"(wf_tls_value), "=&r"(wf_tls_base));                               \
         wf_tls_value;                                                                              \
+    })
+#define WF_TLS_STORE(name, value)                                                                  \
+    __extension__({                                                                                \
+        __typeof__(name) wf_tls_value = (value);                                                   \
+        void *wf_tls_offset;                                                                       \
+        void *wf_tls_base;                                                                         \
+        __asm__ volatile("adrp %0, :gottprel:" #name "\n\t"                                        \
+                         "ldr %0, [%0, :gottprel_lo12:" #name "]\n\t"                              \
+                         "mrs %1, tpidr_el0\n\t"                                                   \
+                         "str %2, [%0, %1]"                                                        \
+                         : "=&r"(wf_tls_offset), "=&r"(wf_tls_base)                                \
+                         : "r"(wf_tls_value));                                                     \
     })
 #else
 #error "weft runs on x86-64 and aarch64: add WF_TLS_LOAD for this machine"

@@ -38,18 +38,9 @@ struct wf_ring {
 
 void wf_ring_init(struct wf_ring *ring);
 
-/* Owner only. Returns false when the ring is full; the node is still yours. */
-bool wf_ring_push(struct wf_ring *ring, struct wf_qnode *node);
-
 /* Owner only. Pushes all of list, which must not be longer than
  * wf_ring_room(); takers see them all at once. */
 void wf_ring_push_list(struct wf_ring *ring, struct wf_qlist *list);
-
-/* Owner only. How many pushes are sure to succeed. */
-uint32_t wf_ring_room(const struct wf_ring *ring);
-
-/* Owner only. Returns the oldest node, or NULL. */
-struct wf_qnode *wf_ring_pop(struct wf_ring *ring);
 
 /*
  * Owner only, when a push has failed. Appends the newer half of the ring and
@@ -66,7 +57,91 @@ void wf_ring_overflow(struct wf_ring *ring, struct wf_qnode *node, struct wf_qli
  */
 struct wf_qnode *wf_ring_steal(struct wf_ring *from, struct wf_ring *into, uint32_t *taken);
 
+/* What a worker does at each poll is here, to be inlined. The protocol and its
+ * edges are in ring.c. */
+
+static inline uint64_t wf_ring_pack(uint32_t steal, uint32_t real)
+{
+    return (uint64_t)steal << 32 | real;
+}
+
+static inline uint32_t wf_ring_steal_of(uint64_t head)
+{
+    return (uint32_t)(head >> 32);
+}
+
+static inline uint32_t wf_ring_real_of(uint64_t head)
+{
+    return (uint32_t)head;
+}
+
+/* Owner only. How many pushes are sure to succeed. */
+static inline uint32_t wf_ring_room(const struct wf_ring *ring)
+{
+    /* relaxed: the owner is the only writer of tail. */
+    uint32_t tail = wf_load_relaxed(&ring->tail);
+
+    /* acquire [R2]: a slot seen as free has been read out by its thief. */
+    uint64_t head = wf_load_acquire(&ring->head);
+
+    return WF_RING_SLOTS - (tail - wf_ring_steal_of(head));
+}
+
+/* Owner only. Returns false when the ring is full; the node is still yours. */
+static inline bool wf_ring_push(struct wf_ring *ring, struct wf_qnode *node)
+{
+    if (wf_ring_room(ring) == 0) {
+        return false;
+    }
+
+    /* relaxed: the owner is the only writer of tail. */
+    uint32_t tail = wf_load_relaxed(&ring->tail);
+
+    /* relaxed: the slot is published by [R1] below. */
+    wf_store_relaxed(&ring->slots[tail & WF_RING_MASK], node);
+
+    /* release [R1]: the slot is filled before the new tail is seen. */
+    wf_store_release(&ring->tail, tail + 1);
+    return true;
+}
+
+/* Owner only. Returns the oldest node, or NULL. */
+static inline struct wf_qnode *wf_ring_pop(struct wf_ring *ring)
+{
+    /* relaxed: the owner is the only writer of tail. */
+    uint32_t tail = wf_load_relaxed(&ring->tail);
+
+    /* relaxed: the owner filled the slots itself; the CAS checks the value. */
+    uint64_t head = wf_load_relaxed(&ring->head);
+
+    for (;;) {
+        uint32_t real = wf_ring_real_of(head);
+        if (real == tail) {
+            return NULL;
+        }
+
+        /* While a thief copies, its claim stays where it is. */
+        uint32_t steal = wf_ring_steal_of(head) == real ? real + 1 : wf_ring_steal_of(head);
+
+        /* release [R3]: with this head a thief sees this tail, or a later one. */
+        if (wf_cas_release(&ring->head, &head, wf_ring_pack(steal, real + 1))) {
+            /* relaxed: written by this thread. */
+            return wf_load_relaxed(&ring->slots[real & WF_RING_MASK]);
+        }
+    }
+}
+
 /* Any thread. A snapshot: it may be old when you read it. */
-uint32_t wf_ring_len(const struct wf_ring *ring);
+static inline uint32_t wf_ring_len(const struct wf_ring *ring)
+{
+    /* acquire [R3]: the tail read next is not older than this head. */
+    uint64_t head = wf_load_acquire(&ring->head);
+
+    /* relaxed: a snapshot; whoever acts on it takes by CAS. */
+    uint32_t len = wf_load_relaxed(&ring->tail) - wf_ring_real_of(head);
+
+    /* The tail can be newer than the head by any number of rounds. */
+    return len > WF_RING_SLOTS ? WF_RING_SLOTS : len;
+}
 
 #endif

@@ -11,9 +11,14 @@
 #include "sched/spawn.h"
 #include "sched/task.h"
 #include "sched/thread.h"
+#include "sched/worker.h"
 
 int weft_spawn(weft_task **task, const weft_spec *spec)
 {
+    struct wf_worker *worker = wf_worker_current();
+    if (wf_likely(worker != NULL)) {
+        return wf_spawn(worker->sched, (struct wf_task **)task, spec);
+    }
     return weft_runtime_spawn(wf_runtime_must_current("weft_spawn"), task, spec);
 }
 

@@ -37,6 +37,7 @@
 #include "sched/spawn.h"
 #include "sched/task.h"
 #include "sched/thread.h"
+#include "sched/worker.h"
 
 struct job {
     struct wf_task task;
@@ -264,7 +265,8 @@ int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, int (*function)(
     if (function == NULL) {
         return -EINVAL;
     }
-    struct wf_task *task = wf_spawn_alloc(sched, sizeof(struct job), &job_ops, NULL);
+    unsigned slab = wf_worker_slab(sched->heap);
+    struct wf_task *task = wf_spawn_alloc(sched, slab, sizeof(struct job), &job_ops, NULL);
     if (task == NULL) {
         return -ENOMEM;
     }

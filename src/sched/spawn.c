@@ -85,10 +85,9 @@ static const struct wf_task_ops stackless_ops = {
     .destroy = wf_spawn_free,
 };
 
-struct wf_task *wf_spawn_alloc(struct wf_sched *sched, size_t size, const struct wf_task_ops *ops,
-                               const char *name)
+struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t size,
+                               const struct wf_task_ops *ops, const char *name)
 {
-    unsigned slab = wf_worker_slab(sched->heap);
     struct wf_task *task = wf_heap_alloc(sched->heap, slab, size);
     if (task == NULL) {
         return NULL;
@@ -116,7 +115,8 @@ uint64_t wf_spawn_state(bool detached)
     return WF_STATE_SCHEDULED | (detached ? WF_STATE_DETACHED | WF_STATE_REF : 2 * WF_STATE_REF);
 }
 
-static int make_stackless(struct wf_sched *sched, const weft_spec *spec, struct wf_task **out)
+static int make_stackless(struct wf_sched *sched, unsigned slab, const weft_spec *spec,
+                          struct wf_task **out)
 {
     if (spec->body == NULL || spec->state_size > SIZE_MAX - sizeof(struct stackless)) {
         return -EINVAL;
@@ -125,7 +125,7 @@ static int make_stackless(struct wf_sched *sched, const weft_spec *spec, struct 
         return -EINVAL;
     }
     size_t size = sizeof(struct stackless) + spec->state_size;
-    struct wf_task *task = wf_spawn_alloc(sched, size, &stackless_ops, spec->name);
+    struct wf_task *task = wf_spawn_alloc(sched, slab, size, &stackless_ops, spec->name);
     if (task == NULL) {
         return -ENOMEM;
     }
@@ -213,7 +213,8 @@ int wf_spawn(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec
         return WEFT_ESHUTDOWN;
     }
     struct wf_task *task;
-    int err = make_stackless(sched, spec, &task);
+    unsigned slab = worker != NULL ? worker->index : sched->heap->outside;
+    int err = make_stackless(sched, slab, spec, &task);
     if (err != 0) {
         return err;
     }

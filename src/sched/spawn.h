@@ -22,12 +22,12 @@ int wf_spawn_wait(struct wf_sched *sched, struct wf_task **out, const weft_spec 
                   weft_time deadline);
 
 /*
- * Any thread: allocates a task of size bytes and fills its header. handles is the
- * number of references besides the life. The state word is not stored: the caller
- * does that, with release, as the last step.
+ * Any thread: allocates a task of size bytes from the given slab (wf_worker_slab())
+ * and fills its header. The state word is not stored: the caller does that, with
+ * release, as the last step.
  */
-struct wf_task *wf_spawn_alloc(struct wf_sched *sched, size_t size, const struct wf_task_ops *ops,
-                               const char *name);
+struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t size,
+                               const struct wf_task_ops *ops, const char *name);
 
 /* The state word of a task that is about to be queued. */
 uint64_t wf_spawn_state(bool detached);

@@ -60,7 +60,7 @@ static const struct wf_task_ops thread_ops = {
 static void thread_exit(void *arg)
 {
     struct wf_thread *self = arg;
-    wf_tls_thread = NULL;
+    WF_TLS_STORE(wf_tls_thread, (struct wf_thread *)NULL);
     wf_task_release(self->waiter);
     wf_free(&wf_alloc_default, self, sizeof *self, _Alignof(struct wf_thread));
 }
@@ -88,7 +88,7 @@ static struct wf_thread *create_self(void)
     /* relaxed: nobody else knows the task yet. */
     wf_store_relaxed(&task->task.state, WF_STATE_RUNNING | WF_STATE_REF);
     self->waiter = &task->task;
-    wf_tls_thread = self;
+    WF_TLS_STORE(wf_tls_thread, self);
     return self;
 }
 

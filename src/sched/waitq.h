@@ -43,10 +43,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/list.h"
-
-struct wf_task;
+#include "sched/task.h"
 
 enum wf_wait_state {
     WF_WAIT_UNUSED, /* zeroed, or never started */
@@ -73,11 +73,32 @@ struct wf_waitq {
     struct wf_list nodes;
 };
 
+#define WF_WAIT_BRANCH_SHIFT 8
+
+static inline enum wf_wait_state wf_wait_state_of(uint32_t word)
+{
+    return (enum wf_wait_state)(word & 0xff);
+}
+
 /* Waiter: begins a wait for the given task and takes a reference on it. */
-void wf_wait_start(struct wf_wait *wait, struct wf_task *task);
+static inline void wf_wait_start(struct wf_wait *wait, struct wf_task *task)
+{
+    wf_task_retain(task);
+    wait->task = task;
+    /* release [W2]: a granter that claims it sees the task. */
+    wf_store_release(&wait->word, (uint32_t)WF_WAIT_WAITING);
+}
 
 /* Waiter: what has become of it. *branch is set when it is DONE. */
-enum wf_wait_state wf_wait_look(struct wf_wait *wait, uint32_t *branch);
+static inline enum wf_wait_state wf_wait_look(struct wf_wait *wait, uint32_t *branch)
+{
+    /* acquire [W1]: if it is DONE, what was granted is seen. */
+    uint32_t word = wf_load_acquire(&wait->word);
+    if (wf_wait_state_of(word) == WF_WAIT_DONE) {
+        *branch = word >> WF_WAIT_BRANCH_SHIFT;
+    }
+    return wf_wait_state_of(word);
+}
 
 /*
  * Waiter: gives up, with verdict CANCELLED or TIMED_OUT. Returns true if the
@@ -87,16 +108,42 @@ enum wf_wait_state wf_wait_look(struct wf_wait *wait, uint32_t *branch);
 bool wf_wait_abandon(struct wf_wait *wait, enum wf_wait_state verdict);
 
 /* Waiter, before the wait was ever seen by anybody: ends it. */
-void wf_wait_retract(struct wf_wait *wait);
+static inline void wf_wait_retract(struct wf_wait *wait)
+{
+    /* relaxed: nobody else has seen the wait. */
+    wf_store_relaxed(&wait->word, (uint32_t)WF_WAIT_UNUSED);
+    wf_task_release(wait->task);
+}
 
-void wf_wait_node_init(struct wf_wait_node *node, struct wf_wait *wait, uint32_t branch);
+static inline void wf_wait_node_init(struct wf_wait_node *node, struct wf_wait *wait,
+                                     uint32_t branch)
+{
+    wf_list_init(&node->link);
+    node->wait = wait;
+    node->branch = branch;
+}
 
 /* Granter, under the object's lock: may I grant to this node's wait? */
-bool wf_wait_claim(struct wf_wait_node *node);
+static inline bool wf_wait_claim(struct wf_wait_node *node)
+{
+    uint32_t word = WF_WAIT_WAITING;
+    uint32_t claimed = WF_WAIT_CLAIMED | node->branch << WF_WAIT_BRANCH_SHIFT;
+    /* acquire [W2]: see the task to wake. */
+    return wf_cas_acquire(&node->wait->word, &word, claimed);
+}
 
 /* Granter, after a claim: ends the wait. Returns the counted task, which the
  * caller wakes with wf_task_wake() once it holds no lock. */
-struct wf_task *wf_wait_finish(struct wf_wait *wait);
+static inline struct wf_task *wf_wait_finish(struct wf_wait *wait)
+{
+    struct wf_task *task = wait->task;
+    /* relaxed: CLAIMED by this thread; nobody else writes it now. */
+    uint32_t word = wf_load_relaxed(&wait->word);
+    WF_ASSERT(wf_wait_state_of(word) == WF_WAIT_CLAIMED);
+    /* release [W1]: the grant is whole; wait and node are the waiter's again. */
+    wf_store_release(&wait->word, (word & ~0xffu) | WF_WAIT_DONE);
+    return task;
+}
 
 /* All under the object's lock. */
 void wf_waitq_init(struct wf_waitq *queue);

@@ -56,6 +56,7 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
     worker->sched = sched;
     worker->heap = sched->heap;
     worker->index = index;
+    worker->shares = options->stealing && options->workers > 1;
     wf_ring_init(&worker->ring);
     wf_rng_seed(&worker->rng, options->seed, index);
     wf_interval_init(&worker->interval, options->inject_target_ns, options->inject_interval_min,
@@ -91,9 +92,9 @@ void wf_worker_wake(struct wf_worker *worker)
 
 int64_t wf_worker_poll_age(struct wf_worker *worker, int64_t now)
 {
+    uint64_t poll = wf_counter_read(&worker->counters.polls);
     /* relaxed: a rule of thumb; two observers that mix their notes make the
      * age wrong for a moment, and taking a LIFO slot early does no harm. */
-    uint32_t poll = wf_load_relaxed(&worker->poll_number);
     if (wf_load_relaxed(&worker->seen_poll) != poll) {
         /* relaxed: as said above, a rule of thumb. */
         wf_store_relaxed(&worker->seen_since, now);
@@ -117,7 +118,7 @@ static bool shuffles(struct wf_worker *worker)
 /* Tells others of work in the ring, if they could take it. */
 static void announce(struct wf_worker *worker)
 {
-    if (worker->sched->options.stealing && worker->sched->options.workers > 1) {
+    if (worker->shares) {
         wf_sched_notify(worker->sched);
     }
 }
@@ -175,7 +176,7 @@ static void requeue(struct wf_worker *worker, struct wf_task *task)
         return;
     }
     push_ring(worker, task);
-    worker->unannounced = true;
+    worker->unannounced = worker->shares;
 }
 
 static struct wf_task *take_lifo(struct wf_worker *worker)
@@ -188,7 +189,7 @@ static struct wf_task *take_lifo(struct wf_worker *worker)
     struct wf_task *task = wf_xchg_acquire(&worker->lifo, (struct wf_task *)NULL);
     if (task != NULL && worker->lifo_streak >= WF_WORKER_LIFO_MAX) {
         push_ring(worker, task);
-        worker->unannounced = true;
+        worker->unannounced = worker->shares;
         return NULL;
     }
     if (task != NULL) {
@@ -198,30 +199,29 @@ static struct wf_task *take_lifo(struct wf_worker *worker)
     return task;
 }
 
-static struct wf_task *take_pinned(struct wf_worker *worker)
-{
-    if (!wf_mpsc_is_empty(&worker->inbox)) {
-        wf_mpsc_take_all(&worker->inbox, &worker->pinned);
-    }
-    struct wf_qnode *node = wf_qlist_pop(&worker->pinned);
-    return node != NULL ? wf_task_of(node) : NULL;
-}
-
 static struct wf_task *take_ring(struct wf_worker *worker)
 {
     struct wf_qnode *node = wf_ring_pop(&worker->ring);
     return node != NULL ? wf_task_of(node) : NULL;
 }
 
+static struct wf_task *take_pinned(struct wf_worker *worker)
+{
+    wf_mpsc_take_all(&worker->inbox, &worker->pinned);
+    struct wf_qnode *node = wf_qlist_pop(&worker->pinned);
+    return node != NULL ? wf_task_of(node) : NULL;
+}
+
 /* Inbox and ring in turn, so that neither keeps the other waiting. */
 static struct wf_task *take_fifo(struct wf_worker *worker)
 {
-    worker->pinned_turn = !worker->pinned_turn;
-    struct wf_task *task = worker->pinned_turn ? take_pinned(worker) : take_ring(worker);
-    if (task == NULL) {
-        task = worker->pinned_turn ? take_ring(worker) : take_pinned(worker);
+    bool has_pinned = worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox);
+    if (wf_likely(!has_pinned)) {
+        return take_ring(worker);
     }
-    return task;
+    worker->pinned_turn = !worker->pinned_turn;
+    struct wf_task *task = worker->pinned_turn ? NULL : take_ring(worker);
+    return task != NULL ? task : take_pinned(worker);
 }
 
 /* Up to max tasks from the inject queue: one to run, the others into the ring. */
@@ -239,7 +239,7 @@ static struct wf_task *fetch(struct wf_worker *worker, size_t max)
     wf_counter_add(&worker->counters.injected_tasks, count);
     if (list.count > 0) {
         wf_ring_push_list(&worker->ring, &list);
-        worker->unannounced = true;
+        worker->unannounced = worker->shares;
     }
     wf_room_freed(&worker->sched->room, inject, count);
     return wf_task_of(first);
@@ -268,6 +268,15 @@ struct wf_task *wf_worker_fetch(struct wf_worker *worker)
     return fetch(worker, count < room ? count : room);
 }
 
+/* After the next task was chosen: does another one wait in the ring? */
+static void announce_rest(struct wf_worker *worker)
+{
+    worker->unannounced = false;
+    if (wf_ring_len(&worker->ring) > 0) {
+        announce(worker);
+    }
+}
+
 struct wf_task *wf_worker_next(struct wf_worker *worker)
 {
     struct wf_task *task = NULL;
@@ -277,33 +286,23 @@ struct wf_task *wf_worker_next(struct wf_worker *worker)
     }
     if (task == NULL) {
         task = take_lifo(worker);
-        if (task != NULL) {
-            goto chosen;
-        }
     }
     if (task == NULL) {
+        /* From here on it is a task's turn that has waited. */
+        worker->lifo_streak = 0;
         task = take_fifo(worker);
     }
     if (task == NULL) {
         task = wf_worker_fetch(worker);
     }
-    if (task != NULL) {
-        worker->lifo_streak = 0;
-    }
-chosen:
-    if (worker->unannounced) {
-        worker->unannounced = false;
-        if (wf_ring_len(&worker->ring) > 0) {
-            announce(worker);
-        }
+    if (wf_unlikely(worker->unannounced)) {
+        announce_rest(worker);
     }
     return task;
 }
 
 void wf_worker_run(struct wf_worker *worker, struct wf_task *task)
 {
-    /* relaxed: only the owner writes; observers compare it with itself. */
-    wf_store_relaxed(&worker->poll_number, wf_load_relaxed(&worker->poll_number) + 1);
     wf_counter_add(&worker->counters.polls, 1);
     worker->budget = WF_WORKER_BUDGET;
     worker->current = task;
@@ -409,7 +408,7 @@ void *wf_worker_main(void *arg)
 {
     struct wf_worker *worker = arg;
     const struct wf_sched_options *options = &worker->sched->options;
-    wf_tls_worker = worker;
+    WF_TLS_STORE(wf_tls_worker, worker);
     if (options->on_start != NULL) {
         options->on_start(options->hook_ctx, worker->index);
     }

@@ -58,6 +58,7 @@ struct wf_worker {
     uint32_t tick_polls;      /* in this tick */
     uint32_t polls_to_clock;  /* until the clock is read */
     int64_t tick_start;
+    bool shares;        /* constant: others may take from the ring */
     bool searching;     /* counted as such by idle.c */
     bool woken_to_work; /* taken by a submitter, and nothing found yet */
     bool unannounced;   /* the ring got a task that nobody was told of */
@@ -72,10 +73,9 @@ struct wf_worker {
 
     /* Owner fills, any worker takes: the task woken last. */
     _Alignas(WF_CACHE_LINE) _Atomic(struct wf_task *) lifo;
-    /* Owner counts polls, all read. */
-    _Atomic(uint32_t) poll_number;
-    /* Observers write and read: what they last saw, and when first. */
-    _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) seen_poll;
+    /* Observers write and read: the number of polls they last saw, and when
+     * they saw it first. */
+    _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) seen_poll;
     _Atomic(int64_t) seen_since;
 
     /* Any thread pushes, owner takes. */
