@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/base.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "test.h"
+
+static const int ours[] = { WEFT_ECANCELED, WEFT_ETIMEDOUT, WEFT_ESHUTDOWN, WEFT_EJOINED };
+enum {
+    OURS_COUNT = sizeof ours / sizeof ours[0]
+};
+
+static void each_of_our_errors_has_its_text(void)
+{
+    CHECK_HAS(weft_strerror(WEFT_ECANCELED), "cancelled");
+    CHECK_HAS(weft_strerror(WEFT_ETIMEDOUT), "deadline");
+    CHECK_HAS(weft_strerror(WEFT_ESHUTDOWN), "shutting down");
+    CHECK_HAS(weft_strerror(WEFT_EJOINED), "joining");
+}
+
+static void our_errors_and_their_texts_differ(void)
+{
+    for (int i = 0; i < OURS_COUNT; i++) {
+        CHECK_LE(ours[i], -4096);
+        CHECK_NE(strcmp(weft_strerror(ours[i]), "unknown error"), 0);
+        for (int j = 0; j < i; j++) {
+            CHECK_NE(ours[i], ours[j]);
+            CHECK_NE(strcmp(weft_strerror(ours[i]), weft_strerror(ours[j])), 0);
+        }
+    }
+}
+
+static void zero_is_success(void)
+{
+    CHECK_EQ(strcmp(weft_strerror(0), "success"), 0);
+}
+
+static void negative_errno_has_the_text_of_the_system(void)
+{
+    CHECK_EQ(strcmp(weft_strerror(-ENOMEM), strerror(ENOMEM)), 0);
+    CHECK_EQ(strcmp(weft_strerror(-EINVAL), strerror(EINVAL)), 0);
+    CHECK_EQ(strcmp(weft_strerror(-EAGAIN), strerror(EAGAIN)), 0);
+    CHECK_EQ(strcmp(weft_strerror(-1), strerror(EPERM)), 0);
+}
+
+static void unknown_codes_have_a_text(void)
+{
+    static const int codes[] = { 1,     ENOMEM,  INT_MAX,      -4095,
+                                 -4100, INT_MIN, WEFT_PENDING, WEFT_YIELDED };
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        CHECK_EQ(strcmp(weft_strerror(codes[i]), "unknown error"), 0);
+    }
+}
+
+static void text_stays_after_the_next_call(void)
+{
+    const char *unknown = weft_strerror(-4095);
+    const char *memory = weft_strerror(-ENOMEM);
+    (void)weft_strerror(-EINVAL);
+    (void)weft_strerror(-4094);
+    CHECK_EQ(strcmp(unknown, "unknown error"), 0);
+    CHECK_EQ(strcmp(memory, strerror(ENOMEM)), 0);
+}
+
+static void text_leaves_errno_alone(void)
+{
+    errno = EDOM;
+    (void)weft_strerror(-4095);
+    (void)weft_strerror(-ENOMEM);
+    (void)weft_strerror(WEFT_EJOINED);
+    CHECK_EQ(errno, EDOM);
+}
+
+static void version_is_that_of_the_header(void)
+{
+    CHECK_EQ(strcmp(weft_version(), WEFT_VERSION_STRING), 0);
+}
+
+static void version_text_and_numbers_agree(void)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%d.%d.%d", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR,
+                   WEFT_VERSION_PATCH);
+    CHECK_EQ(strcmp(text, WEFT_VERSION_STRING), 0);
+    CHECK_EQ(WEFT_VERSION >> 16, WEFT_VERSION_MAJOR);
+    CHECK_EQ(WEFT_VERSION >> 8 & 0xFF, WEFT_VERSION_MINOR);
+    CHECK_EQ(WEFT_VERSION & 0xFF, WEFT_VERSION_PATCH);
+}
+
+TEST_MAIN({ TEST(each_of_our_errors_has_its_text), TEST(our_errors_and_their_texts_differ),
+            TEST(zero_is_success), TEST(negative_errno_has_the_text_of_the_system),
+            TEST(unknown_codes_have_a_text), TEST(text_stays_after_the_next_call),
+            TEST(text_leaves_errno_alone), TEST(version_is_that_of_the_header),
+            TEST(version_text_and_numbers_agree) })

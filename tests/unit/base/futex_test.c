@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/futex.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "asleep.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "test.h"
+
+#define MS INT64_C(1000000)
+
+enum {
+    SLEEPERS_MAX = 3
+};
+
+struct sleeper {
+    pthread_t thread;
+    _Atomic(uint64_t) tid;
+    int result;
+    int error; /* errno after the wait */
+};
+
+/* Threads that sleep on one word, each once. */
+struct dormitory {
+    _Atomic(uint32_t) word;
+    int64_t deadline; /* constant */
+    int count;        /* constant */
+    struct sleeper sleepers[SLEEPERS_MAX];
+    _Atomic(uint64_t) woken; /* sleepers count up */
+};
+
+static struct dormitory dorm;
+
+static void *sleep_once(void *arg)
+{
+    struct sleeper *self = arg;
+    wf_store_release(&self->tid, own_tid());
+    errno = EDOM;
+    self->result = wf_futex_wait(&dorm.word, 7, dorm.deadline);
+    self->error = errno;
+    (void)wf_fetch_add_acq_rel(&dorm.woken, 1);
+    return NULL;
+}
+
+/* Returns when all sleep. */
+static void dorm_open(int count, int64_t deadline)
+{
+    dorm = (struct dormitory){ .word = 7, .deadline = deadline, .count = count };
+    for (int i = 0; i < count; i++) {
+        struct sleeper *sleeper = &dorm.sleepers[i];
+        CHECK_EQ(pthread_create(&sleeper->thread, NULL, sleep_once, sleeper), 0);
+    }
+    for (int i = 0; i < count; i++) {
+        test_wait_for(&dorm.sleepers[i].tid, 1);
+        wait_until_asleep(wf_load_relaxed(&dorm.sleepers[i].tid));
+    }
+    CHECK_EQ(wf_load_acquire(&dorm.woken), 0);
+}
+
+/* Joins the sleepers: each of them was woken and has its errno. */
+static void dorm_close(void)
+{
+    for (int i = 0; i < dorm.count; i++) {
+        CHECK_EQ(pthread_join(dorm.sleepers[i].thread, NULL), 0);
+        CHECK_EQ(dorm.sleepers[i].result, 0);
+        CHECK_EQ(dorm.sleepers[i].error, EDOM);
+    }
+}
+
+static void value_mismatch_returns_at_once(void)
+{
+    _Atomic(uint32_t) word = 1;
+    errno = EDOM;
+    CHECK_EQ(wf_futex_wait(&word, 0, WF_NEVER), 0);
+    CHECK_EQ(wf_futex_wait(&word, UINT32_MAX, WF_NEVER), 0);
+    CHECK_EQ(wf_futex_wait(&word, 0, WF_NEVER - 1), 0);
+    CHECK_EQ(errno, EDOM);
+}
+
+static void deadline_in_the_past_times_out(void)
+{
+    _Atomic(uint32_t) word = 1;
+    int64_t start = wf_clock_now();
+    errno = EDOM;
+    CHECK_EQ(wf_futex_wait(&word, 1, start), -ETIMEDOUT);
+    CHECK_EQ(wf_futex_wait(&word, 1, start - 1), -ETIMEDOUT);
+    CHECK_EQ(wf_futex_wait(&word, 1, 1), -ETIMEDOUT);
+    CHECK_EQ(wf_futex_wait(&word, 1, 0), -ETIMEDOUT);
+    CHECK_EQ(errno, EDOM);
+}
+
+static void negative_deadline_times_out(void)
+{
+    _Atomic(uint32_t) word = 1;
+    errno = EDOM;
+    CHECK_EQ(wf_futex_wait(&word, 1, -1), -ETIMEDOUT);
+    CHECK_EQ(wf_futex_wait(&word, 1, -1000000000), -ETIMEDOUT);
+    CHECK_EQ(wf_futex_wait(&word, 1, INT64_MIN), -ETIMEDOUT);
+    CHECK_EQ(errno, EDOM);
+}
+
+static void deadline_in_the_future_is_waited_for(void)
+{
+    _Atomic(uint32_t) word = 1;
+    for (int64_t wait = 0; wait <= 16 * MS; wait += 4 * MS + 1) {
+        int64_t deadline = wf_clock_now() + wait;
+        errno = EDOM;
+        int rc;
+        do {
+            rc = wf_futex_wait(&word, 1, deadline);
+        } while (rc == 0); /* Woken for no reason. */
+        CHECK_EQ(rc, -ETIMEDOUT);
+        CHECK_EQ(errno, EDOM);
+        CHECK_GE(wf_clock_now(), deadline);
+    }
+}
+
+static void wake_without_sleepers_does_nothing(void)
+{
+    _Atomic(uint32_t) word = 1;
+    errno = EDOM;
+    wf_futex_wake(&word, 1);
+    wf_futex_wake(&word, INT_MAX);
+    CHECK_EQ(errno, EDOM);
+    CHECK_EQ(wf_load_relaxed(&word), 1);
+    CHECK_EQ(wf_futex_wait(&word, 1, 0), -ETIMEDOUT);
+}
+
+/*
+ * Goal:   a sleeper with any deadline ahead is woken by a wake, without a
+ *         change of the word.
+ * Method: one thread sleeps; when the kernel says so, wake it and join it.
+ */
+static void wake_ends_the_sleep(void)
+{
+    static const int64_t deadlines[] = { WF_NEVER, WF_NEVER - 1, WF_NEVER / 2 };
+    for (size_t i = 0; i < sizeof deadlines / sizeof deadlines[0]; i++) {
+        dorm_open(1, deadlines[i]);
+        errno = EDOM;
+        wf_futex_wake(&dorm.word, 1);
+        CHECK_EQ(errno, EDOM);
+        dorm_close();
+    }
+}
+
+/*
+ * Goal:   wake wakes at most count sleepers.
+ * Method: three threads sleep. A wake takes effect before it returns, so after
+ *         waking one the kernel still says of two that they sleep.
+ */
+static void wake_of_one_leaves_the_others_asleep(void)
+{
+    dorm_open(3, WF_NEVER);
+    wf_futex_wake(&dorm.word, 1);
+    int asleep = 0;
+    for (int i = 0; i < 3; i++) {
+        asleep += state_of(wf_load_relaxed(&dorm.sleepers[i].tid)) == 'S';
+    }
+    CHECK_GE(asleep, 2);
+    test_wait_for(&dorm.woken, 1);
+    CHECK_EQ(wf_load_acquire(&dorm.woken), 1);
+
+    wf_futex_wake(&dorm.word, 2);
+    dorm_close();
+}
+
+/*
+ * Goal:   one wake can wake everybody.
+ * Method: three threads sleep; wake INT_MAX and join them.
+ */
+static void wake_of_all_wakes_all(void)
+{
+    dorm_open(3, WF_NEVER);
+    wf_futex_wake(&dorm.word, INT_MAX);
+    dorm_close();
+}
+
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+/*
+ * Goal:   a signal looks like a wake for no reason, not like an error.
+ * Method: send one to a sleeper, whose handler does not restart system calls.
+ */
+static void signal_ends_the_sleep_without_an_error(void)
+{
+    struct sigaction action = { .sa_handler = ignore_signal };
+    struct sigaction before;
+    CHECK_EQ(sigaction(SIGUSR1, &action, &before), 0);
+    for (int i = 0; i < 2; i++) {
+        dorm_open(1, i == 0 ? WF_NEVER : WF_NEVER - 1);
+        CHECK_EQ(pthread_kill(dorm.sleepers[0].thread, SIGUSR1), 0);
+        dorm_close();
+    }
+    CHECK_EQ(sigaction(SIGUSR1, &before, NULL), 0);
+}
+
+static _Atomic(uint32_t) ball;
+static uint32_t ball_rounds;
+
+/* Hits the ball when it is this player's turn: whose turn it is, is its parity. */
+static void play(uint32_t parity)
+{
+    for (uint32_t hit = parity; hit < 2 * ball_rounds; hit += 2) {
+        uint32_t seen;
+        while ((seen = wf_load_acquire(&ball)) != hit) {
+            CHECK_EQ(wf_futex_wait(&ball, seen, WF_NEVER), 0);
+        }
+        wf_store_release(&ball, hit + 1);
+        wf_futex_wake(&ball, 1);
+    }
+}
+
+static void *play_second(void *arg)
+{
+    play(1);
+    return arg;
+}
+
+/*
+ * Goal:   a wake between the look at the word and the sleep is not lost.
+ * Method: two threads pass a number to and fro; a lost wake would hang them.
+ */
+static void ping_pong_loses_no_wake(void)
+{
+    ball_rounds = (uint32_t)test_scale(5000);
+    wf_store_relaxed(&ball, 0u);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, play_second, NULL), 0);
+    play(0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(wf_load_relaxed(&ball), 2 * ball_rounds);
+}
+
+TEST_MAIN({ TEST(value_mismatch_returns_at_once), TEST(deadline_in_the_past_times_out),
+            TEST(negative_deadline_times_out), TEST(deadline_in_the_future_is_waited_for),
+            TEST(wake_without_sleepers_does_nothing), TEST(wake_ends_the_sleep),
+            TEST(wake_of_one_leaves_the_others_asleep), TEST(wake_of_all_wakes_all),
+            TEST(signal_ends_the_sleep_without_an_error), TEST(ping_pong_loses_no_wake) })

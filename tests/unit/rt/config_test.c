@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+#include "rt/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "test.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define S  UINT64_C(1000000000)
+
+/* One number: where it is, what it is called, and what is allowed. */
+struct row {
+    const char *field;
+    const char *variable;
+    size_t offset; /* in weft_config */
+    size_t width;
+    size_t option; /* in struct wf_sched_options */
+    size_t option_width;
+    uint64_t fallback;
+    uint64_t min;
+    uint64_t max;
+    bool zero_is_a_value; /* 0 in the environment is not an error */
+};
+
+#define ROW(name, variable, fallback, min, max, zero)                                              \
+    {                                                                                              \
+#name, variable, offsetof(weft_config, name), sizeof((weft_config *)0)->name,              \
+            offsetof(struct wf_sched_options, name), sizeof((struct wf_sched_options *)0)->name,   \
+            fallback, min, max, zero                                                               \
+    }
+
+static const struct row rows[] = {
+    ROW(workers, "WEFT_WORKERS", 0, 1, WEFT_WORKERS_MAX, true),
+    ROW(tick_polls, "WEFT_TICK_POLLS", 128, 1, 65535, false),
+    ROW(tick_ns, "WEFT_TICK_NS", 500 * US, US, S, false),
+    ROW(inject_target_ns, "WEFT_INJECT_TARGET_NS", MS, US, S, false),
+    ROW(inject_interval_min, "WEFT_INJECT_INTERVAL_MIN", 8, 1, 65535, false),
+    ROW(inject_interval_max, "WEFT_INJECT_INTERVAL_MAX", 255, 1, 65535, false),
+    ROW(inject_capacity, "WEFT_INJECT_CAPACITY", 65536, 1, SIZE_MAX / 2, false),
+    ROW(search_ns, "WEFT_SEARCH_NS", 20 * US, 1, S, true),
+    ROW(park_timeout_ns, "WEFT_PARK_TIMEOUT_NS", 0, US, 3600 * S, true),
+    ROW(blocking_threads, "WEFT_BLOCKING_THREADS", 512, 1, 65535, false),
+    ROW(blocking_keep_alive_ns, "WEFT_BLOCKING_KEEP_ALIVE_NS", 10 * S, US, 86400 * S, false),
+    ROW(seed, "WEFT_SEED", 0, 0, UINT64_MAX, true),
+};
+
+enum {
+    ROWS = sizeof rows / sizeof rows[0]
+};
+
+static char message[512];
+static unsigned messages;
+
+static void keep_message(void *ctx, const char *text)
+{
+    CHECK(ctx == &messages);
+    messages++;
+    (void)snprintf(message, sizeof message, "%s", text);
+}
+
+static weft_config plain_config(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.on_message = keep_message;
+    config.message_ctx = &messages;
+    return config;
+}
+
+static void clear_environment(void)
+{
+    for (unsigned i = 0; i < ROWS; i++) {
+        CHECK_EQ(unsetenv(rows[i].variable), 0);
+    }
+    CHECK_EQ(unsetenv("WEFT_STEALING"), 0);
+    CHECK_EQ(unsetenv("WEFT_LIFO"), 0);
+    messages = 0;
+    message[0] = '\0';
+}
+
+static void set_field(weft_config *config, const struct row *row, uint64_t value)
+{
+    unsigned narrow = (unsigned)value;
+    memcpy((char *)config + row->offset, row->width == sizeof narrow ? (void *)&narrow : &value,
+           row->width);
+}
+
+static uint64_t option_of(const struct wf_sched_options *options, const struct row *row)
+{
+    unsigned narrow = 0;
+    uint64_t wide = 0;
+    memcpy(row->option_width == sizeof narrow ? (void *)&narrow : &wide,
+           (const char *)options + row->option, row->option_width);
+    return row->option_width == sizeof narrow ? narrow : wide;
+}
+
+/* The limits of the interval must not cross while one of them is tried out. */
+static weft_config config_for(const struct row *row)
+{
+    weft_config config = plain_config();
+    if (strcmp(row->field, "inject_interval_min") == 0) {
+        config.inject_interval_max = 65535;
+    } else if (strcmp(row->field, "inject_interval_max") == 0) {
+        config.inject_interval_min = 1;
+    }
+    return config;
+}
+
+static void check_accepted(const weft_config *config, const struct row *row, uint64_t expected)
+{
+    struct wf_sched_options options;
+    CHECK_EQ(wf_config_resolve(config, &options), 0);
+    CHECK_EQ(messages, 0);
+    if (option_of(&options, row) != expected) {
+        test_fail(__FILE__, __LINE__, "%s is %" PRIu64 ", wanted %" PRIu64, row->field,
+                  option_of(&options, row), expected);
+    }
+}
+
+/* The message names the source of the value and its range. */
+static void check_refused(const weft_config *config, const struct row *row, const char *source)
+{
+    struct wf_sched_options options;
+    char range[64];
+    messages = 0;
+    CHECK_EQ(wf_config_resolve(config, &options), -EINVAL);
+    CHECK_EQ(messages, 1);
+    CHECK(strncmp(message, source, strlen(source)) == 0);
+    (void)snprintf(range, sizeof range, "must be %" PRIu64 " to %" PRIu64, row->min, row->max);
+    CHECK_HAS(message, range);
+    messages = 0;
+}
+
+static void defaults_are_what_the_header_says(void)
+{
+    clear_environment();
+    weft_config config = plain_config();
+    const weft_config *const configs[] = { NULL, &config };
+    for (unsigned i = 0; i < 2; i++) {
+        struct wf_sched_options options;
+        CHECK_EQ(wf_config_resolve(configs[i], &options), 0);
+        CHECK_EQ(options.workers, wf_cpu_count());
+        CHECK(options.stealing);
+        CHECK(options.lifo);
+        CHECK_EQ(options.tick_polls, 128);
+        CHECK_EQ(options.tick_ns, 500000);
+        CHECK_EQ(options.inject_target_ns, 1000000);
+        CHECK_EQ(options.inject_interval_min, 8);
+        CHECK_EQ(options.inject_interval_max, 255);
+        CHECK_EQ(options.inject_capacity, 65536);
+        CHECK_EQ(options.search_ns, 20000);
+        CHECK_EQ(options.park_timeout_ns, 0);
+        CHECK_EQ(options.blocking_threads, 512);
+        CHECK_EQ(options.blocking_keep_alive_ns, 10 * S);
+        CHECK(options.seed != 0); /* From the clock. */
+        CHECK(options.allocator.alloc == wf_alloc_default.alloc);
+        CHECK(options.allocator.free == wf_alloc_default.free);
+        CHECK_EQ(strcmp(options.thread_name, "weft"), 0);
+        CHECK(options.on_start == NULL && options.on_stop == NULL);
+        CHECK(options.on_park == NULL && options.on_unpark == NULL);
+    }
+    CHECK_EQ(messages, 0);
+}
+
+static void each_field_takes_the_ends_of_its_range_and_nothing_beyond(void)
+{
+    clear_environment();
+    for (unsigned i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        uint64_t widest = row->width == sizeof(unsigned) ? UINT_MAX : UINT64_MAX;
+        weft_config config = config_for(row);
+        if (row->min > 0) {
+            set_field(&config, row, row->min);
+            check_accepted(&config, row, row->min);
+        }
+        if (row->max < widest) {
+            set_field(&config, row, row->max);
+            check_accepted(&config, row, row->max);
+            set_field(&config, row, row->max + 1);
+            check_refused(&config, row, row->field);
+        }
+        if (row->min > 1) {
+            set_field(&config, row, row->min - 1);
+            check_refused(&config, row, row->field);
+            set_field(&config, row, 1);
+            check_refused(&config, row, row->field);
+        }
+        if (row->max < widest - 1 && strcmp(row->field, "search_ns") != 0) {
+            set_field(&config, row, widest);
+            check_refused(&config, row, row->field);
+        }
+    }
+}
+
+static void the_environment_wins_over_each_field(void)
+{
+    clear_environment();
+    for (unsigned i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        uint64_t inside = row->max / 2 > row->min ? row->max / 2 : row->max;
+        const uint64_t values[] = { row->min > 0 ? row->min : 1, inside, row->max };
+        for (unsigned at = 0; at < 3; at++) {
+            char text[32];
+            weft_config config = config_for(row);
+            set_field(&config, row, row->min + 1);
+            (void)snprintf(text, sizeof text, "%" PRIu64, values[at]);
+            CHECK_EQ(setenv(row->variable, text, 1), 0);
+            check_accepted(&config, row, values[at]);
+            /* A value that nobody looks at is not checked. */
+            set_field(&config, row, row->width == sizeof(unsigned) ? UINT_MAX : UINT64_MAX);
+            check_accepted(&config, row, values[at]);
+        }
+        CHECK_EQ(setenv(row->variable, "", 1), 0);
+        weft_config config = config_for(row);
+        set_field(&config, row, row->min + 1);
+        check_accepted(&config, row, row->min + 1);
+        CHECK_EQ(unsetenv(row->variable), 0);
+    }
+}
+
+static void bad_text_in_a_variable_is_refused_and_named(void)
+{
+    clear_environment();
+    static const char *const texts[] = {
+        "x",    "-1",  "+1",   " 1", "1 ", "1.5",
+        "0x10", "1e3", "auto", "on", "1k", "99999999999999999999"
+    };
+    for (unsigned i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        weft_config config = config_for(row);
+        for (size_t at = 0; at < sizeof texts / sizeof texts[0]; at++) {
+            CHECK_EQ(setenv(row->variable, texts[at], 1), 0);
+            check_refused(&config, row, row->variable);
+            CHECK_HAS(message, texts[at]);
+        }
+        char text[32];
+        if (row->max < UINT64_MAX) {
+            (void)snprintf(text, sizeof text, "%" PRIu64, row->max + 1);
+            CHECK_EQ(setenv(row->variable, text, 1), 0);
+            check_refused(&config, row, row->variable);
+        }
+        if (row->min > 1) {
+            (void)snprintf(text, sizeof text, "%" PRIu64, row->min - 1);
+            CHECK_EQ(setenv(row->variable, text, 1), 0);
+            check_refused(&config, row, row->variable);
+        }
+        CHECK_EQ(setenv(row->variable, "0", 1), 0);
+        if (!row->zero_is_a_value) {
+            check_refused(&config, row, row->variable);
+        }
+        CHECK_EQ(unsetenv(row->variable), 0);
+    }
+}
+
+static void zero_in_the_environment_is_the_default_where_it_means_something(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = plain_config();
+    config.workers = 3;
+    config.park_timeout_ns = MS;
+    config.search_ns = MS;
+    config.seed = 5;
+    CHECK_EQ(setenv("WEFT_WORKERS", "0", 1), 0);
+    CHECK_EQ(setenv("WEFT_PARK_TIMEOUT_NS", "0", 1), 0);
+    CHECK_EQ(setenv("WEFT_SEARCH_NS", "0", 1), 0);
+    CHECK_EQ(setenv("WEFT_SEED", "0", 1), 0);
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.workers, wf_cpu_count());
+    CHECK_EQ(options.park_timeout_ns, 0);
+    CHECK_EQ(options.search_ns, 0); /* Not at all. */
+    CHECK(options.seed != 0);
+    CHECK(options.seed != 5);
+    clear_environment();
+}
+
+static void no_search_is_the_largest_number_in_the_field(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = plain_config();
+    config.search_ns = UINT64_MAX;
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.search_ns, 0);
+    CHECK_EQ(setenv("WEFT_SEARCH_NS", "", 1), 0);
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.search_ns, 0);
+    CHECK_EQ(setenv("WEFT_SEARCH_NS", "77", 1), 0);
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.search_ns, 77);
+    clear_environment();
+}
+
+static void switches_are_on_off_or_default(void)
+{
+    static const struct {
+        const char *variable;
+        const char *field;
+    } switches[] = { { "WEFT_STEALING", "stealing" }, { "WEFT_LIFO", "lifo" } };
+    for (unsigned i = 0; i < 2; i++) {
+        clear_environment();
+        for (int value = -1; value <= 3; value++) {
+            weft_config config = plain_config();
+            struct wf_sched_options options;
+            *(i == 0 ? &config.stealing : &config.lifo) = (weft_switch)value;
+            messages = 0;
+            int err = wf_config_resolve(&config, &options);
+            if (value < 0 || value > 2) {
+                CHECK_EQ(err, -EINVAL);
+                CHECK_EQ(messages, 1);
+                CHECK_HAS(message, switches[i].field);
+                CHECK_HAS(message, "must be WEFT_DEFAULT, WEFT_ON or WEFT_OFF");
+                continue;
+            }
+            CHECK_EQ(err, 0);
+            CHECK_EQ(i == 0 ? options.stealing : options.lifo, value != WEFT_OFF);
+            CHECK(i == 0 ? options.lifo : options.stealing);
+
+            CHECK_EQ(setenv(switches[i].variable, "off", 1), 0);
+            CHECK_EQ(wf_config_resolve(&config, &options), 0);
+            CHECK(!(i == 0 ? options.stealing : options.lifo));
+            CHECK_EQ(setenv(switches[i].variable, "on", 1), 0);
+            CHECK_EQ(wf_config_resolve(&config, &options), 0);
+            CHECK(i == 0 ? options.stealing : options.lifo);
+            CHECK_EQ(setenv(switches[i].variable, "yes", 1), 0);
+            CHECK_EQ(wf_config_resolve(&config, &options), -EINVAL);
+            CHECK_HAS(message, switches[i].variable);
+            CHECK_HAS(message, "yes: must be on or off");
+            CHECK_EQ(unsetenv(switches[i].variable), 0);
+        }
+    }
+    clear_environment();
+}
+
+static void the_limits_of_the_interval_must_not_cross(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = plain_config();
+    config.inject_interval_min = 100;
+    config.inject_interval_max = 100;
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    config.inject_interval_max = 99;
+    CHECK_EQ(wf_config_resolve(&config, &options), -EINVAL);
+    CHECK_HAS(message, "inject_interval_min = 100");
+    CHECK_HAS(message, "inject_interval_max = 99");
+    config.inject_interval_max = 0;
+    CHECK_EQ(setenv("WEFT_INJECT_INTERVAL_MIN", "256", 1), 0);
+    CHECK_EQ(wf_config_resolve(&config, &options), -EINVAL);
+    CHECK_HAS(message, "inject_interval_min = 256");
+    clear_environment();
+}
+
+static void a_thread_name_has_one_to_eight_characters(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = plain_config();
+    static const char *const good[] = { "a", "12345678" };
+    static const char *const bad[] = { "", "123456789", "a name that is longer than any thread's" };
+    for (unsigned i = 0; i < 2; i++) {
+        config.thread_name = good[i];
+        CHECK_EQ(wf_config_resolve(&config, &options), 0);
+        CHECK(options.thread_name == good[i]);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        config.thread_name = bad[i];
+        CHECK_EQ(wf_config_resolve(&config, &options), -EINVAL);
+        CHECK_HAS(message, "thread_name");
+        CHECK_HAS(message, "1 to 8 characters");
+    }
+}
+
+static void an_allocator_needs_both_functions(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = plain_config();
+    weft_allocator allocator = wf_alloc_default;
+    allocator.ctx = &options;
+    config.allocator = &allocator;
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK(options.allocator.ctx == &options);
+    allocator.free = NULL;
+    CHECK_EQ(wf_config_resolve(&config, &options), -EINVAL);
+    CHECK_HAS(message, "allocator");
+    allocator = wf_alloc_default;
+    allocator.alloc = NULL;
+    CHECK_EQ(wf_config_resolve(&config, &options), -EINVAL);
+    CHECK_HAS(message, "alloc and free must both be set");
+}
+
+static void hook(void *ctx, unsigned worker)
+{
+    (void)ctx;
+    (void)worker;
+}
+
+static void hooks_are_handed_on(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = plain_config();
+    config.on_start = hook;
+    config.on_park = hook;
+    config.hook_ctx = &options;
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK(options.on_start == hook);
+    CHECK(options.on_stop == NULL);
+    CHECK(options.on_park == hook);
+    CHECK(options.on_unpark == NULL);
+    CHECK(options.hook_ctx == &options);
+}
+
+static void a_shorter_struct_is_an_older_one_and_a_longer_one_is_refused(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    struct {
+        weft_config config;
+        uint64_t more;
+    } larger = { .config = plain_config() };
+    weft_config *config = &larger.config;
+    config->workers = 3;
+    config->tick_polls = 7;
+    config->seed = 99;
+    config->size = offsetof(weft_config, tick_ns);
+    CHECK_EQ(wf_config_resolve(config, &options), 0);
+    CHECK_EQ(options.workers, 3);
+    CHECK_EQ(options.tick_polls, 7);
+    CHECK(options.seed != 99); /* Beyond its end. */
+
+    /* The shortest that ever was. */
+    config->size = offsetof(weft_config, workers) + sizeof config->workers;
+    CHECK_EQ(wf_config_resolve(config, &options), 0);
+    CHECK_EQ(options.workers, 3);
+    CHECK_EQ(options.tick_polls, 128);
+
+    static const size_t bad[] = {
+        0, 1, offsetof(weft_config, workers), sizeof(weft_config) + 1, sizeof larger, SIZE_MAX
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        config->size = bad[i];
+        CHECK_EQ(wf_config_resolve(config, &options), -EINVAL);
+    }
+}
+
+static void a_wrong_size_is_explained_on_stderr(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = { 0 };
+    if (wf_config_resolve(&config, &options) == -EINVAL) {
+        abort();
+    }
+}
+
+static void a_wrong_value_without_a_hook_is_explained_on_stderr(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = WEFT_WORKERS_MAX + 1;
+    if (wf_config_resolve(&config, &options) == -EINVAL) {
+        abort();
+    }
+}
+
+static void messages_go_to_stderr_when_nobody_takes_them(void)
+{
+    CHECK_ABORTS(a_wrong_size_is_explained_on_stderr,
+                 "weft: config.size = 0: start from WEFT_CONFIG_INIT");
+    CHECK_ABORTS(a_wrong_value_without_a_hook_is_explained_on_stderr,
+                 "weft: workers = 1025: must be 1 to 1024, or 0 for one per CPU");
+}
+
+static void a_bad_config_creates_no_runtime(void)
+{
+    clear_environment();
+    weft_config config = plain_config();
+    config.tick_polls = 65536;
+    weft_runtime *rt = NULL;
+    CHECK_EQ(weft_runtime_create(&rt, &config), -EINVAL);
+    CHECK(rt == NULL);
+    CHECK_EQ(messages, 1);
+    CHECK_HAS(message, "tick_polls = 65536: must be 1 to 65535");
+}
+
+TEST_MAIN({
+    TEST(defaults_are_what_the_header_says),
+    TEST(each_field_takes_the_ends_of_its_range_and_nothing_beyond),
+    TEST(the_environment_wins_over_each_field),
+    TEST(bad_text_in_a_variable_is_refused_and_named),
+    TEST(zero_in_the_environment_is_the_default_where_it_means_something),
+    TEST(no_search_is_the_largest_number_in_the_field),
+    TEST(switches_are_on_off_or_default),
+    TEST(the_limits_of_the_interval_must_not_cross),
+    TEST(a_thread_name_has_one_to_eight_characters),
+    TEST(an_allocator_needs_both_functions),
+    TEST(hooks_are_handed_on),
+    TEST(a_shorter_struct_is_an_older_one_and_a_longer_one_is_refused),
+    TEST(messages_go_to_stderr_when_nobody_takes_them),
+    TEST(a_bad_config_creates_no_runtime),
+})

@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: MIT */
+#include "rt/runtime.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/futex.h"
+#include "sched/idle.h"
+#include "sched/sched.h"
+#include "test.h"
+
+static weft_runtime *create(unsigned workers)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = workers;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    return rt;
+}
+
+static int join(weft_task *task)
+{
+    int result = 0;
+    CHECK_EQ(weft_join(task, &result, weft_now() + 60 * WEFT_S), 0);
+    return result;
+}
+
+static void wait_for_ns(int64_t ns)
+{
+    _Atomic(uint32_t) word = 0;
+    int64_t until = wf_clock_now() + ns;
+    while (wf_clock_now() < until) {
+        (void)wf_futex_wait(&word, 0, until);
+    }
+}
+
+/* What a body sees of the runtime it runs on. */
+struct view {
+    weft_runtime *rt;
+    int worker;
+};
+
+static int view_body(weft_co *co, void *state)
+{
+    (void)co;
+    struct view *view = *(struct view **)state;
+    view->rt = weft_runtime_current();
+    view->worker = weft_worker_current();
+    return 0;
+}
+
+static struct view look(weft_runtime *rt, uint32_t pinned)
+{
+    struct view view = { 0 };
+    struct view *state = &view;
+    weft_spec spec = {
+        .body = view_body, .state = &state, .state_size = sizeof state, .pinned = pinned
+    };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(join(task), 0);
+    return view;
+}
+
+static void several_runtimes_live_side_by_side(void)
+{
+    enum {
+        COUNT = 5
+    };
+    weft_runtime *runtimes[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        runtimes[i] = create(i + 1);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        CHECK_EQ(weft_runtime_workers(runtimes[i]), i + 1);
+        for (unsigned worker = 0; worker <= i; worker++) {
+            struct view view = look(runtimes[i], WEFT_PINNED_TO(worker));
+            CHECK(view.rt == runtimes[i]);
+            CHECK_EQ(view.worker, worker);
+        }
+    }
+    /* The end of one does not concern the others. */
+    weft_runtime_destroy(runtimes[2]);
+    for (unsigned i = 0; i < COUNT; i++) {
+        if (i != 2) {
+            CHECK(look(runtimes[i], 0).rt == runtimes[i]);
+            weft_runtime_destroy(runtimes[i]);
+        }
+    }
+}
+
+static void workers_are_as_many_as_the_config_says(void)
+{
+    static const unsigned counts[] = { 1, 2, 7, 64, 65, 200 };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        weft_runtime *rt = create(counts[i]);
+        CHECK_EQ(weft_runtime_workers(rt), counts[i]);
+        CHECK_EQ(look(rt, WEFT_PINNED_TO(counts[i] - 1)).worker, counts[i] - 1);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void outside_there_is_no_runtime_and_no_worker(void)
+{
+    weft_runtime *rt = create(1);
+    CHECK(weft_runtime_current() == NULL);
+    CHECK_EQ(weft_worker_current(), -1);
+    weft_runtime_destroy(rt);
+}
+
+static void destroy_takes_null(void)
+{
+    weft_runtime_destroy(NULL);
+}
+
+static _Atomic(uint64_t) ended;
+
+static int count_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    atomic_fetch_add(&ended, 1);
+    return 0;
+}
+
+static int spawning_main(void *arg)
+{
+    CHECK(weft_runtime_current() != NULL);
+    CHECK_EQ(weft_worker_current(), -1);
+    CHECK(weft_task_current() == NULL);
+    weft_spec spec = { .body = count_body };
+    weft_task *task;
+    CHECK_EQ(weft_spawn(&task, &spec), 0);
+    CHECK_EQ(join(task), 0);
+    return *(int *)arg;
+}
+
+static void run_returns_what_its_main_returns(void)
+{
+    static const int results[] = { 0, 1, -1, 12345, WEFT_PENDING };
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+        int argument = results[i];
+        CHECK_EQ(weft_run(NULL, spawning_main, &argument), results[i]);
+        CHECK(weft_runtime_current() == NULL);
+    }
+}
+
+static int leaving_main(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 100; i++) {
+        weft_spec spec = { .body = count_body };
+        CHECK_EQ(weft_spawn(NULL, &spec), 0);
+    }
+    return 3;
+}
+
+static void run_waits_for_every_task(void)
+{
+    atomic_store(&ended, 0);
+    CHECK_EQ(weft_run(NULL, leaving_main, NULL), 3);
+    CHECK_EQ(atomic_load(&ended), 100);
+}
+
+static void ignore_message(void *ctx, const char *text)
+{
+    (void)text;
+    ++*(unsigned *)ctx;
+}
+
+static int unreachable_main(void *arg)
+{
+    (void)arg;
+    CHECK(false);
+    return 0;
+}
+
+static void run_with_a_bad_config_does_not_call_main(void)
+{
+    unsigned messages = 0;
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = WEFT_WORKERS_MAX + 1;
+    config.on_message = ignore_message;
+    config.message_ctx = &messages;
+    CHECK_EQ(weft_run(&config, unreachable_main, NULL), -EINVAL);
+    CHECK_EQ(messages, 1);
+}
+
+/* Each level checks that the one inside gives its runtime back. */
+static int nested_main(void *arg)
+{
+    int depth = *(int *)arg;
+    weft_runtime *mine = weft_runtime_current();
+    CHECK(mine != NULL);
+    int sum = 1;
+    if (depth > 1) {
+        int inner = depth - 1;
+        weft_config config = WEFT_CONFIG_INIT;
+        config.workers = 2;
+        sum += weft_run(&config, nested_main, &inner);
+    }
+    CHECK(weft_runtime_current() == mine);
+    weft_spec spec = { .body = count_body };
+    CHECK_EQ(weft_spawn(NULL, &spec), 0);
+    weft_stats stats;
+    weft_runtime_stats(mine, &stats);
+    CHECK_EQ(stats.tasks_spawned, 1);
+    return sum;
+}
+
+static void run_nests_on_a_plain_thread(void)
+{
+    int depth = 4;
+    atomic_store(&ended, 0);
+    CHECK_EQ(weft_run(NULL, nested_main, &depth), 4);
+    CHECK_EQ(atomic_load(&ended), 4);
+    CHECK(weft_runtime_current() == NULL);
+}
+
+static int run_function(void *arg)
+{
+    weft_runtime *outer = weft_runtime_current();
+    int result = weft_run(NULL, nested_main, arg);
+    CHECK(weft_runtime_current() == outer);
+    return result;
+}
+
+static void run_nests_in_a_blocking_job(void)
+{
+    weft_runtime *rt = create(1);
+    int depth = 2;
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, run_function, &depth), 0);
+    CHECK_EQ(join(task), 2);
+    weft_runtime_destroy(rt);
+}
+
+/* Counts what is allocated and not given back. */
+static _Atomic(int64_t) bytes_out;
+static _Atomic(int64_t) blocks_out;
+
+static void *counting_alloc(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    atomic_fetch_add(&bytes_out, (int64_t)size);
+    atomic_fetch_add(&blocks_out, 1);
+    return wf_alloc_default.alloc(NULL, size, align);
+}
+
+static void counting_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx;
+    atomic_fetch_sub(&bytes_out, (int64_t)size);
+    atomic_fetch_sub(&blocks_out, 1);
+    wf_alloc_default.free(NULL, ptr, size, align);
+}
+
+static int sum_function(void *arg)
+{
+    return *(int *)arg + 1;
+}
+
+static unsigned count_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    CHECK(folder != NULL);
+    unsigned count = 0;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        count += entry->d_name[0] != '.';
+    }
+    (void)closedir(folder);
+    return count;
+}
+
+/*
+ * Goal:   a runtime that has come and gone leaves no memory and no thread.
+ * Method: 200 of them, with tasks of several sizes and a blocking job.
+ */
+static void two_hundred_runtimes_leave_nothing_behind(void)
+{
+    weft_allocator allocator = { .alloc = counting_alloc, .free = counting_free };
+    unsigned threads = count_threads();
+    size_t rss = 0;
+    unsigned rounds = test_is_sanitized() ? 20 : 200;
+    for (unsigned i = 0; i < rounds; i++) {
+        weft_config config = WEFT_CONFIG_INIT;
+        config.workers = 1 + i % 4;
+        config.allocator = &allocator;
+        weft_runtime *rt;
+        CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+        for (unsigned at = 0; at < 20; at++) {
+            weft_spec spec = { .body = count_body, .state_size = at * 100 };
+            CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        }
+        weft_task *task;
+        int argument = (int)i;
+        CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, sum_function, &argument), 0);
+        CHECK_EQ(join(task), i + 1);
+        weft_runtime_destroy(rt);
+        CHECK_EQ(atomic_load(&bytes_out), 0);
+        CHECK_EQ(atomic_load(&blocks_out), 0);
+        if (i == rounds / 2) {
+            rss = test_rss_bytes();
+        }
+    }
+    CHECK_EQ(count_threads(), threads);
+    CHECK_LE(test_rss_bytes(), rss + 4 * 1024 * 1024);
+}
+
+static void a_handle_keeps_the_memory_and_nothing_else_after_the_end(void)
+{
+    weft_allocator allocator = { .alloc = counting_alloc, .free = counting_free };
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    config.allocator = &allocator;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    weft_task *task;
+    weft_spec spec = { .body = count_body, .name = "last" };
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    unsigned threads = count_threads();
+    weft_runtime_destroy(rt);
+    CHECK_EQ(count_threads(), threads - 3); /* Two workers and the watch. */
+    CHECK(atomic_load(&bytes_out) > 0);
+    CHECK(weft_task_is_done(task));
+    CHECK_EQ(strcmp(weft_task_name(task), "last"), 0);
+    CHECK_EQ(join(task), 0);
+    CHECK_EQ(atomic_load(&bytes_out), 0);
+}
+
+enum {
+    HOOK_WORKERS = 3
+};
+
+static struct {
+    _Atomic(uint64_t) started[HOOK_WORKERS];
+    _Atomic(uint64_t) stopped[HOOK_WORKERS];
+    _Atomic(uint64_t) parked[HOOK_WORKERS];
+    _Atomic(uint64_t) unparked[HOOK_WORKERS];
+    _Atomic(uint64_t) asleep; /* now */
+} hooks;
+
+static void note_start(void *ctx, unsigned worker)
+{
+    CHECK(ctx == &hooks);
+    CHECK_EQ(weft_worker_current(), worker);
+    atomic_fetch_add(&hooks.started[worker], 1);
+}
+
+static void note_stop(void *ctx, unsigned worker)
+{
+    CHECK(ctx == &hooks);
+    CHECK_EQ(atomic_load(&hooks.started[worker]), 1);
+    CHECK_EQ(atomic_load(&hooks.parked[worker]), atomic_load(&hooks.unparked[worker]));
+    atomic_fetch_add(&hooks.stopped[worker], 1);
+}
+
+static void note_park(void *ctx, unsigned worker)
+{
+    CHECK(ctx == &hooks);
+    CHECK_EQ(atomic_load(&hooks.started[worker]), 1);
+    CHECK_EQ(atomic_load(&hooks.stopped[worker]), 0);
+    CHECK_EQ(atomic_load(&hooks.parked[worker]), atomic_load(&hooks.unparked[worker]));
+    atomic_fetch_add(&hooks.parked[worker], 1);
+    atomic_fetch_add(&hooks.asleep, 1);
+}
+
+static void note_unpark(void *ctx, unsigned worker)
+{
+    CHECK(ctx == &hooks);
+    atomic_fetch_add(&hooks.unparked[worker], 1);
+    CHECK_EQ(atomic_load(&hooks.parked[worker]), atomic_load(&hooks.unparked[worker]));
+    atomic_fetch_sub(&hooks.asleep, 1);
+}
+
+/*
+ * Goal:   each hook is called on the worker's thread: start first and stop last,
+ *         once, and each sleep between a park and an unpark.
+ * Method: tasks one by one, with all workers asleep in between.
+ */
+static void hooks_are_called_once_or_in_pairs(void)
+{
+    memset(&hooks, 0, sizeof hooks);
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = HOOK_WORKERS;
+    config.on_start = note_start;
+    config.on_stop = note_stop;
+    config.on_park = note_park;
+    config.on_unpark = note_unpark;
+    config.hook_ctx = &hooks;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    for (unsigned i = 0; i < 50; i++) {
+        test_wait_for(&hooks.asleep, HOOK_WORKERS);
+        CHECK_EQ(look(rt, WEFT_PINNED_TO(i % HOOK_WORKERS)).worker, i % HOOK_WORKERS);
+    }
+    test_wait_for(&hooks.asleep, HOOK_WORKERS);
+    weft_runtime_shutdown(rt);
+    for (unsigned i = 0; i < HOOK_WORKERS; i++) {
+        weft_worker_stats stats;
+        CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
+        CHECK_EQ(atomic_load(&hooks.started[i]), 1);
+        CHECK_EQ(atomic_load(&hooks.stopped[i]), 1);
+        CHECK_EQ(atomic_load(&hooks.parked[i]), stats.parks);
+        CHECK_EQ(atomic_load(&hooks.unparked[i]), stats.parks);
+        CHECK_GE(stats.parks, 50 / HOOK_WORKERS);
+        CHECK_EQ(stats.state, WEFT_WORKER_STOPPED);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* Reads a line of a thread's status into value; returns false if it is gone. */
+static bool read_status(const char *thread, const char *key, char *value, size_t size)
+{
+    char path[300];
+    char line[256];
+    (void)snprintf(path, sizeof path, "/proc/self/task/%s/status", thread);
+    FILE *file = fopen(path, "r");
+    bool found = false;
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
+        found = strncmp(line, key, strlen(key)) == 0;
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    if (found) {
+        line[strcspn(line, "\n")] = '\0';
+        (void)snprintf(value, size, "%s", line + strlen(key) + 1);
+    }
+    return found;
+}
+
+/* Calls visit for each thread whose name begins with the prefix; returns how
+ * many there are. */
+static unsigned visit_threads(const char *prefix, void (*visit)(const char *thread))
+{
+    DIR *folder = opendir("/proc/self/task");
+    CHECK(folder != NULL);
+    unsigned count = 0;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        char name[64];
+        if (entry->d_name[0] != '.' && read_status(entry->d_name, "Name:", name, sizeof name) &&
+            strncmp(name, prefix, strlen(prefix)) == 0) {
+            count++;
+            if (visit != NULL) {
+                visit(entry->d_name);
+            }
+        }
+    }
+    (void)closedir(folder);
+    return count;
+}
+
+static _Atomic(uint64_t) job_runs;
+static _Atomic(uint64_t) job_may_end;
+
+static int waiting_function(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&job_runs, 1);
+    test_wait_for(&job_may_end, 1);
+    return 0;
+}
+
+/* A runtime with two workers, a watch and a thread of the blocking pool. */
+static weft_runtime *create_named(const char *name)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    config.thread_name = name;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    atomic_store(&job_runs, 0);
+    atomic_store(&job_may_end, 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, NULL, waiting_function, NULL), 0);
+    test_wait_for(&job_runs, 1);
+    return rt;
+}
+
+static void destroy_named(weft_runtime *rt)
+{
+    atomic_store(&job_may_end, 1);
+    weft_runtime_destroy(rt);
+}
+
+static void threads_are_named_after_the_config(void)
+{
+    weft_runtime *rt = create_named("12345678");
+    weft_runtime *plain = create(11);
+    CHECK_EQ(visit_threads("12345678-", NULL), 4);
+    CHECK_EQ(visit_threads("12345678-w0", NULL), 1);
+    CHECK_EQ(visit_threads("12345678-w1", NULL), 1);
+    CHECK_EQ(visit_threads("12345678-watch", NULL), 1);
+    CHECK_EQ(visit_threads("12345678-block", NULL), 1);
+    CHECK_EQ(visit_threads("weft-w", NULL), 12);
+    CHECK_EQ(visit_threads("weft-w10", NULL), 1);
+    weft_runtime_destroy(plain);
+    CHECK_EQ(visit_threads("weft-", NULL), 0);
+    destroy_named(rt);
+    CHECK_EQ(visit_threads("12345678-", NULL), 0);
+}
+
+static bool is_blocked(unsigned long long mask, int number)
+{
+    return (mask >> (number - 1) & 1) != 0;
+}
+
+static void check_signals(const char *thread)
+{
+    static const int asynchronous[] = { SIGTERM, SIGINT,  SIGHUP,  SIGCHLD,
+                                        SIGALRM, SIGUSR1, SIGPIPE, SIGPROF };
+    static const int synchronous[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT };
+    char text[64];
+    CHECK(read_status(thread, "SigBlk:", text, sizeof text));
+    unsigned long long mask = strtoull(text, NULL, 16);
+    for (size_t i = 0; i < sizeof asynchronous / sizeof asynchronous[0]; i++) {
+        CHECK(is_blocked(mask, asynchronous[i]));
+    }
+    for (size_t i = 0; i < sizeof synchronous / sizeof synchronous[0]; i++) {
+        CHECK(!is_blocked(mask, synchronous[i]));
+    }
+}
+
+static void our_threads_get_no_asynchronous_signals(void)
+{
+    sigset_t before;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
+    weft_runtime *rt = create_named("signals");
+    CHECK_EQ(visit_threads("signals-", check_signals), 4);
+    /* The mask of the creator is what it was. */
+    sigset_t after;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
+    for (int i = 1; i < SIGRTMAX; i++) {
+        CHECK_EQ(sigismember(&before, i), sigismember(&after, i));
+    }
+    destroy_named(rt);
+}
+
+static void *destroy_main(void *arg)
+{
+    weft_runtime_destroy(arg);
+    return NULL;
+}
+
+static void a_runtime_may_be_made_and_ended_by_different_threads(void)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        weft_runtime *rt = create(2);
+        weft_spec spec = { .body = count_body };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, destroy_main, rt), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+}
+
+/* Mistakes. Each runs in a child of its own. */
+
+static weft_runtime *forked;
+
+static void spawn_in_child(void)
+{
+    weft_spec spec = { .body = count_body };
+    CHECK_EQ(weft_runtime_spawn(forked, NULL, &spec), 0);
+}
+
+static void spawn_wait_in_child(void)
+{
+    weft_spec spec = { .body = count_body };
+    CHECK_EQ(weft_runtime_spawn_wait(forked, NULL, &spec, WEFT_NEVER), 0);
+}
+
+static void spawn_blocking_in_child(void)
+{
+    CHECK_EQ(weft_runtime_spawn_blocking(forked, NULL, waiting_function, NULL), 0);
+}
+
+static void shut_down_in_child(void)
+{
+    weft_runtime_shutdown(forked);
+}
+
+static void destroy_in_child(void)
+{
+    weft_runtime_destroy(forked);
+}
+
+static void calls_in_a_forked_child_abort_with_a_sentence(void)
+{
+    forked = create(2);
+    while (wf_idle_unparked(&forked->sched->idle) != 0) {
+        wait_for_ns(100 * 1000);
+    }
+    CHECK_ABORTS(spawn_in_child, "weft_runtime_spawn: this process is a fork");
+    CHECK_ABORTS(spawn_wait_in_child, "weft_runtime_spawn_wait: this process is a fork");
+    CHECK_ABORTS(spawn_blocking_in_child, "weft_runtime_spawn_blocking: this process is a fork");
+    CHECK_ABORTS(shut_down_in_child, "weft_runtime_shutdown: this process is a fork");
+    CHECK_ABORTS(destroy_in_child, "call exec, or create a runtime after fork");
+    /* The parent goes on. */
+    CHECK(look(forked, 0).rt == forked);
+    weft_runtime_destroy(forked);
+}
+
+/* Ends with an abort of its own if all is well. */
+static void create_in_child(void)
+{
+    weft_runtime *rt = create(2);
+    CHECK(look(rt, 0).rt == rt);
+    weft_runtime_destroy(rt);
+    abort();
+}
+
+static void a_forked_child_may_create_a_runtime_of_its_own(void)
+{
+    weft_runtime_destroy(create(1));
+    CHECK_ABORTS(create_in_child, "");
+}
+
+static void spawn_without_a_runtime(void)
+{
+    weft_spec spec = { .body = count_body };
+    CHECK_EQ(weft_spawn(NULL, &spec), 0);
+}
+
+static void spawn_blocking_without_a_runtime(void)
+{
+    CHECK_EQ(weft_spawn_blocking(NULL, waiting_function, NULL), 0);
+}
+
+static int run_body(weft_co *co, void *state)
+{
+    (void)co;
+    int argument = 0;
+    (void)state;
+    return weft_run(NULL, spawning_main, &argument);
+}
+
+static int shutdown_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    weft_runtime_shutdown(weft_runtime_current());
+    return 0;
+}
+
+static int destroy_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    weft_runtime_destroy(weft_runtime_current());
+    return 0;
+}
+
+static void run_on_a_worker(weft_body_fn body)
+{
+    weft_task *task;
+    weft_spec spec = { .body = body };
+    CHECK_EQ(weft_runtime_spawn(create(1), &task, &spec), 0);
+    (void)join(task);
+}
+
+static void weft_run_on_a_worker(void)
+{
+    run_on_a_worker(run_body);
+}
+
+static void shut_down_on_a_worker(void)
+{
+    run_on_a_worker(shutdown_body);
+}
+
+static void destroy_on_a_worker(void)
+{
+    run_on_a_worker(destroy_body);
+}
+
+static void use_in_the_wrong_place_aborts_with_a_sentence(void)
+{
+    CHECK_ABORTS(spawn_without_a_runtime,
+                 "weft_spawn: this thread belongs to no runtime; call weft_runtime_spawn with");
+    CHECK_ABORTS(spawn_blocking_without_a_runtime, "call weft_runtime_spawn_blocking with");
+    CHECK_ABORTS(weft_run_on_a_worker, "weft_run: called on a worker");
+    CHECK_ABORTS(shut_down_on_a_worker,
+                 "weft_runtime_shutdown: called on a thread of this runtime");
+    CHECK_ABORTS(destroy_on_a_worker, "called on a thread of this runtime");
+}
+
+TEST_MAIN({
+    TEST(use_in_the_wrong_place_aborts_with_a_sentence),
+    TEST(calls_in_a_forked_child_abort_with_a_sentence),
+    TEST(a_forked_child_may_create_a_runtime_of_its_own),
+    TEST(several_runtimes_live_side_by_side),
+    TEST(workers_are_as_many_as_the_config_says),
+    TEST(outside_there_is_no_runtime_and_no_worker),
+    TEST(destroy_takes_null),
+    TEST(run_returns_what_its_main_returns),
+    TEST(run_waits_for_every_task),
+    TEST(run_with_a_bad_config_does_not_call_main),
+    TEST(run_nests_on_a_plain_thread),
+    TEST(run_nests_in_a_blocking_job),
+    TEST(two_hundred_runtimes_leave_nothing_behind),
+    TEST(a_handle_keeps_the_memory_and_nothing_else_after_the_end),
+    TEST(hooks_are_called_once_or_in_pairs),
+    TEST(threads_are_named_after_the_config),
+    TEST(our_threads_get_no_asynchronous_signals),
+    TEST(a_runtime_may_be_made_and_ended_by_different_threads),
+})

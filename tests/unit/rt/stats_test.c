@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "test.h"
+
+static weft_runtime *create(unsigned workers)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = workers;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    return rt;
+}
+
+static int join(weft_task *task)
+{
+    int result = 0;
+    CHECK_EQ(weft_join(task, &result, weft_now() + 60 * WEFT_S), 0);
+    return result;
+}
+
+/* A wait that lasts: nobody wakes the word. */
+static void wait_for_ns(int64_t ns)
+{
+    _Atomic(uint32_t) word = 0;
+    int64_t until = wf_clock_now() + ns;
+    while (wf_clock_now() < until) {
+        (void)wf_futex_wait(&word, 0, until);
+    }
+}
+
+static weft_stats stats_of(const weft_runtime *rt)
+{
+    weft_stats stats;
+    memset(&stats, 0xff, sizeof stats);
+    weft_runtime_stats(rt, &stats);
+    return stats;
+}
+
+static weft_worker_stats worker_stats_of(const weft_runtime *rt, unsigned worker)
+{
+    weft_worker_stats stats;
+    memset(&stats, 0xff, sizeof stats);
+    CHECK_EQ(weft_worker_stats_read(rt, worker, &stats), 0);
+    return stats;
+}
+
+static weft_worker_stats add_stats(const weft_runtime *rt)
+{
+    weft_worker_stats sum = { 0 };
+    for (unsigned i = 0; i < weft_runtime_workers(rt); i++) {
+        weft_worker_stats one = worker_stats_of(rt, i);
+        sum.polls += one.polls;
+        sum.spawned += one.spawned;
+        sum.completed += one.completed;
+        sum.injected_tasks += one.injected_tasks;
+        sum.inject_fetches += one.inject_fetches;
+        sum.budget_yields += one.budget_yields;
+        sum.unannounced_work += one.unannounced_work;
+    }
+    return sum;
+}
+
+static void wait_until_all_sleep(const weft_runtime *rt)
+{
+    weft_time deadline = weft_now() + 20 * WEFT_S;
+    while (stats_of(rt).parked != weft_runtime_workers(rt)) {
+        CHECK_LT(weft_now(), deadline);
+        wait_for_ns(100 * WEFT_US);
+    }
+}
+
+static void there_is_no_worker_beyond_the_last(void)
+{
+    weft_runtime *rt = create(3);
+    weft_worker_stats stats;
+    CHECK_EQ(weft_worker_stats_read(rt, 2, &stats), 0);
+    memset(&stats, 0x5a, sizeof stats);
+    weft_worker_stats before = stats;
+    CHECK_EQ(weft_worker_stats_read(rt, 3, &stats), -EINVAL);
+    CHECK_EQ(weft_worker_stats_read(rt, UINT_MAX, &stats), -EINVAL);
+    CHECK_EQ(memcmp(&before, &stats, sizeof stats), 0);
+    weft_runtime_destroy(rt);
+}
+
+static void a_new_runtime_has_done_nothing(void)
+{
+    weft_runtime *rt = create(3);
+    wait_until_all_sleep(rt);
+    weft_stats stats = stats_of(rt);
+    CHECK_EQ(stats.workers, 3);
+    CHECK_EQ(stats.searching, 0);
+    CHECK_EQ(stats.parked, 3);
+    CHECK_EQ(stats.inject_length, 0);
+    CHECK_EQ(stats.tasks_alive, 0);
+    CHECK_EQ(stats.tasks_spawned, 0);
+    CHECK_EQ(stats.blocking_threads, 0);
+    CHECK_EQ(stats.blocking_idle, 0);
+    CHECK_EQ(stats.blocking_queued, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        weft_worker_stats worker = worker_stats_of(rt, i);
+        CHECK_EQ(worker.polls, 0);
+        CHECK_EQ(worker.steals, 0);
+        CHECK_EQ(worker.wakes, 0);
+        CHECK_EQ(worker.average_poll_ns, 50000);
+        CHECK_EQ(worker.inject_interval, 20);
+        CHECK_EQ(worker.queue_length, 0);
+        CHECK_EQ(worker.state, WEFT_WORKER_PARKED);
+    }
+    weft_runtime_destroy(rt);
+}
+
+struct parent {
+    unsigned children;
+    unsigned yields;
+};
+
+static int parent_body(weft_co *co, void *state)
+{
+    struct parent *self = state;
+    int err;
+    WEFT_BEGIN(co);
+    while (self->children > 0) {
+        self->children--;
+        struct parent child = { .yields = 2 };
+        weft_spec spec = { .body = parent_body, .state = &child, .state_size = sizeof child };
+        CHECK_EQ(weft_spawn(NULL, &spec), 0);
+    }
+    while (self->yields > 0) {
+        self->yields--;
+        WEFT_YIELD(co, err);
+        CHECK_EQ(err, 0);
+    }
+    WEFT_END(co, 0);
+}
+
+/*
+ * Goal:   the counters of all workers add up to what was done.
+ * Method: a known number of tasks from outside and from workers, each with a
+ *         known number of polls. Some workers steal; the sums must not change.
+ */
+static void counters_add_up_after_a_known_workload(void)
+{
+    uint64_t parents = test_scale(1000);
+    weft_runtime *rt = create(test_workers(3));
+    for (uint64_t i = 0; i < parents; i++) {
+        struct parent state = { .children = 10, .yields = 3 };
+        weft_spec spec = { .body = parent_body, .state = &state, .state_size = sizeof state };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+    }
+    weft_time deadline = weft_now() + 60 * WEFT_S;
+    while (stats_of(rt).tasks_alive > 0 || stats_of(rt).tasks_spawned < 11 * parents) {
+        CHECK_LT(weft_now(), deadline);
+        (void)sched_yield();
+    }
+    wait_until_all_sleep(rt);
+    weft_worker_stats sum = add_stats(rt);
+    CHECK_EQ(sum.polls, parents * (4 + 10 * 3));
+    CHECK_EQ(sum.spawned, parents * 10);
+    CHECK_EQ(sum.completed, parents * 11);
+    CHECK_GE(sum.injected_tasks, parents); /* And what overflowed. */
+    CHECK_LE(sum.inject_fetches, sum.injected_tasks);
+    CHECK_EQ(sum.budget_yields, 0);
+    CHECK_EQ(sum.unannounced_work, 0);
+    weft_stats stats = stats_of(rt);
+    CHECK_EQ(stats.tasks_spawned, parents * 11);
+    CHECK_EQ(stats.tasks_alive, 0);
+    CHECK_EQ(stats.inject_length, 0);
+    weft_runtime_shutdown(rt);
+    /* Still there after the end. */
+    CHECK_EQ(add_stats(rt).completed, parents * 11);
+    for (unsigned i = 0; i < weft_runtime_workers(rt); i++) {
+        CHECK_EQ(worker_stats_of(rt, i).state, WEFT_WORKER_STOPPED);
+        CHECK_EQ(worker_stats_of(rt, i).queue_length, 0);
+    }
+    weft_runtime_destroy(rt);
+}
+
+static struct {
+    _Atomic(uint64_t) running;
+    _Atomic(uint64_t) go_on;
+} blocker;
+
+static int blocker_body(weft_co *co, void *state)
+{
+    unsigned children = *(unsigned *)state;
+    (void)co;
+    for (unsigned i = 0; i < children; i++) {
+        struct parent child = { 0 };
+        weft_spec spec = { .body = parent_body, .state = &child, .state_size = sizeof child };
+        CHECK_EQ(weft_spawn(NULL, &spec), 0);
+    }
+    atomic_fetch_add(&blocker.running, 1);
+    test_wait_for(&blocker.go_on, 1);
+    return 0;
+}
+
+static void queues_and_states_show_what_waits(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    config.stealing = WEFT_OFF;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    wait_until_all_sleep(rt);
+    atomic_store(&blocker.running, 0);
+    atomic_store(&blocker.go_on, 0);
+    unsigned children = 20;
+    weft_spec spec = { .body = blocker_body,
+                       .state = &children,
+                       .state_size = sizeof children,
+                       .pinned = WEFT_PINNED_TO(1) };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    test_wait_for(&blocker.running, 1);
+    weft_worker_stats worker = worker_stats_of(rt, 1);
+    CHECK_EQ(worker.state, WEFT_WORKER_RUNNING);
+    CHECK_EQ(worker.polls, 1);
+    CHECK_EQ(worker.spawned, 20);
+    CHECK_EQ(worker.completed, 0);
+    CHECK_GE(worker.queue_length, 19); /* The last may be in the LIFO slot. */
+    CHECK_LE(worker.queue_length, 20);
+    CHECK_EQ(worker_stats_of(rt, 0).state, WEFT_WORKER_PARKED);
+    CHECK_EQ(stats_of(rt).parked, 1);
+    CHECK_EQ(stats_of(rt).tasks_alive, 21);
+    atomic_store(&blocker.go_on, 1);
+    CHECK_EQ(join(task), 0);
+    weft_runtime_destroy(rt);
+}
+
+static void the_inject_queue_shows_its_length(void)
+{
+    weft_runtime *rt = create(1);
+    atomic_store(&blocker.running, 0);
+    atomic_store(&blocker.go_on, 0);
+    unsigned children = 0;
+    weft_spec spec = { .body = blocker_body, .state = &children, .state_size = sizeof children };
+    CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+    test_wait_for(&blocker.running, 1);
+    struct parent state = { 0 };
+    weft_spec waits = { .body = parent_body, .state = &state, .state_size = sizeof state };
+    for (unsigned i = 0; i < 30; i++) {
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &waits), 0);
+    }
+    CHECK_EQ(stats_of(rt).inject_length, 30);
+    CHECK_EQ(stats_of(rt).tasks_alive, 31);
+    atomic_store(&blocker.go_on, 1);
+    weft_runtime_destroy(rt);
+}
+
+/* An await that is always ready. */
+static int ready_poll(weft_future *future)
+{
+    (void)future;
+    return 0;
+}
+
+static bool ready_cancel(weft_future *future)
+{
+    (void)future;
+    return true;
+}
+
+static const weft_future_ops ready_ops = { .poll = ready_poll, .cancel = ready_cancel };
+
+static int greedy_body(weft_co *co, void *state)
+{
+    static weft_future ready = { &ready_ops };
+    unsigned *left = state;
+    int err;
+    WEFT_BEGIN(co);
+    while (*left > 0) {
+        --*left;
+        WEFT_AWAIT(co, err, &ready);
+        CHECK_EQ(err, 0);
+    }
+    WEFT_END(co, 0);
+}
+
+static void polls_that_were_cut_short_are_counted(void)
+{
+    weft_runtime *rt = create(1);
+    unsigned awaits = 128 * 10 + 1;
+    weft_spec spec = { .body = greedy_body, .state = &awaits, .state_size = sizeof awaits };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(join(task), 0);
+    wait_until_all_sleep(rt);
+    CHECK_EQ(worker_stats_of(rt, 0).budget_yields, 10);
+    CHECK_EQ(worker_stats_of(rt, 0).polls, 11);
+    weft_runtime_destroy(rt);
+}
+
+static int busy_body(weft_co *co, void *state)
+{
+    (void)co;
+    weft_time until = weft_now() + *(weft_time *)state;
+    while (weft_now() < until) {
+    }
+    return 0;
+}
+
+/*
+ * Goal:   what a worker counts as running, searching and sleeping is the time
+ *         that has passed.
+ * Method: a worker sleeps for a while and computes for a while; the sum of its
+ *         times is compared with the clock, and each of the two must show.
+ */
+static void times_add_up_to_the_time_that_passed(void)
+{
+    int64_t created = wf_clock_now();
+    weft_runtime *rt = create(1);
+    wait_until_all_sleep(rt);
+    wait_for_ns(60 * WEFT_MS);
+    weft_time duration = 60 * WEFT_MS;
+    weft_spec spec = { .body = busy_body, .state = &duration, .state_size = sizeof duration };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(join(task), 0);
+    wait_until_all_sleep(rt);
+    weft_worker_stats stats = worker_stats_of(rt, 0);
+    int64_t wall = wf_clock_now() - created;
+    int64_t sum = (int64_t)(stats.running_ns + stats.searching_ns + stats.parked_ns);
+    (void)printf("of %lld us: %llu running, %llu searching, %llu parked\n", (long long)wall / 1000,
+                 (unsigned long long)stats.running_ns / 1000,
+                 (unsigned long long)stats.searching_ns / 1000,
+                 (unsigned long long)stats.parked_ns / 1000);
+    CHECK_LE(sum, wall);
+    CHECK_GE(sum, wall - wall / 5);
+    CHECK_GE(stats.parked_ns, 55 * WEFT_MS);
+    CHECK_GE(stats.running_ns, 60 * WEFT_MS);
+
+    /* The state that lasts is counted while it lasts. */
+    wait_for_ns(20 * WEFT_MS);
+    CHECK_GE(worker_stats_of(rt, 0).parked_ns, stats.parked_ns + 20 * WEFT_MS);
+    weft_runtime_shutdown(rt);
+    stats = worker_stats_of(rt, 0);
+    wait_for_ns(WEFT_MS);
+    weft_worker_stats later = worker_stats_of(rt, 0);
+    CHECK_EQ(later.running_ns, stats.running_ns);
+    CHECK_EQ(later.searching_ns, stats.searching_ns);
+    CHECK_EQ(later.parked_ns, stats.parked_ns);
+    weft_runtime_destroy(rt);
+}
+
+static _Atomic(uint64_t) load_over;
+
+static void check_monotonic(const weft_worker_stats *old, const weft_worker_stats *now)
+{
+    CHECK_GE(now->polls, old->polls);
+    CHECK_GE(now->spawned, old->spawned);
+    CHECK_GE(now->completed, old->completed);
+    CHECK_GE(now->steals, old->steals);
+    CHECK_GE(now->stolen_tasks, old->stolen_tasks);
+    CHECK_GE(now->lifo_hits, old->lifo_hits);
+    CHECK_GE(now->lifo_stolen, old->lifo_stolen);
+    CHECK_GE(now->evictions, old->evictions);
+    CHECK_GE(now->inject_fetches, old->inject_fetches);
+    CHECK_GE(now->injected_tasks, old->injected_tasks);
+    CHECK_GE(now->overflows, old->overflows);
+    CHECK_GE(now->parks, old->parks);
+    CHECK_GE(now->wakes, old->wakes);
+    CHECK_GE(now->idle_wakes, old->idle_wakes);
+    CHECK_EQ(now->unannounced_work, 0);
+    CHECK_GE(now->inject_interval, 8);
+    CHECK_LE(now->inject_interval, 255);
+    CHECK_GE(now->average_poll_ns, 1);
+    CHECK_LE(now->queue_length, 256);
+    CHECK_LE(now->state, WEFT_WORKER_STOPPED);
+}
+
+static void *reader_main(void *arg)
+{
+    const weft_runtime *rt = arg;
+    weft_worker_stats old[4] = { { 0 } };
+    uint64_t spawned = 0;
+    uint64_t reads = 0;
+    while (atomic_load(&load_over) == 0 || reads == 0) {
+        weft_stats stats = stats_of(rt);
+        CHECK_GE(stats.tasks_spawned, spawned);
+        CHECK_LE(stats.tasks_alive, stats.tasks_spawned);
+        CHECK_LE(stats.parked, 4);
+        CHECK_LE(stats.searching, 5); /* A submitter may be one for a moment. */
+        spawned = stats.tasks_spawned;
+        for (unsigned i = 0; i < 4; i++) {
+            weft_worker_stats now = worker_stats_of(rt, i);
+            check_monotonic(&old[i], &now);
+            old[i] = now;
+        }
+        reads++;
+    }
+    return NULL;
+}
+
+/*
+ * Goal:   a reader gets whole values that only grow, while all is in motion.
+ * Method: a thread reads as fast as it can while tasks are spawned from outside
+ *         and from workers.
+ */
+static void a_reader_sees_counters_that_only_grow(void)
+{
+    atomic_store(&load_over, 0);
+    weft_runtime *rt = create(4);
+    pthread_t reader;
+    CHECK_EQ(pthread_create(&reader, NULL, reader_main, rt), 0);
+    for (unsigned round = 0; round < test_scale(60); round++) {
+        weft_task *tasks[20];
+        for (unsigned i = 0; i < 20; i++) {
+            struct parent state = { .children = 20, .yields = i };
+            weft_spec spec = { .body = parent_body, .state = &state, .state_size = sizeof state };
+            CHECK_EQ(weft_runtime_spawn(rt, &tasks[i], &spec), 0);
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            CHECK_EQ(join(tasks[i]), 0);
+        }
+    }
+    wait_until_all_sleep(rt);
+    CHECK_EQ(stats_of(rt).tasks_alive, 0);
+    atomic_store(&load_over, 1);
+    CHECK_EQ(pthread_join(reader, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(there_is_no_worker_beyond_the_last),
+    TEST(a_new_runtime_has_done_nothing),
+    TEST(counters_add_up_after_a_known_workload),
+    TEST(queues_and_states_show_what_waits),
+    TEST(the_inject_queue_shows_its_length),
+    TEST(polls_that_were_cut_short_are_counted),
+    TEST(times_add_up_to_the_time_that_passed),
+    TEST(a_reader_sees_counters_that_only_grow),
+})

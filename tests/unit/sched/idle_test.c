@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/idle.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "sched/park.h"
+#include "test.h"
+
+static struct wf_idle idle;
+
+/* What has_work answers in the tests without threads. */
+static uint64_t looks;
+static uint64_t looks_with_work; /* so many looks find some */
+
+static bool look(void *arg)
+{
+    CHECK(arg == &idle);
+    looks++;
+    return looks <= looks_with_work;
+}
+
+static uint32_t notify(void)
+{
+    return wf_idle_notify(&idle, look, &idle);
+}
+
+static void reset(uint32_t workers)
+{
+    wf_idle_init(&idle, workers);
+    looks = 0;
+    looks_with_work = 0;
+}
+
+static void check_counts(uint32_t searching, uint32_t unparked)
+{
+    CHECK_EQ(wf_idle_searching(&idle), searching);
+    CHECK_EQ(wf_idle_unparked(&idle), unparked);
+}
+
+static void at_first_nobody_sleeps_and_nobody_searches(void)
+{
+    static const uint32_t workers[] = { 1, 2, 63, 64, 65, 200, 1024 };
+    for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+        reset(workers[i]);
+        check_counts(0, workers[i]);
+        for (uint32_t w = 0; w < workers[i]; w++) {
+            CHECK(!wf_idle_is_parked(&idle, w));
+        }
+    }
+}
+
+static void notify_with_nobody_parked_wakes_nobody(void)
+{
+    reset(4);
+    CHECK_EQ(notify(), WF_IDLE_NOBODY);
+    check_counts(0, 4);
+    CHECK_EQ(looks, 0);
+}
+
+static void notify_takes_the_one_that_is_parked_and_counts_it_as_searching(void)
+{
+    reset(4);
+    wf_idle_park(&idle, 2, false);
+    CHECK(wf_idle_is_parked(&idle, 2));
+    check_counts(0, 3);
+    CHECK_EQ(notify(), 2);
+    CHECK(!wf_idle_is_parked(&idle, 2));
+    check_counts(1, 4);
+    CHECK_EQ(looks, 0);
+}
+
+static void notify_while_somebody_searches_wakes_nobody(void)
+{
+    reset(4);
+    wf_idle_park(&idle, 1, false);
+    CHECK(wf_idle_try_search(&idle));
+    CHECK_EQ(notify(), WF_IDLE_NOBODY);
+    CHECK(wf_idle_is_parked(&idle, 1));
+    check_counts(1, 3);
+}
+
+static void notify_after_a_claim_waits_for_the_claimed_one(void)
+{
+    reset(4);
+    wf_idle_park(&idle, 0, false);
+    wf_idle_park(&idle, 1, false);
+    uint32_t first = notify();
+    CHECK_LT(first, 2);
+    CHECK_EQ(notify(), WF_IDLE_NOBODY); /* The first is still on its way. */
+    CHECK(wf_idle_unpark(&idle, first));
+    CHECK_EQ(notify(), WF_IDLE_NOBODY); /* It searches. */
+    CHECK(wf_idle_found(&idle));
+    CHECK_EQ(notify(), 1 - first);
+}
+
+static void unpark_after_a_claim_returns_true_and_the_counts_stay(void)
+{
+    reset(3);
+    wf_idle_park(&idle, 0, false);
+    CHECK_EQ(notify(), 0);
+    CHECK(wf_idle_unpark(&idle, 0));
+    check_counts(1, 3);
+    CHECK(wf_idle_found(&idle));
+    check_counts(0, 3);
+}
+
+static void unpark_without_a_claim_returns_false(void)
+{
+    reset(3);
+    wf_idle_park(&idle, 0, false);
+    CHECK(!wf_idle_unpark(&idle, 0));
+    check_counts(0, 3);
+    CHECK(!wf_idle_is_parked(&idle, 0));
+    CHECK_EQ(notify(), WF_IDLE_NOBODY);
+}
+
+static void a_searcher_that_parks_searches_no_more(void)
+{
+    reset(2);
+    wf_idle_search(&idle);
+    check_counts(1, 2);
+    wf_idle_park(&idle, 1, true);
+    check_counts(0, 1);
+    CHECK_EQ(notify(), 1);
+    check_counts(1, 2);
+}
+
+static void at_most_half_of_the_workers_search_by_themselves(void)
+{
+    static const uint32_t workers[] = { 1, 2, 3, 4, 5, 8, 65, 1024 };
+    for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+        reset(workers[i]);
+        uint32_t allowed = 0;
+        while (wf_idle_try_search(&idle)) {
+            allowed++;
+        }
+        CHECK_EQ(allowed, (workers[i] + 1) / 2);
+        check_counts(allowed, workers[i]);
+        (void)wf_idle_found(&idle);
+        CHECK(wf_idle_try_search(&idle));
+        CHECK(!wf_idle_try_search(&idle));
+    }
+}
+
+static void search_of_one_that_has_seen_work_passes_the_cap(void)
+{
+    reset(2);
+    CHECK(wf_idle_try_search(&idle));
+    CHECK(!wf_idle_try_search(&idle));
+    wf_idle_search(&idle);
+    check_counts(2, 2);
+}
+
+static void found_tells_the_last_searcher(void)
+{
+    reset(8);
+    for (int i = 0; i < 3; i++) {
+        CHECK(wf_idle_try_search(&idle));
+    }
+    CHECK(!wf_idle_found(&idle));
+    CHECK(!wf_idle_found(&idle));
+    CHECK(wf_idle_found(&idle));
+    check_counts(0, 8);
+}
+
+static void every_worker_of_many_is_claimed_exactly_once(void)
+{
+    static const uint32_t workers[] = { 1, 2, 64, 65, 200, 1024 };
+    for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+        uint32_t count = workers[i];
+        static bool claimed[WF_IDLE_WORKERS_MAX];
+        reset(count);
+        for (uint32_t w = 0; w < count; w++) {
+            claimed[w] = false;
+            wf_idle_park(&idle, w, false);
+        }
+        check_counts(0, 0);
+        for (uint32_t n = 0; n < count; n++) {
+            uint32_t worker = notify();
+            CHECK_LT(worker, count);
+            CHECK(!claimed[worker]);
+            claimed[worker] = true;
+            CHECK(wf_idle_unpark(&idle, worker));
+            CHECK(wf_idle_found(&idle));
+        }
+        CHECK_EQ(notify(), WF_IDLE_NOBODY);
+        check_counts(0, count);
+    }
+}
+
+static void each_single_sleeper_of_many_is_found(void)
+{
+    reset(200);
+    for (uint32_t worker = 0; worker < 200; worker++) {
+        wf_idle_park(&idle, worker, false);
+        CHECK_EQ(notify(), worker);
+        CHECK(wf_idle_unpark(&idle, worker));
+        CHECK(wf_idle_found(&idle));
+    }
+    CHECK_EQ(looks, 0);
+}
+
+/* The moment in which a sleeper that woke by itself has cleared its bit, while
+ * the notifier has reserved its wake: the counts say "parked", no bit is set. */
+static void make_sleeper_vanish(uint32_t worker)
+{
+    wf_idle_park(&idle, worker, false);
+    atomic_store(&idle.parked[worker / 64], 0);
+}
+
+static void a_claim_of_one_who_woke_by_itself_is_taken_back(void)
+{
+    reset(2);
+    make_sleeper_vanish(1);
+    CHECK_EQ(notify(), WF_IDLE_NOBODY);
+    CHECK_EQ(looks, 1);
+    check_counts(0, 1);
+}
+
+static void a_claim_that_failed_is_tried_again_while_there_is_work(void)
+{
+    reset(2);
+    make_sleeper_vanish(1);
+    looks_with_work = 5;
+    CHECK_EQ(notify(), WF_IDLE_NOBODY);
+    CHECK_EQ(looks, 6);
+    check_counts(0, 1);
+}
+
+static bool look_while_another_parks(void *arg)
+{
+    CHECK_EQ(wf_idle_searching(arg), 0); /* Taken back before the look. */
+    looks++;
+    wf_idle_park(arg, 0, false);
+    return true;
+}
+
+static void a_claim_that_failed_finds_the_next_sleeper(void)
+{
+    reset(2);
+    make_sleeper_vanish(1);
+    CHECK_EQ(wf_idle_notify(&idle, look_while_another_parks, &idle), 0);
+    CHECK_EQ(looks, 1);
+    check_counts(1, 1);
+}
+
+static void found_without_searching(void)
+{
+    reset(2);
+    (void)wf_idle_found(&idle);
+}
+
+static void park_of_everybody_and_one_more(void)
+{
+    reset(1);
+    wf_idle_park(&idle, 0, false);
+    wf_idle_park(&idle, 0, false);
+}
+
+static void init_without_workers(void)
+{
+    wf_idle_init(&idle, 0);
+}
+
+static void init_with_too_many_workers(void)
+{
+    wf_idle_init(&idle, WF_IDLE_WORKERS_MAX + 1);
+}
+
+static void counts_that_would_go_below_zero_abort(void)
+{
+    CHECK_ABORTS(found_without_searching, "searching_of(old) > 0");
+    CHECK_ABORTS(park_of_everybody_and_one_more, "unparked_of(old) > 0");
+    CHECK_ABORTS(init_without_workers, "workers >= 1");
+    CHECK_ABORTS(init_with_too_many_workers, "workers <= ");
+}
+
+enum {
+    MACHINE_WORKERS_MAX = 80
+};
+
+/*
+ * The protocol with a queue that is a number. Workers take from it, search and
+ * sleep as those of the scheduler do.
+ */
+struct machine {
+    struct wf_idle idle;
+    uint32_t workers;
+    struct wf_park parks[MACHINE_WORKERS_MAX];
+    _Atomic(uint64_t) queue;
+    _Atomic(uint64_t) done;
+    _Atomic(uint64_t) submitted;  /* before the push */
+    _Atomic(uint64_t) notified;   /* after the notification */
+    _Atomic(uint64_t) park_count; /* before each park */
+    _Atomic(uint32_t) stop;
+    _Atomic(uint64_t) next_index;
+    uint64_t bursts;
+};
+
+static struct machine machine;
+
+static bool machine_has_work(void *arg)
+{
+    (void)arg;
+    return atomic_load_explicit(&machine.queue, memory_order_relaxed) > 0;
+}
+
+static void machine_notify(void)
+{
+    uint32_t worker = wf_idle_notify(&machine.idle, machine_has_work, NULL);
+    if (worker != WF_IDLE_NOBODY) {
+        CHECK_LT(worker, machine.workers);
+        wf_park_wake(&machine.parks[worker]);
+    }
+}
+
+static bool machine_take(void)
+{
+    uint64_t length = atomic_load_explicit(&machine.queue, memory_order_relaxed);
+    while (length > 0) {
+        if (atomic_compare_exchange_weak_explicit(&machine.queue, &length, length - 1,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sleeps until there is a reason not to. Returns whether it searches now. */
+static bool machine_park(uint32_t index, bool searching)
+{
+    (void)atomic_fetch_add(&machine.park_count, 1);
+    wf_idle_park(&machine.idle, index, searching);
+    bool has_work = machine_has_work(NULL);
+    if (!has_work && atomic_load(&machine.stop) == 0) {
+        CHECK(wf_park_sleep(&machine.parks[index], WF_NEVER));
+    }
+    if (wf_idle_unpark(&machine.idle, index)) {
+        return true;
+    }
+    if (has_work) {
+        wf_idle_search(&machine.idle);
+    }
+    return has_work;
+}
+
+static void *machine_worker(void *arg)
+{
+    (void)arg;
+    uint32_t index = (uint32_t)atomic_fetch_add(&machine.next_index, 1);
+    bool searching = false;
+    while (atomic_load(&machine.stop) == 0) {
+        if (machine_take()) {
+            if (searching) {
+                searching = false;
+                if (wf_idle_found(&machine.idle) && machine_has_work(NULL)) {
+                    machine_notify();
+                }
+            }
+            (void)atomic_fetch_add(&machine.done, 1);
+        } else if (!searching && wf_idle_try_search(&machine.idle)) {
+            searching = true;
+        } else {
+            searching = machine_park(index, searching);
+        }
+    }
+    if (searching) {
+        (void)wf_idle_found(&machine.idle);
+    }
+    return NULL;
+}
+
+static bool all_parked(void)
+{
+    for (uint32_t i = 0; i < machine.workers; i++) {
+        if (atomic_load(&machine.parks[i].word) != 1) { /* PARKED, see park.h */
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Has a wake been lost? Between two looks at all sleepers, in which none of them
+ * came back, all slept at once; if there was work then, and nobody was about to
+ * submit some or to notify, there will be no end to it. */
+static bool is_stuck(void)
+{
+    uint64_t notified = atomic_load(&machine.notified);
+    uint64_t submitted = atomic_load(&machine.submitted);
+    uint64_t parks_before = atomic_load(&machine.park_count);
+    if (notified != submitted || !all_parked()) {
+        return false;
+    }
+    bool has_work = atomic_load(&machine.queue) > 0;
+    return all_parked() && has_work && atomic_load(&machine.park_count) == parks_before &&
+           atomic_load(&machine.submitted) == submitted;
+}
+
+static void wait_until_done(uint64_t count)
+{
+    while (atomic_load(&machine.done) < count) {
+        CHECK(!is_stuck());
+        (void)sched_yield();
+    }
+}
+
+static void *machine_submitter(void *arg)
+{
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), (uint64_t)(uintptr_t)arg);
+    for (uint64_t i = 0; i < machine.bursts; i++) {
+        for (uint32_t n = 1 + wf_rng_below(&rng, 3); n > 0; n--) {
+            uint64_t submitted = atomic_fetch_add(&machine.submitted, 1) + 1;
+            (void)atomic_fetch_add_explicit(&machine.queue, 1, memory_order_relaxed);
+            machine_notify();
+            (void)atomic_fetch_add(&machine.notified, 1);
+            if (wf_rng_below(&rng, 2) == 0) {
+                wait_until_done(submitted); /* Lets the workers come to rest. */
+            }
+        }
+    }
+    return NULL;
+}
+
+static void *machine_nudger(void *arg)
+{
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 99);
+    (void)arg;
+    while (atomic_load(&machine.stop) == 0) {
+        wf_park_wake(&machine.parks[wf_rng_below(&rng, machine.workers)]);
+        (void)sched_yield();
+    }
+    return NULL;
+}
+
+static void machine_run(uint32_t workers, uint64_t bursts, bool nudges)
+{
+    enum {
+        SUBMITTERS = 2
+    };
+    machine = (struct machine){ .workers = workers, .bursts = bursts };
+    wf_idle_init(&machine.idle, workers);
+    pthread_t threads[MACHINE_WORKERS_MAX];
+    pthread_t submitters[SUBMITTERS];
+    pthread_t nudger;
+    for (uint32_t i = 0; i < workers; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, machine_worker, NULL), 0);
+    }
+    for (uintptr_t i = 0; i < SUBMITTERS; i++) {
+        CHECK_EQ(pthread_create(&submitters[i], NULL, machine_submitter, (void *)i), 0);
+    }
+    if (nudges) {
+        CHECK_EQ(pthread_create(&nudger, NULL, machine_nudger, NULL), 0);
+    }
+    for (int i = 0; i < SUBMITTERS; i++) {
+        CHECK_EQ(pthread_join(submitters[i], NULL), 0);
+    }
+    wait_until_done(atomic_load(&machine.submitted));
+
+    atomic_store(&machine.stop, 1);
+    for (uint32_t i = 0; i < workers; i++) {
+        wf_park_wake(&machine.parks[i]);
+    }
+    for (uint32_t i = 0; i < workers; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    if (nudges) {
+        CHECK_EQ(pthread_join(nudger, NULL), 0);
+    }
+    CHECK_EQ(machine.queue, 0);
+    CHECK_EQ(machine.done, machine.submitted);
+    CHECK_EQ(wf_idle_searching(&machine.idle), 0);
+    CHECK_EQ(wf_idle_unparked(&machine.idle), workers);
+}
+
+/*
+ * Goal:   nothing stays queued while all workers sleep.
+ * Method: workers park as the scheduler's do, two threads submit a few at a time
+ *         and often wait until all is done, so that the workers keep falling
+ *         asleep. In the end the counts must be as in the beginning.
+ */
+static void nothing_stays_queued_while_all_sleep(void)
+{
+    machine_run(1, test_scale(3000), false);
+    machine_run(2, test_scale(3000), false);
+    machine_run(4, test_scale(3000), false);
+    machine_run(70, test_scale(600), false);
+}
+
+/*
+ * Goal:   who wakes by itself and who is claimed at the same moment are counted
+ *         right, and a claim that fails loses no wake.
+ * Method: the same, while one more thread ends sleeps without a reason.
+ */
+static void wakes_for_no_reason_do_not_upset_the_counts(void)
+{
+    machine_run(1, test_scale(3000), true);
+    machine_run(2, test_scale(3000), true);
+    machine_run(5, test_scale(3000), true);
+}
+
+enum {
+    CLAIMERS = 2
+};
+
+static _Atomic(uint64_t) claim_round;
+static _Atomic(uint64_t) claim_done;
+static _Atomic(uint64_t) claims_won;
+static uint64_t claim_rounds;
+
+static bool no_work(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static void *claimer_main(void *arg)
+{
+    (void)arg;
+    for (uint64_t round = 1; round <= claim_rounds; round++) {
+        test_wait_for(&claim_round, round);
+        if (wf_idle_notify(&idle, no_work, NULL) != WF_IDLE_NOBODY) {
+            (void)atomic_fetch_add(&claims_won, 1);
+        }
+        (void)atomic_fetch_add(&claim_done, 1);
+    }
+    return NULL;
+}
+
+/*
+ * Goal:   one sleeper is taken by at most one notifier, it knows whether it was,
+ *         and all are counted right, also if it wakes by itself meanwhile.
+ * Method: two threads notify while the worker unparks, again and again.
+ */
+static void a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself(void)
+{
+    reset(3);
+    atomic_store(&claim_round, 0);
+    atomic_store(&claim_done, 0);
+    atomic_store(&claims_won, 0);
+    claim_rounds = test_scale(100000);
+    pthread_t threads[CLAIMERS];
+    for (int i = 0; i < CLAIMERS; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, claimer_main, NULL), 0);
+    }
+    for (uint64_t round = 1; round <= claim_rounds; round++) {
+        uint64_t before = atomic_load(&claims_won);
+        wf_idle_park(&idle, 1, false);
+        atomic_store(&claim_round, round);
+        bool claimed = wf_idle_unpark(&idle, 1);
+        test_wait_for(&claim_done, CLAIMERS * round);
+        CHECK_EQ(atomic_load(&claims_won) - before, claimed);
+        check_counts(claimed, 3);
+        CHECK(!wf_idle_is_parked(&idle, 1));
+        if (claimed) {
+            CHECK(wf_idle_found(&idle));
+        }
+    }
+    for (int i = 0; i < CLAIMERS; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+TEST_MAIN({
+    TEST(at_first_nobody_sleeps_and_nobody_searches),
+    TEST(notify_with_nobody_parked_wakes_nobody),
+    TEST(notify_takes_the_one_that_is_parked_and_counts_it_as_searching),
+    TEST(notify_while_somebody_searches_wakes_nobody),
+    TEST(notify_after_a_claim_waits_for_the_claimed_one),
+    TEST(unpark_after_a_claim_returns_true_and_the_counts_stay),
+    TEST(unpark_without_a_claim_returns_false),
+    TEST(a_searcher_that_parks_searches_no_more),
+    TEST(at_most_half_of_the_workers_search_by_themselves),
+    TEST(search_of_one_that_has_seen_work_passes_the_cap),
+    TEST(found_tells_the_last_searcher),
+    TEST(every_worker_of_many_is_claimed_exactly_once),
+    TEST(each_single_sleeper_of_many_is_found),
+    TEST(a_claim_of_one_who_woke_by_itself_is_taken_back),
+    TEST(a_claim_that_failed_is_tried_again_while_there_is_work),
+    TEST(a_claim_that_failed_finds_the_next_sleeper),
+    TEST(counts_that_would_go_below_zero_abort),
+    TEST(nothing_stays_queued_while_all_sleep),
+    TEST(wakes_for_no_reason_do_not_upset_the_counts),
+    TEST(a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself),
+})

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/join.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <weft.h>
+
+#include "base/rng.h"
+#include "sched/task.h"
+#include "test.h"
+
+/* A deadline that has passed. */
+#define PAST ((weft_time)1)
+
+static weft_runtime *start(unsigned workers)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = workers;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    return rt;
+}
+
+static weft_task *spawn(weft_runtime *rt, weft_body_fn body, void *arg)
+{
+    weft_task *task;
+    weft_spec spec = { .body = body, .state = &arg, .state_size = sizeof arg };
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    return task;
+}
+
+static int join(weft_task *task)
+{
+    int result = 0;
+    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+    return result;
+}
+
+static void *arg_of(void *state)
+{
+    return *(void **)state;
+}
+
+static int return_7(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return 7;
+}
+
+/* A task that ends when the test says so. */
+struct held {
+    int result; /* before released is set */
+    _Atomic(uint32_t) released;
+    _Atomic(weft_waker *) waker;
+    uint64_t written; /* plain: the joiner sees it */
+};
+
+static int held_body(weft_co *co, void *state)
+{
+    struct held *held = arg_of(state);
+    (void)co;
+    if (atomic_load(&held->waker) == NULL) {
+        atomic_store(&held->waker, weft_waker_current());
+    }
+    if (atomic_load(&held->released) == 0) {
+        return WEFT_PENDING;
+    }
+    held->written = 99;
+    return held->result;
+}
+
+static void release(struct held *held, int result)
+{
+    weft_waker *waker;
+    while ((waker = atomic_load(&held->waker)) == NULL) {
+        (void)sched_yield();
+    }
+    held->result = result;
+    atomic_store(&held->released, 1);
+    weft_waker_fire(waker);
+}
+
+static bool has_joiner(const weft_task *task)
+{
+    return (wf_task_state((const struct wf_task *)task) & WF_STATE_JOIN_INTEREST) != 0;
+}
+
+static void wait_for_joiner(const weft_task *task)
+{
+    while (!has_joiner(task)) {
+        (void)sched_yield();
+    }
+}
+
+/* --- Joining on a thread ------------------------------------------------------ */
+
+static void join_of_a_task_that_has_ended_returns_its_result(void)
+{
+    weft_runtime *rt = start(1);
+    weft_task *task = spawn(rt, return_7, NULL);
+    while (!weft_task_is_done(task)) {
+        (void)sched_yield();
+    }
+    int result = 0;
+    CHECK_EQ(weft_join(task, &result, PAST), 0); /* The deadline does not matter. */
+    CHECK_EQ(result, 7);
+    weft_runtime_destroy(rt);
+}
+
+struct joining {
+    weft_task *task;
+    int error;
+    int result;
+    weft_time deadline;
+};
+
+static void *join_main(void *arg)
+{
+    struct joining *joining = arg;
+    joining->error = weft_join(joining->task, &joining->result, joining->deadline);
+    return NULL;
+}
+
+static void join_before_the_end_is_woken_by_it(void)
+{
+    weft_runtime *rt = start(1);
+    struct held held = { 0 };
+    weft_task *task = spawn(rt, held_body, &held);
+    struct joining joining = { .task = weft_task_retain(task), .deadline = WEFT_NEVER };
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, join_main, &joining), 0);
+    wait_for_joiner(task);
+    CHECK(!weft_task_is_done(task));
+    release(&held, -12);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(joining.error, 0);
+    CHECK_EQ(joining.result, -12);
+    CHECK_EQ(held.written, 99);
+    weft_detach(task);
+    weft_runtime_destroy(rt);
+}
+
+static void the_result_may_be_ignored(void)
+{
+    weft_runtime *rt = start(1);
+    CHECK_EQ(weft_join(spawn(rt, return_7, NULL), NULL, WEFT_NEVER), 0);
+    weft_runtime_destroy(rt);
+}
+
+static void a_join_that_times_out_leaves_the_handle(void)
+{
+    weft_runtime *rt = start(1);
+    struct held held = { 0 };
+    weft_task *task = spawn(rt, held_body, &held);
+    int result = 1234;
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(weft_join(task, &result, PAST), WEFT_ETIMEDOUT);
+        CHECK_EQ(result, 1234);
+        CHECK(!has_joiner(task));
+        CHECK_EQ(weft_try_join(task, &result), -EAGAIN);
+    }
+    CHECK_EQ(weft_join(task, &result, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
+    release(&held, 3);
+    CHECK_EQ(join(task), 3);
+    weft_runtime_destroy(rt);
+}
+
+static void a_second_joiner_is_refused(void)
+{
+    weft_runtime *rt = start(1);
+    struct held held = { 0 };
+    weft_task *task = spawn(rt, held_body, &held);
+    struct joining joining = { .task = weft_task_retain(task), .deadline = WEFT_NEVER };
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, join_main, &joining), 0);
+    wait_for_joiner(task);
+    int result = 1234;
+    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), WEFT_EJOINED);
+    CHECK_EQ(weft_join(task, &result, PAST), WEFT_EJOINED);
+    CHECK_EQ(weft_try_join(task, &result), WEFT_EJOINED);
+    CHECK_EQ(result, 1234);
+    release(&held, 5);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(joining.error, 0);
+    CHECK_EQ(joining.result, 5);
+    CHECK(weft_task_is_done(task)); /* The refused handle is still good. */
+    weft_detach(task);
+    weft_runtime_destroy(rt);
+}
+
+static void after_a_joiner_gave_up_another_may_join(void)
+{
+    weft_runtime *rt = start(1);
+    struct held held = { 0 };
+    weft_task *task = spawn(rt, held_body, &held);
+    CHECK_EQ(weft_join(task, NULL, PAST), WEFT_ETIMEDOUT);
+    struct joining joining = { .task = task, .deadline = WEFT_NEVER };
+    pthread_t thread;
+    weft_task *extra = weft_task_retain(task);
+    CHECK_EQ(pthread_create(&thread, NULL, join_main, &joining), 0);
+    wait_for_joiner(extra);
+    release(&held, 8);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(joining.error, 0);
+    CHECK_EQ(joining.result, 8);
+    weft_detach(extra);
+    weft_runtime_destroy(rt);
+}
+
+static void try_join_joins_once_the_task_has_ended(void)
+{
+    weft_runtime *rt = start(1);
+    struct held held = { 0 };
+    weft_task *task = spawn(rt, held_body, &held);
+    int result = 0;
+    CHECK_EQ(weft_try_join(task, &result), -EAGAIN);
+    release(&held, 21);
+    int error;
+    while ((error = weft_try_join(task, &result)) == -EAGAIN) {
+        (void)sched_yield();
+    }
+    CHECK_EQ(error, 0);
+    CHECK_EQ(result, 21);
+    CHECK_EQ(held.written, 99);
+    weft_runtime_destroy(rt);
+}
+
+static void a_cancelled_task_is_joined_with_its_answer(void)
+{
+    weft_runtime *rt = start(1);
+    struct held held = { 0 };
+    weft_task *task = spawn(rt, held_body, &held);
+    weft_cancel(task);
+    CHECK_EQ(join(task), WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+    weft_waker_drop(held.waker);
+}
+
+static void a_task_may_be_joined_after_its_runtime(void)
+{
+    weft_runtime *rt = start(2);
+    struct held held = { 0 };
+    weft_task *waits = spawn(rt, held_body, &held);
+    weft_task *ends = spawn(rt, return_7, NULL);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(join(waits), WEFT_ECANCELED);
+    CHECK_EQ(join(ends), 7);
+    weft_waker_drop(held.waker);
+}
+
+static void detach_while_running_lets_the_task_end(void)
+{
+    weft_runtime *rt = start(1);
+    struct held held = { 0 };
+    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *extra = weft_task_retain(task);
+    weft_detach(task);
+    release(&held, 1);
+    while (!weft_task_is_done(extra)) {
+        (void)sched_yield();
+    }
+    CHECK_EQ(held.written, 99);
+    weft_detach(extra); /* The last one: the memory goes. */
+
+    struct held other = { 0 };
+    weft_detach(spawn(rt, held_body, &other));
+    release(&other, 1);
+    weft_runtime_destroy(rt);
+}
+
+static int join_on_pool(void *arg)
+{
+    return join(arg);
+}
+
+static void a_blocking_function_may_join(void)
+{
+    weft_runtime *rt = start(1);
+    struct held held = { 0 };
+    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *extra = weft_task_retain(task);
+    weft_task *job;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, join_on_pool, task), 0);
+    wait_for_joiner(extra);
+    release(&held, 31);
+    CHECK_EQ(join(job), 31);
+    weft_detach(extra);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Joining in a body --------------------------------------------------------- */
+
+struct parent {
+    weft_task *child;
+    weft_join_future future;
+    int result;
+    int error;
+    _Atomic(uint64_t) steps;
+};
+
+static int parent_body(weft_co *co, void *state)
+{
+    struct parent *parent = arg_of(state);
+    WEFT_BEGIN(co);
+    weft_join_init(&parent->future, parent->child, &parent->result);
+    WEFT_AWAIT(co, parent->error, &parent->future.future);
+    WEFT_END(co, parent->error < 0 ? parent->error : parent->result);
+}
+
+static void a_body_joins_before_and_after_the_end(void)
+{
+    weft_runtime *rt = start(2);
+    struct held held = { 0 };
+    struct parent early = { .child = spawn(rt, held_body, &held) };
+    weft_task *extra = weft_task_retain(early.child);
+    weft_task *task = spawn(rt, parent_body, &early);
+    wait_for_joiner(extra);
+    release(&held, 17);
+    CHECK_EQ(join(task), 17);
+    CHECK(early.future.task == NULL);
+
+    struct parent late = { .child = extra };
+    CHECK_EQ(join(spawn(rt, parent_body, &late)), 17);
+    CHECK(late.future.task == NULL);
+    weft_runtime_destroy(rt);
+}
+
+static void a_cancelled_join_leaves_the_child_and_its_handle(void)
+{
+    weft_runtime *rt = start(2);
+    struct held held = { 0 };
+    struct parent parent = { .child = spawn(rt, held_body, &held), .result = 1234 };
+    weft_task *task = spawn(rt, parent_body, &parent);
+    wait_for_joiner(parent.child);
+    weft_cancel(task);
+    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(parent.result, 1234);
+    CHECK(parent.future.task == parent.child);
+    CHECK(!has_joiner(parent.child));
+    CHECK(!weft_task_is_done(parent.child));
+    release(&held, 6);
+    CHECK_EQ(join(parent.child), 6);
+    weft_runtime_destroy(rt);
+}
+
+static void a_body_is_refused_where_somebody_joins(void)
+{
+    weft_runtime *rt = start(2);
+    struct held held = { 0 };
+    weft_task *child = spawn(rt, held_body, &held);
+    struct parent first = { .child = weft_task_retain(child) };
+    struct parent second = { .child = child };
+    weft_task *task = spawn(rt, parent_body, &first);
+    wait_for_joiner(child);
+    CHECK_EQ(join(spawn(rt, parent_body, &second)), WEFT_EJOINED);
+    CHECK(second.future.task == child);
+    release(&held, 9);
+    CHECK_EQ(join(task), 9);
+    weft_detach(child);
+    weft_runtime_destroy(rt);
+}
+
+static void a_task_of_another_runtime_can_be_joined(void)
+{
+    weft_runtime *here = start(1);
+    weft_runtime *there = start(1);
+    struct held held = { 0 };
+    struct parent parent = { .child = spawn(there, held_body, &held) };
+    weft_task *extra = weft_task_retain(parent.child);
+    weft_task *task = spawn(here, parent_body, &parent);
+    wait_for_joiner(extra);
+    release(&held, 4);
+    CHECK_EQ(join(task), 4);
+    weft_detach(extra);
+    weft_runtime_destroy(there);
+    weft_runtime_destroy(here);
+}
+
+static int join_self_body(weft_co *co, void *state)
+{
+    struct parent *parent = arg_of(state);
+    WEFT_BEGIN(co);
+    weft_join_init(&parent->future, weft_task_current(), NULL);
+    WEFT_AWAIT(co, parent->error, &parent->future.future);
+    WEFT_END(co, 0);
+}
+
+static void join_self(void)
+{
+    struct parent parent = { 0 };
+    (void)join(spawn(start(1), join_self_body, &parent));
+}
+
+static void a_task_that_joins_itself_aborts(void)
+{
+    CHECK_ABORTS(join_self, "weft_join: a task joins itself");
+}
+
+/* Each spawns the next one and joins it, so all join locks are in use at once. */
+struct chain {
+    weft_join_future future;
+    int depth;
+    int error;
+    int result;
+};
+
+static int chain_body(weft_co *co, void *state)
+{
+    struct chain *chain = state;
+    WEFT_BEGIN(co);
+    if (chain->depth == 0) {
+        return 0;
+    }
+    struct chain next = { .depth = chain->depth - 1 };
+    weft_spec spec = { .body = chain_body, .state = &next, .state_size = sizeof next };
+    weft_task *task;
+    CHECK_EQ(weft_spawn(&task, &spec), 0);
+    weft_join_init(&chain->future, task, &chain->result);
+    WEFT_AWAIT(co, chain->error, &chain->future.future);
+    CHECK_EQ(chain->error, 0);
+    WEFT_END(co, chain->result + 1);
+}
+
+static void a_chain_of_joins_unwinds(void)
+{
+    weft_runtime *rt = start(2);
+    struct chain first = { .depth = (int)test_scale(5000) };
+    weft_spec spec = { .body = chain_body, .state = &first, .state_size = sizeof first };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(join(task), first.depth);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Races ---------------------------------------------------------------------- */
+
+static int yield_body(weft_co *co, void *state)
+{
+    int error;
+    uintptr_t count = (uintptr_t)arg_of(state);
+    WEFT_BEGIN(co);
+    WEFT_YIELD(co, error);
+    (void)error;
+    WEFT_END(co, (int)count);
+}
+
+/*
+ * Goal:   a deadline that meets the end of the task gives the result, or leaves
+ *         the handle.
+ * Method: tasks that take about as long as the deadline; after a timeout the
+ *         handle is joined once more.
+ */
+static void a_deadline_that_meets_the_end_loses_nothing(void)
+{
+    weft_runtime *rt = start(1);
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 0);
+    for (uintptr_t round = 0; round < test_scale(10000); round++) {
+        weft_task *task = spawn(rt, yield_body, (void *)round);
+        int result = -1;
+        int error = weft_join(task, &result, weft_now() + wf_rng_below(&rng, 15000));
+        if (error == WEFT_ETIMEDOUT) {
+            CHECK_EQ(result, -1);
+            error = weft_join(task, &result, WEFT_NEVER);
+        }
+        CHECK_EQ(error, 0);
+        CHECK_EQ(result, round);
+    }
+    weft_runtime_destroy(rt);
+}
+
+static int pair_body(weft_co *co, void *state)
+{
+    struct parent *parent = arg_of(state);
+    WEFT_BEGIN(co);
+    weft_join_init(&parent->future, parent->child, &parent->result);
+    WEFT_AWAIT(co, parent->error, &parent->future.future);
+    CHECK_EQ(parent->error == 0, parent->future.task == NULL);
+    WEFT_END(co, parent->error);
+}
+
+/*
+ * Goal:   a joiner that is cancelled when the task ends has its result, or the
+ *         handle.
+ * Method: a parent joins a child that ends soon, and is cancelled at about that
+ *         time; if it did not join, the test does.
+ */
+static void a_cancel_that_meets_the_end_loses_nothing(void)
+{
+    weft_runtime *rt = start(2);
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 0);
+    uint64_t joined = 0;
+    uint64_t cancelled = 0;
+    for (uintptr_t round = 0; round < test_scale(10000); round++) {
+        struct parent parent = { .child = spawn(rt, yield_body, (void *)round) };
+        weft_task *task = spawn(rt, pair_body, &parent);
+        for (uint32_t i = wf_rng_below(&rng, 400); i > 0; i--) {
+            wf_cpu_relax();
+        }
+        weft_cancel(task);
+        int error = join(task);
+        if (error == WEFT_ECANCELED) {
+            CHECK_EQ(join(parent.child), round);
+            cancelled++;
+        } else {
+            CHECK_EQ(error, 0);
+            CHECK_EQ(parent.result, round);
+            joined++;
+        }
+    }
+    CHECK_EQ(joined + cancelled, test_scale(10000));
+    weft_runtime_destroy(rt);
+}
+
+enum {
+    JOINERS = 2
+};
+
+struct contest {
+    weft_task *handles[JOINERS];
+    _Atomic(uint64_t) round;
+    _Atomic(uint64_t) done;
+    _Atomic(uint64_t) next_index;
+    _Atomic(uint64_t) won;
+    uint64_t rounds;
+};
+
+static void *contest_main(void *arg)
+{
+    struct contest *contest = arg;
+    uint64_t index = atomic_fetch_add(&contest->next_index, 1);
+    for (uint64_t round = 1; round <= contest->rounds; round++) {
+        test_wait_for(&contest->round, round);
+        int result = -1;
+        int error = weft_join(contest->handles[index], &result, WEFT_NEVER);
+        if (error == 0) {
+            CHECK_EQ(result, round);
+            (void)atomic_fetch_add(&contest->won, 1);
+        } else {
+            CHECK_EQ(error, WEFT_EJOINED);
+            weft_detach(contest->handles[index]);
+        }
+        (void)atomic_fetch_add(&contest->done, 1);
+    }
+    return NULL;
+}
+
+/*
+ * Goal:   of two threads that join one task at once at least one gets the result,
+ *         and nobody waits for ever.
+ * Method: two handles of a task that is about to end, one for each thread; who is
+ *         refused lets its handle go.
+ */
+static void two_threads_join_at_once(void)
+{
+    weft_runtime *rt = start(1);
+    struct contest contest = { .rounds = test_scale(5000) };
+    pthread_t threads[JOINERS];
+    for (int i = 0; i < JOINERS; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, contest_main, &contest), 0);
+    }
+    for (uint64_t round = 1; round <= contest.rounds; round++) {
+        contest.handles[0] = spawn(rt, yield_body, (void *)(uintptr_t)round);
+        contest.handles[1] = weft_task_retain(contest.handles[0]);
+        atomic_store(&contest.round, round);
+        test_wait_for(&contest.done, JOINERS * round);
+        CHECK_GE(contest.won, round);
+    }
+    for (int i = 0; i < JOINERS; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(join_of_a_task_that_has_ended_returns_its_result),
+    TEST(join_before_the_end_is_woken_by_it),
+    TEST(the_result_may_be_ignored),
+    TEST(a_join_that_times_out_leaves_the_handle),
+    TEST(a_second_joiner_is_refused),
+    TEST(after_a_joiner_gave_up_another_may_join),
+    TEST(try_join_joins_once_the_task_has_ended),
+    TEST(a_cancelled_task_is_joined_with_its_answer),
+    TEST(a_task_may_be_joined_after_its_runtime),
+    TEST(detach_while_running_lets_the_task_end),
+    TEST(a_blocking_function_may_join),
+    TEST(a_body_joins_before_and_after_the_end),
+    TEST(a_cancelled_join_leaves_the_child_and_its_handle),
+    TEST(a_body_is_refused_where_somebody_joins),
+    TEST(a_task_of_another_runtime_can_be_joined),
+    TEST(a_task_that_joins_itself_aborts),
+    TEST(a_chain_of_joins_unwinds),
+    TEST(a_deadline_that_meets_the_end_loses_nothing),
+    TEST(a_cancel_that_meets_the_end_loses_nothing),
+    TEST(two_threads_join_at_once),
+})

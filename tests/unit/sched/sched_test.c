@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <weft.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/futex.h"
+#include "rt/runtime.h"
+#include "sched/heap.h"
+#include "sched/spawn.h"
+#include "sched/worker.h"
+#include "test.h"
+
+static struct wf_sched_options plain_options(unsigned workers)
+{
+    return (struct wf_sched_options){
+        .workers = workers,
+        .stealing = true,
+        .lifo = true,
+        .tick_polls = 128,
+        .tick_ns = 500 * 1000,
+        .inject_target_ns = 1000 * 1000,
+        .inject_interval_min = 8,
+        .inject_interval_max = 255,
+        .inject_capacity = 65536,
+        .search_ns = 20 * 1000,
+        .blocking_threads = 4,
+        .blocking_keep_alive_ns = 1000 * 1000,
+        .seed = test_seed(),
+        .allocator = wf_alloc_default,
+        .thread_name = "weft",
+    };
+}
+
+static struct wf_sched *init(const struct wf_sched_options *options)
+{
+    struct wf_sched *sched =
+        wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
+    CHECK(sched != NULL);
+    CHECK_EQ(wf_sched_init(sched, options, NULL), 0);
+    return sched;
+}
+
+/* A wait that lasts: nobody wakes the word. */
+static void wait_for_ns(int64_t ns)
+{
+    _Atomic(uint32_t) word = 0;
+    int64_t until = wf_clock_now() + ns;
+    while (wf_clock_now() < until) {
+        (void)wf_futex_wait(&word, 0, until);
+    }
+}
+
+static void wait_until_all_sleep(struct wf_sched *sched)
+{
+    int64_t deadline = wf_clock_now() + 20 * WEFT_S;
+    while (wf_idle_unparked(&sched->idle) != 0) {
+        CHECK_LT(wf_clock_now(), deadline);
+        wait_for_ns(100 * 1000);
+    }
+}
+
+static uint64_t sum_of(struct wf_sched *sched, size_t offset)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        const char *counters = (const char *)&sched->workers[i].counters;
+        sum += wf_counter_read((const wf_counter *)(const void *)(counters + offset));
+    }
+    return sum;
+}
+
+#define SUM_OF(sched, counter) sum_of((sched), offsetof(struct wf_worker_counters, counter))
+
+static _Atomic(uint64_t) ended;
+static _Atomic(int) ran_on;
+
+static int end_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    atomic_store(&ran_on, weft_worker_current());
+    atomic_fetch_add(&ended, 1);
+    return 0;
+}
+
+static void a_task_goes_where_its_kind_and_its_waker_say(void)
+{
+    struct wf_sched_options options = plain_options(2);
+    struct wf_sched *sched = init(&options);
+    struct wf_worker *workers = sched->workers;
+    weft_spec spec = { .body = end_body };
+    weft_spec pinned = { .body = end_body, .pinned = WEFT_PINNED_TO(1) };
+
+    /* Outside. */
+    CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
+    CHECK_EQ(wf_inject_len(&sched->inject), 1);
+    CHECK_EQ(wf_spawn(sched, NULL, &pinned), 0);
+    CHECK_EQ(wf_inject_len(&sched->inject), 1);
+    CHECK(!wf_mpsc_is_empty(&workers[1].inbox));
+
+    /* On the worker it is pinned to: no way round through the inbox. */
+    WF_TLS_STORE(wf_tls_worker, &workers[1]);
+    struct wf_task *task = wf_worker_next(&workers[1]);
+    CHECK_EQ(task->pin, 2);
+    CHECK(wf_mpsc_is_empty(&workers[1].inbox));
+    wf_worker_run(&workers[1], task);
+    CHECK_EQ(wf_spawn(sched, NULL, &pinned), 0);
+    CHECK(wf_mpsc_is_empty(&workers[1].inbox));
+    CHECK_EQ(workers[1].pinned.count, 1);
+
+    /* On another worker. */
+    WF_TLS_STORE(wf_tls_worker, &workers[0]);
+    CHECK_EQ(wf_spawn(sched, NULL, &pinned), 0);
+    CHECK(!wf_mpsc_is_empty(&workers[1].inbox));
+    CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
+    CHECK_EQ(wf_ring_len(&workers[0].ring) + (wf_load_relaxed(&workers[0].lifo) != NULL), 1);
+
+    for (unsigned i = 0; i < 2; i++) {
+        WF_TLS_STORE(wf_tls_worker, &workers[i]);
+        while ((task = wf_worker_next(&workers[i])) != NULL) {
+            wf_worker_run(&workers[i], task);
+        }
+    }
+    CHECK_EQ(SUM_OF(sched, completed), 5);
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    wf_sched_fini(sched);
+}
+
+static void a_worker_of_another_scheduler_is_outside(void)
+{
+    struct wf_sched_options options = plain_options(2);
+    struct wf_sched *sched = init(&options);
+    struct wf_sched *other = init(&options);
+    weft_spec spec = { .body = end_body };
+    WF_TLS_STORE(wf_tls_worker, &other->workers[0]);
+    CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
+    CHECK_EQ(wf_inject_len(&sched->inject), 1);
+    CHECK_EQ(SUM_OF(other, spawned), 0);
+    WF_TLS_STORE(wf_tls_worker, &sched->workers[0]);
+    wf_worker_run(&sched->workers[0], wf_worker_next(&sched->workers[0]));
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    wf_sched_fini(sched);
+    wf_sched_fini(other);
+}
+
+static void has_work_means_the_inject_queue_and_every_ring_that_can_be_stolen_from(void)
+{
+    struct wf_sched_options options = plain_options(70);
+    struct wf_sched *sched = init(&options);
+    weft_spec spec = { .body = end_body };
+    CHECK(!wf_sched_has_work(sched));
+    CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
+    CHECK(wf_sched_has_work(sched));
+    sched->options.stealing = false;
+    CHECK(wf_sched_has_work(sched));
+
+    /* Moved into the ring of the last worker. */
+    struct wf_worker *last = &sched->workers[69];
+    struct wf_qlist list = { 0 };
+    wf_inject_pop(&sched->inject, 1, &list);
+    struct wf_qnode *node = wf_qlist_pop(&list);
+    CHECK(!wf_sched_has_work(sched));
+    CHECK(wf_ring_push(&last->ring, node));
+    CHECK(!wf_sched_has_work(sched));
+    sched->options.stealing = true;
+    CHECK(wf_sched_has_work(sched));
+
+    WF_TLS_STORE(wf_tls_worker, last);
+    wf_worker_run(last, wf_worker_next(last));
+    CHECK(!wf_sched_has_work(sched));
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    wf_sched_fini(sched);
+}
+
+static void notify_wakes_one_sleeper_and_wake_all_all_of_them(void)
+{
+    struct wf_sched_options options = plain_options(3);
+    struct wf_sched *sched = init(&options);
+    wf_idle_park(&sched->idle, 1, false);
+    wf_idle_park(&sched->idle, 2, false);
+    wf_sched_notify(sched);
+    wf_sched_notify(sched); /* Somebody searches now. */
+    CHECK_NE(wf_load_relaxed(&sched->workers[1].park.word), 0);
+    CHECK_EQ(wf_load_relaxed(&sched->workers[2].park.word), 0);
+    wf_sched_wake_all(sched);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_NE(wf_load_relaxed(&sched->workers[i].park.word), 0);
+    }
+    wf_sched_fini(sched);
+}
+
+/* Counts what is allocated, and fails at a call of its choice. */
+struct ledger {
+    _Atomic(int64_t) bytes;
+    _Atomic(int64_t) calls;
+    int64_t fail_at;
+};
+
+static void *ledger_alloc(void *ctx, size_t size, size_t align)
+{
+    struct ledger *ledger = ctx;
+    if (atomic_fetch_add(&ledger->calls, 1) + 1 == ledger->fail_at) {
+        return NULL;
+    }
+    atomic_fetch_add(&ledger->bytes, (int64_t)size);
+    return wf_alloc_default.alloc(NULL, size, align);
+}
+
+static void ledger_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    struct ledger *ledger = ctx;
+    atomic_fetch_sub(&ledger->bytes, (int64_t)size);
+    wf_alloc_default.free(NULL, ptr, size, align);
+}
+
+static void init_without_memory_leaves_nothing_behind(void)
+{
+    struct ledger ledger = { 0 };
+    struct wf_sched_options options = plain_options(2);
+    options.allocator = (weft_allocator){ ledger_alloc, ledger_free, &ledger };
+    int err;
+    int64_t refused = 0;
+    do {
+        struct wf_sched *sched =
+            wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
+        atomic_store(&ledger.calls, 0);
+        ledger.fail_at++;
+        err = wf_sched_init(sched, &options, NULL);
+        if (err == 0) {
+            /* What fini gives back must have come from the same place. */
+            atomic_fetch_add(&ledger.bytes, (int64_t)sizeof *sched);
+            wf_sched_fini(sched);
+        } else {
+            CHECK_EQ(err, -ENOMEM);
+            wf_free(&wf_alloc_default, sched, sizeof *sched, _Alignof(struct wf_sched));
+            refused++;
+        }
+        CHECK_EQ(atomic_load(&ledger.bytes), 0);
+    } while (err != 0);
+    CHECK_GE(refused, 2);
+}
+
+static void start_and_stop_many_times(void)
+{
+    for (unsigned i = 0; i < test_scale(100); i++) {
+        struct wf_sched_options options = plain_options(1 + i % 5);
+        struct wf_sched *sched = init(&options);
+        CHECK_EQ(wf_sched_start(sched), 0);
+        wf_sched_stop(sched);
+        for (unsigned at = 0; at < options.workers; at++) {
+            CHECK_EQ(wf_counter_read(&sched->workers[at].counters.state), WEFT_WORKER_STOPPED);
+        }
+        wf_sched_fini(sched);
+    }
+}
+
+/* Thread creation fails while the default stack does not fit into memory. */
+static void set_default_stack(size_t bytes)
+{
+    pthread_attr_t attributes;
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+    CHECK_EQ(pthread_setattr_default_np(&attributes), 0);
+    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
+}
+
+static const size_t small_stack = 2 * 1024 * 1024;
+static const size_t huge_stack = (size_t)1 << 46;
+
+static size_t default_stack(void)
+{
+    pthread_attr_t attributes;
+    size_t bytes = 0;
+    CHECK_EQ(pthread_getattr_default_np(&attributes), 0);
+    CHECK_EQ(pthread_attr_getstacksize(&attributes, &bytes), 0);
+    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
+    return bytes;
+}
+
+static struct {
+    _Atomic(uint64_t) started;
+    _Atomic(uint64_t) stopped;
+    uint64_t allowed;
+} starts;
+
+static void refuse_more_threads(void *ctx, unsigned worker)
+{
+    (void)ctx;
+    (void)worker;
+    if (atomic_fetch_add(&starts.started, 1) + 1 == starts.allowed) {
+        set_default_stack(huge_stack);
+    }
+}
+
+static void note_stop(void *ctx, unsigned worker)
+{
+    (void)ctx;
+    (void)worker;
+    atomic_fetch_add(&starts.stopped, 1);
+}
+
+/* Starts a thousand workers, and refuses at some time after so many. */
+static int try_to_start(uint64_t allowed)
+{
+    set_default_stack(allowed == 0 ? huge_stack : small_stack);
+    starts.allowed = allowed;
+    atomic_store(&starts.started, 0);
+    atomic_store(&starts.stopped, 0);
+    struct wf_sched_options options = plain_options(1000);
+    options.on_start = refuse_more_threads;
+    options.on_stop = note_stop;
+    struct wf_sched *sched = init(&options);
+    int err = wf_sched_start(sched);
+    if (err == 0) {
+        wf_sched_stop(sched);
+    } else {
+        CHECK_LT(atomic_load(&starts.started), 1000);
+    }
+    CHECK_GE(atomic_load(&starts.started), allowed);
+    CHECK_EQ(atomic_load(&starts.stopped), atomic_load(&starts.started));
+    CHECK(!sched->watch.started);
+    wf_sched_fini(sched);
+    return err;
+}
+
+/*
+ * Goal:   when the system refuses a thread, start fails and none is left.
+ * Method: a default stack that fits nowhere makes the system refuse: the watch's
+ *         thread at once, or a worker's, after some of them have started and
+ *         one of these has made the stack that large. If it came too late for
+ *         that, once more.
+ */
+static void a_start_that_fails_leaves_no_thread_running(void)
+{
+    size_t before = default_stack();
+    CHECK_EQ(try_to_start(0), -EAGAIN);
+    static const uint64_t allowed[] = { 1, 2, 17 };
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
+        int err = 0;
+        for (unsigned tries = 0; err == 0 && tries < 50; tries++) {
+            err = try_to_start(allowed[i]);
+        }
+        CHECK_EQ(err, -EAGAIN);
+    }
+    set_default_stack(before);
+}
+
+/*
+ * Goal:   a task for the inbox of a worker that sleeps wakes that very worker,
+ *         and no other.
+ * Method: with all workers asleep, one pinned task after the other to each. A
+ *         worker that is still on its way to sleep may find the wake left over,
+ *         and sleep twice for one task; not more often.
+ */
+static void a_pinned_task_wakes_the_worker_it_is_for(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 4;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    unsigned turns = (unsigned)test_scale(100);
+    for (unsigned i = 0; i < 4 * turns; i++) {
+        wait_until_all_sleep(rt->sched);
+        atomic_store(&ended, 0);
+        weft_spec spec = { .body = end_body, .pinned = WEFT_PINNED_TO(i % 4) };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        test_wait_for(&ended, 1);
+        CHECK_EQ(atomic_load(&ran_on), i % 4);
+    }
+    wait_until_all_sleep(rt->sched);
+    for (unsigned i = 0; i < 4; i++) {
+        weft_worker_stats stats;
+        CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
+        CHECK_EQ(stats.polls, turns);
+        CHECK_EQ(stats.wakes, 0);
+        CHECK_LE(stats.parks, 1 + 2 * turns);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/*
+ * Goal:   one task put into a runtime that sleeps wakes one worker, at most two,
+ *         and the chain of wakes ends there.
+ * Method: eight workers, all asleep; a task; wait until all sleep again; the
+ *         counters tell how many were woken.
+ */
+static void one_task_wakes_at_most_two_of_eight_sleepers(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 8;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    uint64_t woken = 0;
+    uint64_t rounds = test_scale(100);
+    for (uint64_t i = 0; i < rounds; i++) {
+        wait_until_all_sleep(rt->sched);
+        uint64_t before = SUM_OF(rt->sched, wakes);
+        atomic_store(&ended, 0);
+        weft_spec spec = { .body = end_body };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        test_wait_for(&ended, 1);
+        wait_until_all_sleep(rt->sched);
+        uint64_t wakes = SUM_OF(rt->sched, wakes) - before;
+        CHECK_GE(wakes, 1);
+        CHECK_LE(wakes, 2);
+        woken += wakes;
+    }
+    (void)printf("%.2f wakes a task\n", (double)woken / (double)rounds);
+    CHECK_EQ(SUM_OF(rt->sched, completed), rounds);
+    weft_runtime_destroy(rt);
+}
+
+/*
+ * Goal:   tasks that are woken by a thread outside all run, also those that go
+ *         to sleep and are woken again and again.
+ * Method: tasks that keep a waker and pend; a thread fires all wakers, until each
+ *         task has been polled often enough.
+ */
+struct sleeper {
+    _Atomic(weft_waker *) waker;
+    unsigned polls;
+};
+
+static struct sleeper sleepers[32];
+
+static int sleeper_body(weft_co *co, void *state)
+{
+    struct sleeper *self = *(struct sleeper **)state;
+    (void)co;
+    if (++self->polls > test_scale(400)) {
+        atomic_fetch_add(&ended, 1);
+        return 0;
+    }
+    weft_waker *old = atomic_exchange(&self->waker, weft_waker_current());
+    weft_waker_drop(old);
+    return WEFT_PENDING;
+}
+
+static void tasks_woken_from_outside_are_polled_again(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = test_workers(3);
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    atomic_store(&ended, 0);
+    uint64_t count = sizeof sleepers / sizeof sleepers[0];
+    for (uint64_t i = 0; i < count; i++) {
+        struct sleeper *self = &sleepers[i];
+        weft_spec spec = { .body = sleeper_body,
+                           .state = &self,
+                           .state_size = sizeof self,
+                           .pinned = i % 4 == 0 ? WEFT_PINNED : 0 };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+    }
+    while (atomic_load(&ended) < count) {
+        for (uint64_t i = 0; i < count; i++) {
+            weft_waker *waker = atomic_exchange(&sleepers[i].waker, NULL);
+            if (waker != NULL) {
+                weft_waker_fire(waker);
+            }
+        }
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        CHECK_EQ(sleepers[i].polls, test_scale(400) + 1);
+        weft_waker_drop(atomic_exchange(&sleepers[i].waker, NULL));
+    }
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(a_task_goes_where_its_kind_and_its_waker_say),
+    TEST(a_worker_of_another_scheduler_is_outside),
+    TEST(has_work_means_the_inject_queue_and_every_ring_that_can_be_stolen_from),
+    TEST(notify_wakes_one_sleeper_and_wake_all_all_of_them),
+    TEST(init_without_memory_leaves_nothing_behind),
+    TEST(start_and_stop_many_times),
+    TEST(a_start_that_fails_leaves_no_thread_running),
+    TEST(a_pinned_task_wakes_the_worker_it_is_for),
+    TEST(one_task_wakes_at_most_two_of_eight_sleepers),
+    TEST(tasks_woken_from_outside_are_polled_again),
+})

@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/state.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "test.h"
+
+enum {
+    IDLE,
+    SCHEDULED,
+    RUNNING,
+    COMPLETE,
+    LIFECYCLES
+};
+
+static const uint64_t lifecycles[LIFECYCLES] = { WF_STATE_IDLE, WF_STATE_SCHEDULED,
+                                                 WF_STATE_RUNNING, WF_STATE_COMPLETE };
+
+#define FLAGS_ALL                                                                                  \
+    (WF_STATE_NOTIFIED | WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST | WF_STATE_DETACHED)
+
+static uint64_t word_of(int lifecycle, uint64_t flags, uint32_t shield, uint32_t refs)
+{
+    return lifecycles[lifecycle] | flags | shield * WF_STATE_SHIELD | refs * WF_STATE_REF;
+}
+
+/* One step from one word: what it leaves, and what it asks for. */
+struct row {
+    uint64_t before;
+    uint64_t after;
+    enum wf_step step;
+};
+
+static enum wf_step wake_keep(_Atomic(uint64_t) *state)
+{
+    return wf_state_wake(state, 0);
+}
+
+static enum wf_step wake_give(_Atomic(uint64_t) *state)
+{
+    return wf_state_wake(state, WF_STATE_REF);
+}
+
+static enum wf_step yield_step(_Atomic(uint64_t) *state)
+{
+    wf_state_yield(state);
+    return WF_STEP_SCHEDULE;
+}
+
+static void check_rows(enum wf_step (*step)(_Atomic(uint64_t) *state), const struct row *rows,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        _Atomic(uint64_t) state = rows[i].before;
+        CHECK_EQ(step(&state), rows[i].step);
+        CHECK_EQ(atomic_load(&state), rows[i].after);
+    }
+}
+
+#define CHECK_ROWS(step, rows) check_rows((step), (rows), sizeof(rows) / sizeof((rows)[0]))
+
+static void the_fields_do_not_overlap(void)
+{
+    const uint64_t fields[] = { UINT32_MAX,
+                                0xff * WF_STATE_SHIELD,
+                                WF_STATE_NOTIFIED,
+                                WF_STATE_CANCELLED,
+                                WF_STATE_JOIN_INTEREST,
+                                WF_STATE_DETACHED,
+                                WF_STATE_LIFECYCLE_MASK,
+                                WF_STATE_ORPHAN };
+    uint64_t seen = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        CHECK_EQ(seen & fields[i], 0);
+        seen |= fields[i];
+    }
+}
+
+static void each_field_is_read_back(void)
+{
+    for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
+        uint64_t word = word_of(lifecycle, FLAGS_ALL, 255, UINT32_MAX) | WF_STATE_ORPHAN;
+        CHECK_EQ(wf_state_lifecycle(word), lifecycles[lifecycle]);
+        CHECK_EQ(wf_state_shield(word), 255);
+        CHECK_EQ(wf_state_refs(word), UINT32_MAX);
+        CHECK_EQ(wf_state_is_complete(word), lifecycle == COMPLETE);
+    }
+}
+
+static void must_cancel_needs_the_flag_and_no_shield(void)
+{
+    CHECK(!wf_state_must_cancel(word_of(RUNNING, 0, 0, 1)));
+    CHECK(wf_state_must_cancel(word_of(RUNNING, WF_STATE_CANCELLED, 0, 1)));
+    CHECK(!wf_state_must_cancel(word_of(RUNNING, WF_STATE_CANCELLED, 1, 1)));
+    CHECK(!wf_state_must_cancel(word_of(RUNNING, WF_STATE_CANCELLED, 255, 1)));
+}
+
+static void retain_and_release_change_the_references_only(void)
+{
+    for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
+        _Atomic(uint64_t) state = word_of(lifecycle, FLAGS_ALL, 3, 1);
+        wf_state_retain(&state);
+        CHECK_EQ(atomic_load(&state), word_of(lifecycle, FLAGS_ALL, 3, 2));
+        CHECK_EQ(wf_state_release(&state), word_of(lifecycle, FLAGS_ALL, 3, 2));
+        CHECK_EQ(wf_state_refs(wf_state_release(&state)), 1);
+        CHECK_EQ(atomic_load(&state), word_of(lifecycle, FLAGS_ALL, 3, 0));
+    }
+}
+
+static void begin_goes_from_scheduled_to_running(void)
+{
+    uint64_t flags = WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST;
+    _Atomic(uint64_t) state = word_of(SCHEDULED, flags, 2, 7);
+    CHECK_EQ(wf_state_begin(&state), word_of(RUNNING, flags, 2, 7));
+    CHECK_EQ(atomic_load(&state), word_of(RUNNING, flags, 2, 7));
+}
+
+static void pend_goes_to_idle_or_at_once_to_scheduled(void)
+{
+    const uint64_t others = WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST | WF_STATE_DETACHED;
+    const struct row rows[] = {
+        { word_of(RUNNING, 0, 0, 1), word_of(IDLE, 0, 0, 1), WF_STEP_NONE },
+        { word_of(RUNNING, others, 4, 5), word_of(IDLE, others, 4, 5), WF_STEP_NONE },
+        { word_of(RUNNING, WF_STATE_NOTIFIED, 0, 1), word_of(SCHEDULED, 0, 0, 1),
+          WF_STEP_SCHEDULE },
+        { word_of(RUNNING, WF_STATE_NOTIFIED | others, 255, UINT32_MAX),
+          word_of(SCHEDULED, others, 255, UINT32_MAX), WF_STEP_SCHEDULE },
+    };
+    CHECK_ROWS(wf_state_pend, rows);
+}
+
+static void yield_goes_to_scheduled_and_clears_notified(void)
+{
+    const uint64_t others = WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST | WF_STATE_DETACHED;
+    const struct row rows[] = {
+        { word_of(RUNNING, 0, 0, 1), word_of(SCHEDULED, 0, 0, 1), WF_STEP_SCHEDULE },
+        { word_of(RUNNING, WF_STATE_NOTIFIED, 0, 1), word_of(SCHEDULED, 0, 0, 1),
+          WF_STEP_SCHEDULE },
+        { word_of(RUNNING, FLAGS_ALL, 9, 3), word_of(SCHEDULED, others, 9, 3), WF_STEP_SCHEDULE },
+    };
+    CHECK_ROWS(yield_step, rows);
+}
+
+static void complete_drops_the_life_unless_a_joiner_waits(void)
+{
+    static const struct {
+        uint64_t flags;
+        uint32_t refs_after;
+        uint64_t flags_after;
+    } rows[] = {
+        { 0, 2, 0 },
+        { WF_STATE_NOTIFIED, 2, 0 },
+        { WF_STATE_DETACHED | WF_STATE_CANCELLED, 2, WF_STATE_DETACHED | WF_STATE_CANCELLED },
+        { WF_STATE_JOIN_INTEREST, 3, WF_STATE_JOIN_INTEREST },
+        { WF_STATE_JOIN_INTEREST | WF_STATE_NOTIFIED, 3, WF_STATE_JOIN_INTEREST },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t before = word_of(RUNNING, rows[i].flags, 1, 3);
+        _Atomic(uint64_t) state = before;
+        CHECK_EQ(wf_state_complete(&state), before);
+        CHECK_EQ(atomic_load(&state),
+                 word_of(COMPLETE, rows[i].flags_after, 1, rows[i].refs_after));
+    }
+}
+
+static void complete_of_a_task_without_handles_returns_its_last_reference(void)
+{
+    _Atomic(uint64_t) state = word_of(RUNNING, WF_STATE_DETACHED, 0, 1);
+    CHECK_EQ(wf_state_refs(wf_state_complete(&state)), 1);
+    CHECK_EQ(wf_state_refs(atomic_load(&state)), 0);
+}
+
+static void wake_from_every_lifecycle(void)
+{
+    const uint64_t n = WF_STATE_NOTIFIED;
+    const uint64_t c = WF_STATE_CANCELLED | WF_STATE_DETACHED;
+    const struct row keep[] = {
+        { word_of(IDLE, 0, 0, 2), word_of(SCHEDULED, 0, 0, 2), WF_STEP_SCHEDULE },
+        { word_of(IDLE, c, 1, 2), word_of(SCHEDULED, c, 1, 2), WF_STEP_SCHEDULE },
+        { word_of(SCHEDULED, c, 1, 2), word_of(SCHEDULED, c, 1, 2), WF_STEP_NONE },
+        { word_of(RUNNING, c, 1, 2), word_of(RUNNING, c | n, 1, 2), WF_STEP_NONE },
+        { word_of(RUNNING, n, 1, 2), word_of(RUNNING, n, 1, 2), WF_STEP_NONE },
+        { word_of(COMPLETE, c, 1, 2), word_of(COMPLETE, c, 1, 2), WF_STEP_NONE },
+    };
+    CHECK_ROWS(wake_keep, keep);
+    const struct row give[] = {
+        { word_of(IDLE, 0, 0, 2), word_of(SCHEDULED, 0, 0, 1), WF_STEP_SCHEDULE },
+        { word_of(IDLE, c, 1, 9), word_of(SCHEDULED, c, 1, 8), WF_STEP_SCHEDULE },
+        { word_of(SCHEDULED, c, 1, 2), word_of(SCHEDULED, c, 1, 1), WF_STEP_NONE },
+        { word_of(RUNNING, c, 1, 2), word_of(RUNNING, c | n, 1, 1), WF_STEP_NONE },
+        { word_of(RUNNING, n, 1, 2), word_of(RUNNING, n, 1, 1), WF_STEP_NONE },
+        { word_of(COMPLETE, c, 1, 2), word_of(COMPLETE, c, 1, 1), WF_STEP_NONE },
+        { word_of(COMPLETE, c, 1, 1), word_of(COMPLETE, c, 1, 0), WF_STEP_FREE },
+    };
+    CHECK_ROWS(wake_give, give);
+}
+
+static void an_orphan_keeps_its_mark(void)
+{
+    _Atomic(uint64_t) state = word_of(COMPLETE, 0, 0, 3) | WF_STATE_ORPHAN;
+    CHECK_EQ(wf_state_cancel(&state), WF_STEP_NONE);
+    CHECK_EQ(wake_keep(&state), WF_STEP_NONE);
+    CHECK_EQ(wake_give(&state), WF_STEP_NONE);
+    CHECK(!wf_state_join_register(&state));
+    (void)wf_state_release(&state);
+    CHECK_EQ(wake_give(&state), WF_STEP_FREE);
+    CHECK_EQ(atomic_load(&state), word_of(COMPLETE, 0, 0, 0) | WF_STATE_ORPHAN);
+}
+
+static void cancel_in_every_lifecycle_with_and_without_a_shield(void)
+{
+    const uint64_t n = WF_STATE_NOTIFIED;
+    const uint64_t c = WF_STATE_CANCELLED;
+    const struct row rows[] = {
+        { word_of(IDLE, 0, 0, 2), word_of(SCHEDULED, c, 0, 2), WF_STEP_SCHEDULE },
+        { word_of(IDLE, 0, 1, 2), word_of(IDLE, c, 1, 2), WF_STEP_TOLD },
+        { word_of(IDLE, 0, 255, 2), word_of(IDLE, c, 255, 2), WF_STEP_TOLD },
+        { word_of(SCHEDULED, 0, 0, 2), word_of(SCHEDULED, c, 0, 2), WF_STEP_TOLD },
+        { word_of(SCHEDULED, 0, 1, 2), word_of(SCHEDULED, c, 1, 2), WF_STEP_TOLD },
+        { word_of(RUNNING, 0, 0, 2), word_of(RUNNING, c | n, 0, 2), WF_STEP_TOLD },
+        { word_of(RUNNING, n, 0, 2), word_of(RUNNING, c | n, 0, 2), WF_STEP_TOLD },
+        { word_of(RUNNING, 0, 1, 2), word_of(RUNNING, c, 1, 2), WF_STEP_TOLD },
+        { word_of(COMPLETE, 0, 0, 2), word_of(COMPLETE, 0, 0, 2), WF_STEP_NONE },
+        { word_of(COMPLETE, 0, 1, 2), word_of(COMPLETE, 0, 1, 2), WF_STEP_NONE },
+    };
+    CHECK_ROWS(wf_state_cancel, rows);
+}
+
+static void cancel_of_a_cancelled_task_changes_nothing(void)
+{
+    for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
+        for (uint32_t shield = 0; shield < 2; shield++) {
+            uint64_t before = word_of(lifecycle, WF_STATE_CANCELLED, shield, 2);
+            _Atomic(uint64_t) state = before;
+            CHECK_EQ(wf_state_cancel(&state), WF_STEP_NONE);
+            CHECK_EQ(atomic_load(&state), before);
+        }
+    }
+}
+
+static void shield_nests_255_deep(void)
+{
+    _Atomic(uint64_t) state = word_of(RUNNING, WF_STATE_DETACHED, 0, 4);
+    for (uint32_t depth = 1; depth <= 255; depth++) {
+        wf_state_shield_enter(&state);
+        CHECK_EQ(atomic_load(&state), word_of(RUNNING, WF_STATE_DETACHED, depth, 4));
+    }
+    for (uint32_t depth = 255; depth-- > 0;) {
+        wf_state_shield_leave(&state);
+        CHECK_EQ(atomic_load(&state), word_of(RUNNING, WF_STATE_DETACHED, depth, 4));
+    }
+}
+
+static void the_last_shield_left_after_a_cancel_sets_notified(void)
+{
+    _Atomic(uint64_t) state = word_of(RUNNING, 0, 0, 2);
+    wf_state_shield_enter(&state);
+    wf_state_shield_enter(&state);
+    CHECK_EQ(wf_state_cancel(&state), WF_STEP_TOLD);
+    CHECK_EQ(atomic_load(&state), word_of(RUNNING, WF_STATE_CANCELLED, 2, 2));
+    wf_state_shield_leave(&state);
+    CHECK_EQ(atomic_load(&state), word_of(RUNNING, WF_STATE_CANCELLED, 1, 2));
+    wf_state_shield_leave(&state);
+    uint64_t told = WF_STATE_CANCELLED | WF_STATE_NOTIFIED;
+    CHECK_EQ(atomic_load(&state), word_of(RUNNING, told, 0, 2));
+    CHECK_EQ(wf_state_pend(&state), WF_STEP_SCHEDULE);
+}
+
+static void a_shield_left_without_a_cancel_notifies_nobody(void)
+{
+    _Atomic(uint64_t) state = word_of(RUNNING, 0, 1, 2);
+    wf_state_shield_leave(&state);
+    CHECK_EQ(atomic_load(&state), word_of(RUNNING, 0, 0, 2));
+}
+
+static void join_registers_unless_complete(void)
+{
+    const uint64_t j = WF_STATE_JOIN_INTEREST;
+    for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
+        _Atomic(uint64_t) state = word_of(lifecycle, WF_STATE_CANCELLED, 1, 3);
+        bool alive = lifecycle != COMPLETE;
+        CHECK_EQ(wf_state_join_register(&state), alive);
+        CHECK_EQ(atomic_load(&state),
+                 word_of(lifecycle, WF_STATE_CANCELLED | (alive ? j : 0), 1, 3));
+    }
+}
+
+static void join_unregisters_unless_complete(void)
+{
+    const uint64_t j = WF_STATE_JOIN_INTEREST;
+    for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
+        _Atomic(uint64_t) state = word_of(lifecycle, j | WF_STATE_DETACHED, 1, 3);
+        bool alive = lifecycle != COMPLETE;
+        CHECK_EQ(wf_state_join_unregister(&state), alive);
+        CHECK_EQ(atomic_load(&state),
+                 word_of(lifecycle, WF_STATE_DETACHED | (alive ? 0 : j), 1, 3));
+    }
+}
+
+/* The step under test runs in a child, so it is chosen by a static. */
+static uint64_t doomed_word;
+static void (*doomed_step)(_Atomic(uint64_t) *state);
+
+static void run_doomed_step(void)
+{
+    _Atomic(uint64_t) state = doomed_word;
+    doomed_step(&state);
+}
+
+static void check_dooms(void (*step)(_Atomic(uint64_t) *state), uint64_t word, const char *part)
+{
+    doomed_step = step;
+    doomed_word = word;
+    CHECK_ABORTS(run_doomed_step, part);
+}
+
+static void release_step(_Atomic(uint64_t) *state)
+{
+    (void)wf_state_release(state);
+}
+
+static void counters_that_overflow_abort(void)
+{
+    check_dooms(wf_state_shield_enter, word_of(RUNNING, 0, 255, 2), "255 shields");
+    check_dooms(wf_state_shield_leave, word_of(RUNNING, 0, 0, 2), "no shield is entered");
+    check_dooms(wf_state_retain, word_of(IDLE, 0, 0, UINT32_MAX), "4294967295 references");
+    check_dooms(release_step, word_of(COMPLETE, 0, 0, 0), "wf_state_refs");
+}
+
+static void begin_step(_Atomic(uint64_t) *state)
+{
+    (void)wf_state_begin(state);
+}
+
+static void pend_step(_Atomic(uint64_t) *state)
+{
+    (void)wf_state_pend(state);
+}
+
+static void complete_step(_Atomic(uint64_t) *state)
+{
+    (void)wf_state_complete(state);
+}
+
+static void steps_of_the_poller_abort_from_a_wrong_lifecycle(void)
+{
+    for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
+        uint64_t word = word_of(lifecycle, 0, 0, 2);
+        if (lifecycle != SCHEDULED) {
+            check_dooms(begin_step, word, "wf_state_lifecycle");
+        }
+        if (lifecycle != RUNNING) {
+            check_dooms(pend_step, word, "wf_state_lifecycle");
+            check_dooms(wf_state_yield, word, "wf_state_lifecycle");
+            check_dooms(complete_step, word, "wf_state_lifecycle");
+        }
+    }
+}
+
+enum {
+    WAKERS = 3,
+    POLLERS = 2
+};
+
+/* A task that is nothing but a state word, and a run queue of one place. */
+struct rig {
+    _Atomic(uint64_t) state;
+    _Atomic(uint32_t) queued;
+    _Atomic(uint32_t) stop;
+    _Atomic(uint64_t) noted[WAKERS]; /* what a waker wrote before its wake */
+    _Atomic(uint64_t) seen[WAKERS];  /* what the last poll saw of it */
+    uint64_t polls;                  /* plain: the pollers pass it on by [T1] */
+    uint64_t payload;                /* plain: the one waker's, seen by [T1] */
+    uint64_t rounds;
+};
+
+struct rig_thread {
+    struct rig *rig;
+    int index;
+    pthread_t thread;
+};
+
+static void rig_queue(struct rig *rig)
+{
+    /* relaxed: only the state word may order what the poll sees. */
+    CHECK_EQ(atomic_exchange_explicit(&rig->queued, 1, memory_order_relaxed), 0);
+}
+
+static bool rig_take(struct rig *rig)
+{
+    uint32_t one = 1;
+    return atomic_compare_exchange_strong_explicit(&rig->queued, &one, 0, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
+static void rig_poll(struct rig *rig)
+{
+    (void)wf_state_begin(&rig->state);
+    rig->polls++;
+    for (int i = 0; i < WAKERS; i++) {
+        uint64_t noted = atomic_load_explicit(&rig->noted[i], memory_order_relaxed);
+        atomic_store_explicit(&rig->seen[i], noted, memory_order_relaxed);
+    }
+    if (rig->polls % 7 == 0) {
+        wf_state_yield(&rig->state);
+        rig_queue(rig);
+    } else if (wf_state_pend(&rig->state) == WF_STEP_SCHEDULE) {
+        rig_queue(rig);
+    }
+}
+
+static void *poller_main(void *arg)
+{
+    struct rig *rig = ((struct rig_thread *)arg)->rig;
+    while (atomic_load(&rig->stop) == 0) {
+        if (rig_take(rig)) {
+            rig_poll(rig);
+        } else {
+            (void)sched_yield();
+        }
+    }
+    return NULL;
+}
+
+static void *waker_main(void *arg)
+{
+    struct rig_thread *self = arg;
+    struct rig *rig = self->rig;
+    for (uint64_t n = 1; n <= rig->rounds; n++) {
+        atomic_store_explicit(&rig->noted[self->index], n, memory_order_relaxed);
+        if (wf_state_wake(&rig->state, 0) == WF_STEP_SCHEDULE) {
+            rig_queue(rig);
+        }
+        for (;;) {
+            /* A poll says what it saw before it pends: an idle task that has
+             * not seen the note will not see it any more. */
+            bool idle = wf_state_lifecycle(atomic_load(&rig->state)) == WF_STATE_IDLE;
+            if (atomic_load(&rig->seen[self->index]) >= n) {
+                break;
+            }
+            CHECK(!idle);
+            (void)sched_yield();
+        }
+    }
+    return NULL;
+}
+
+static void start_threads(struct rig *rig, struct rig_thread *threads, int count,
+                          void *(*main_fn)(void *arg))
+{
+    for (int i = 0; i < count; i++) {
+        threads[i] = (struct rig_thread){ .rig = rig, .index = i };
+        CHECK_EQ(pthread_create(&threads[i].thread, NULL, main_fn, &threads[i]), 0);
+    }
+}
+
+static void join_threads(struct rig_thread *threads, int count)
+{
+    for (int i = 0; i < count; i++) {
+        CHECK_EQ(pthread_join(threads[i].thread, NULL), 0);
+    }
+}
+
+/*
+ * Goal:   no wake is lost, and one thread at a time is asked to queue the task.
+ * Method: three threads note a number and wake; two threads poll, and yield now
+ *         and then. A task that is idle has seen the last note of whoever has
+ *         woken it. The queue has one place, so a second scheduler is noticed.
+ */
+static void each_wake_is_followed_by_a_poll_that_sees_it(void)
+{
+    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .rounds = test_scale(60000) };
+    struct rig_thread wakers[WAKERS];
+    struct rig_thread pollers[POLLERS];
+    start_threads(&rig, pollers, POLLERS, poller_main);
+    start_threads(&rig, wakers, WAKERS, waker_main);
+    join_threads(wakers, WAKERS);
+    atomic_store(&rig.stop, 1);
+    join_threads(pollers, POLLERS);
+    for (int i = 0; i < WAKERS; i++) {
+        CHECK_EQ(rig.seen[i], rig.rounds);
+    }
+}
+
+static void *plain_poller_main(void *arg)
+{
+    struct rig *rig = ((struct rig_thread *)arg)->rig;
+    while (atomic_load(&rig->stop) == 0) {
+        if (!rig_take(rig)) {
+            (void)sched_yield();
+            continue;
+        }
+        (void)wf_state_begin(&rig->state);
+        rig->polls++;
+        CHECK_EQ(rig->payload, rig->polls);
+        atomic_store_explicit(&rig->seen[0], rig->polls, memory_order_release);
+        if (wf_state_pend(&rig->state) == WF_STEP_SCHEDULE) {
+            rig_queue(rig);
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Goal:   a poll sees what the poll before it and its waker wrote, and nothing
+ *         but the state word is needed for that; one wake is one poll.
+ * Method: polls run on two threads in turn, the queue between them is relaxed,
+ *         and both counters are plain. The sanitizer would tell of a race.
+ */
+static void a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll(void)
+{
+    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .rounds = test_scale(60000) };
+    struct rig_thread pollers[POLLERS];
+    start_threads(&rig, pollers, POLLERS, plain_poller_main);
+    for (uint64_t n = 1; n <= rig.rounds; n++) {
+        rig.payload = n;
+        if (wf_state_wake(&rig.state, 0) == WF_STEP_SCHEDULE) {
+            rig_queue(&rig);
+        }
+        while (atomic_load_explicit(&rig.seen[0], memory_order_acquire) < n) {
+            (void)sched_yield();
+        }
+    }
+    atomic_store(&rig.stop, 1);
+    join_threads(pollers, POLLERS);
+    CHECK_EQ(rig.polls, rig.rounds);
+}
+
+enum {
+    DROPPERS = 2,
+    ROUNDS_AT_ONCE = 1000
+};
+
+/* Many tasks that end and are let go of at the same time. */
+struct ending {
+    _Atomic(uint64_t) state[ROUNDS_AT_ONCE];
+    _Atomic(uint32_t) freed[ROUNDS_AT_ONCE];
+    _Atomic(uint32_t) scheduled[ROUNDS_AT_ONCE];
+    uint64_t written[ROUNDS_AT_ONCE][DROPPERS + 1]; /* plain; read by who frees */
+    _Atomic(uint64_t) at_gate;
+    _Atomic(uint64_t) next_thread;
+};
+
+static struct ending ending;
+
+static void wait_at_gate(uint64_t round, unsigned threads)
+{
+    (void)atomic_fetch_add(&ending.at_gate, 1);
+    test_wait_for(&ending.at_gate, (round + 1) * threads);
+}
+
+static void free_ending(uint64_t at)
+{
+    CHECK_EQ(atomic_fetch_add(&ending.freed[at], 1), 0);
+    for (int i = 0; i <= DROPPERS; i++) {
+        CHECK_EQ(ending.written[at][i], at + 1);
+    }
+}
+
+static void *dropper_main(void *arg)
+{
+    (void)arg;
+    uint64_t index = atomic_fetch_add(&ending.next_thread, 1);
+    wait_at_gate(0, DROPPERS + 1);
+    for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
+        ending.written[at][index] = at + 1;
+        if (index == 0 && wf_state_cancel(&ending.state[at]) == WF_STEP_SCHEDULE) {
+            (void)atomic_fetch_add(&ending.scheduled[at], 1);
+        }
+        enum wf_step step = wf_state_wake(&ending.state[at], WF_STATE_REF);
+        if (step == WF_STEP_FREE) {
+            free_ending(at);
+        }
+        CHECK(step != WF_STEP_SCHEDULE);
+    }
+    return NULL;
+}
+
+static void end_all(void)
+{
+    wait_at_gate(0, DROPPERS + 1);
+    for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
+        (void)wf_state_begin(&ending.state[at]);
+        ending.written[at][DROPPERS] = at + 1;
+        if (wf_state_refs(wf_state_complete(&ending.state[at])) == 1) {
+            free_ending(at);
+        }
+    }
+}
+
+/*
+ * Goal:   of a poller that completes and two threads that give their reference
+ *         up with a wake or a cancel, exactly one is told to free the task, and
+ *         it sees what the others wrote.
+ * Method: all three walk over a thousand tasks at once; what they wrote is plain.
+ */
+static void the_last_of_completer_and_wakers_frees(void)
+{
+    for (uint64_t round = 0; round < test_scale(200); round++) {
+        atomic_store(&ending.at_gate, 0);
+        atomic_store(&ending.next_thread, 0);
+        for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
+            ending.state[at] = word_of(SCHEDULED, 0, 0, 1 + DROPPERS);
+            ending.freed[at] = 0;
+            ending.scheduled[at] = 0;
+        }
+        pthread_t threads[DROPPERS];
+        for (int i = 0; i < DROPPERS; i++) {
+            CHECK_EQ(pthread_create(&threads[i], NULL, dropper_main, NULL), 0);
+        }
+        end_all();
+        for (int i = 0; i < DROPPERS; i++) {
+            CHECK_EQ(pthread_join(threads[i], NULL), 0);
+        }
+        for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
+            CHECK_EQ(ending.freed[at], 1);
+            CHECK_EQ(ending.scheduled[at], 0);
+            CHECK_EQ(wf_state_refs(ending.state[at]), 0);
+        }
+    }
+}
+
+static void *join_side_main(void *arg)
+{
+    (void)arg;
+    wait_at_gate(0, 2);
+    for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
+        if (!wf_state_join_register(&ending.state[at])) {
+            CHECK_EQ(ending.written[at][DROPPERS], at + 1);
+            ending.scheduled[at] = 2;
+        } else if (at % 2 == 0) {
+            ending.scheduled[at] = 1;
+        } else {
+            ending.scheduled[at] = wf_state_join_unregister(&ending.state[at]) ? 3 : 1;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Goal:   either the completer sees the joiner's flag, or the joiner sees that
+ *         the task is complete, with its result; never neither.
+ * Method: both walk over a thousand tasks at once; every second joiner takes its
+ *         flag back.
+ */
+static void completer_and_joiner_do_not_miss_each_other(void)
+{
+    for (uint64_t round = 0; round < test_scale(200); round++) {
+        atomic_store(&ending.at_gate, 0);
+        for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
+            ending.state[at] = word_of(RUNNING, 0, 0, 2);
+            ending.written[at][DROPPERS] = 0;
+        }
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, join_side_main, NULL), 0);
+        bool flagged[ROUNDS_AT_ONCE];
+        wait_at_gate(0, 2);
+        for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
+            ending.written[at][DROPPERS] = at + 1;
+            uint64_t before = wf_state_complete(&ending.state[at]);
+            flagged[at] = (before & WF_STATE_JOIN_INTEREST) != 0;
+        }
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
+            CHECK_EQ(flagged[at], ending.scheduled[at] == 1);
+            CHECK_EQ(wf_state_refs(ending.state[at]), flagged[at] ? 2 : 1);
+        }
+    }
+}
+
+TEST_MAIN({
+    TEST(the_fields_do_not_overlap),
+    TEST(each_field_is_read_back),
+    TEST(must_cancel_needs_the_flag_and_no_shield),
+    TEST(retain_and_release_change_the_references_only),
+    TEST(begin_goes_from_scheduled_to_running),
+    TEST(pend_goes_to_idle_or_at_once_to_scheduled),
+    TEST(yield_goes_to_scheduled_and_clears_notified),
+    TEST(complete_drops_the_life_unless_a_joiner_waits),
+    TEST(complete_of_a_task_without_handles_returns_its_last_reference),
+    TEST(wake_from_every_lifecycle),
+    TEST(an_orphan_keeps_its_mark),
+    TEST(cancel_in_every_lifecycle_with_and_without_a_shield),
+    TEST(cancel_of_a_cancelled_task_changes_nothing),
+    TEST(shield_nests_255_deep),
+    TEST(the_last_shield_left_after_a_cancel_sets_notified),
+    TEST(a_shield_left_without_a_cancel_notifies_nobody),
+    TEST(join_registers_unless_complete),
+    TEST(join_unregisters_unless_complete),
+    TEST(counters_that_overflow_abort),
+    TEST(steps_of_the_poller_abort_from_a_wrong_lifecycle),
+    TEST(each_wake_is_followed_by_a_poll_that_sees_it),
+    TEST(a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll),
+    TEST(the_last_of_completer_and_wakers_frees),
+    TEST(completer_and_joiner_do_not_miss_each_other),
+})

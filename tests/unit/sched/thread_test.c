@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/thread.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "base/rng.h"
+#include "sched/task.h"
+#include "test.h"
+
+/* A deadline that has passed. */
+#define PAST ((weft_time)1)
+
+/* --- A future that another thread opens -------------------------------------- */
+
+enum cancel_mode {
+    CANCEL_AT_ONCE,
+    CANCEL_LATER, /* answers false until somebody opens the gate */
+};
+
+struct gate {
+    weft_future future;
+    enum cancel_mode mode;
+    int result; /* before open is set */
+    _Atomic(uint32_t) open;
+    _Atomic(weft_waker *) waker;
+    _Atomic(uint64_t) polls;
+    _Atomic(uint64_t) cancels;
+};
+
+static void gate_open(struct gate *gate, int result)
+{
+    gate->result = result;
+    atomic_store(&gate->open, 1);
+    weft_waker *waker = atomic_exchange(&gate->waker, NULL);
+    if (waker != NULL) {
+        weft_waker_fire(waker);
+    }
+}
+
+/* Leaves a waker; false if the gate was opened meanwhile. */
+static bool gate_wait(struct gate *gate)
+{
+    weft_waker_drop(atomic_exchange(&gate->waker, weft_waker_current()));
+    return atomic_load(&gate->open) == 0;
+}
+
+static int gate_poll(weft_future *future)
+{
+    struct gate *gate = (struct gate *)future;
+    bool waits = atomic_load(&gate->open) == 0 && gate_wait(gate);
+    (void)atomic_fetch_add(&gate->polls, 1);
+    if (waits) {
+        return WEFT_PENDING;
+    }
+    weft_waker_drop(atomic_exchange(&gate->waker, NULL));
+    return gate->result;
+}
+
+static bool gate_cancel(weft_future *future)
+{
+    struct gate *gate = (struct gate *)future;
+    bool ended = gate->mode == CANCEL_AT_ONCE || !gate_wait(gate);
+    (void)atomic_fetch_add(&gate->cancels, 1);
+    if (gate->mode == CANCEL_AT_ONCE) {
+        gate->result = WEFT_ECANCELED;
+        atomic_store(&gate->open, 1);
+    }
+    return ended;
+}
+
+static const weft_future_ops gate_ops = { .poll = gate_poll, .cancel = gate_cancel };
+
+static void gate_init(struct gate *gate, enum cancel_mode mode)
+{
+    *gate = (struct gate){ .future.ops = &gate_ops, .mode = mode };
+}
+
+static void gate_fini(struct gate *gate)
+{
+    weft_waker_drop(atomic_exchange(&gate->waker, NULL));
+}
+
+static void run_in_thread(void *(*main_fn)(void *arg), void *arg)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, main_fn, arg), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* --- Waiting ------------------------------------------------------------------ */
+
+static void a_future_that_is_ready_is_not_waited_for(void)
+{
+    struct gate gate;
+    gate_init(&gate, CANCEL_AT_ONCE);
+    gate_open(&gate, 42);
+    CHECK_EQ(weft_await(&gate.future, PAST), 42);
+    CHECK_EQ(gate.polls, 1);
+    CHECK_EQ(gate.cancels, 0);
+}
+
+static void *open_when_polled(void *arg)
+{
+    struct gate *gate = arg;
+    test_wait_for(&gate->polls, 1);
+    gate_open(gate, 5);
+    return NULL;
+}
+
+static void a_second_thread_completes_what_is_awaited(void)
+{
+    struct gate gate;
+    gate_init(&gate, CANCEL_AT_ONCE);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, open_when_polled, &gate), 0);
+    CHECK_EQ(weft_await(&gate.future, WEFT_NEVER), 5);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(gate.polls, 2);
+    CHECK_EQ(gate.cancels, 0);
+}
+
+static void after_the_deadline_the_future_is_cancelled(void)
+{
+    struct gate gate;
+    gate_init(&gate, CANCEL_AT_ONCE);
+    CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
+    CHECK_EQ(gate.cancels, 1);
+    CHECK_EQ(gate.polls, 2);
+    gate_fini(&gate);
+
+    gate_init(&gate, CANCEL_AT_ONCE);
+    weft_time deadline = weft_now() + 2 * WEFT_MS;
+    CHECK_EQ(weft_await(&gate.future, deadline), WEFT_ETIMEDOUT);
+    CHECK_GE(weft_now(), deadline);
+    gate_fini(&gate);
+}
+
+static void *open_when_cancelled(void *arg)
+{
+    struct gate *gate = arg;
+    test_wait_for(&gate->cancels, 1);
+    gate_open(gate, WEFT_ECANCELED);
+    return NULL;
+}
+
+static void a_cancel_that_needs_time_is_waited_for(void)
+{
+    struct gate gate;
+    gate_init(&gate, CANCEL_LATER);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, open_when_cancelled, &gate), 0);
+    CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(gate.polls, 2); /* Not polled while the cancel was under way. */
+    CHECK_GE(gate.cancels, 1);
+    CHECK_LE(gate.cancels, 2);
+    gate_fini(&gate);
+}
+
+static void *nudge_then_open(void *arg)
+{
+    struct gate *gate = arg;
+    for (uint64_t i = 1; i <= 10; i++) {
+        test_wait_for(&gate->cancels, i);
+        weft_waker *waker = atomic_exchange(&gate->waker, NULL);
+        if (waker != NULL) {
+            weft_waker_fire(waker); /* For no reason. */
+        }
+    }
+    gate_open(gate, WEFT_ECANCELED);
+    return NULL;
+}
+
+static void cancel_is_called_again_after_each_wake_until_it_is_done(void)
+{
+    struct gate gate;
+    gate_init(&gate, CANCEL_LATER);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, nudge_then_open, &gate), 0);
+    CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(gate.polls, 2);
+    CHECK_GE(gate.cancels, 10);
+    gate_fini(&gate);
+}
+
+static void *open_with_result_when_cancelled(void *arg)
+{
+    struct gate *gate = arg;
+    test_wait_for(&gate->cancels, 1);
+    gate_open(gate, 77);
+    return NULL;
+}
+
+static void a_result_that_is_faster_than_the_cancel_wins(void)
+{
+    struct gate gate;
+    gate_init(&gate, CANCEL_LATER);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, open_with_result_when_cancelled, &gate), 0);
+    CHECK_EQ(weft_await(&gate.future, PAST), 77);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    gate_fini(&gate);
+}
+
+static void the_futures_own_cancellation_is_no_timeout(void)
+{
+    struct gate gate;
+    gate_init(&gate, CANCEL_AT_ONCE);
+    gate_open(&gate, WEFT_ECANCELED);
+    CHECK_EQ(weft_await(&gate.future, WEFT_NEVER), WEFT_ECANCELED);
+}
+
+static void *wake_for_nothing(void *arg)
+{
+    struct gate *gate = arg;
+    for (uint64_t i = 1; i <= 100; i++) {
+        test_wait_for(&gate->polls, i);
+        weft_waker *waker = atomic_exchange(&gate->waker, NULL);
+        CHECK(waker != NULL);
+        weft_waker_fire(waker);
+    }
+    test_wait_for(&gate->polls, 101);
+    gate_open(gate, 1);
+    return NULL;
+}
+
+static void a_wake_without_news_is_one_more_poll(void)
+{
+    struct gate gate;
+    gate_init(&gate, CANCEL_AT_ONCE);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, wake_for_nothing, &gate), 0);
+    CHECK_EQ(weft_await(&gate.future, WEFT_NEVER), 1);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(gate.polls, 102);
+}
+
+/* --- The thread's record ------------------------------------------------------ */
+
+static void *check_record(void *arg)
+{
+    (void)arg;
+    CHECK(wf_thread_known() == NULL);
+    CHECK(wf_thread_running() == NULL);
+    CHECK(wf_thread_known() == NULL);
+    struct wf_thread *self = wf_thread_self();
+    CHECK(self != NULL);
+    CHECK(wf_thread_self() == self);
+    CHECK(wf_thread_known() == self);
+    CHECK(self->running == NULL);
+    CHECK(self->runtime == NULL);
+    CHECK_EQ(self->waits, 0);
+    uint64_t state = wf_task_state(self->waiter);
+    CHECK_EQ(wf_state_lifecycle(state), WF_STATE_RUNNING);
+    CHECK_EQ(wf_state_refs(state), 1);
+    return NULL;
+}
+
+static void a_thread_gets_its_record_at_the_first_call(void)
+{
+    run_in_thread(check_record, NULL);
+    run_in_thread(check_record, NULL);
+}
+
+/* A future that gives its waker away and ends at the second poll. */
+struct leaky {
+    weft_future future;
+    weft_waker *waker;
+    int polls;
+};
+
+static int leaky_poll(weft_future *future)
+{
+    struct leaky *leaky = (struct leaky *)future;
+    if (leaky->polls++ == 0) {
+        leaky->waker = weft_waker_current();
+        weft_waker_wake(leaky->waker);
+        return WEFT_PENDING;
+    }
+    return 0;
+}
+
+static const weft_future_ops leaky_ops = { .poll = leaky_poll };
+
+static void *await_leaky(void *arg)
+{
+    struct leaky *leaky = arg;
+    CHECK_EQ(weft_await(&leaky->future, WEFT_NEVER), 0);
+    return NULL;
+}
+
+static void a_waker_may_be_used_after_its_thread_has_ended(void)
+{
+    struct leaky leaky = { .future.ops = &leaky_ops };
+    run_in_thread(await_leaky, &leaky);
+    CHECK_EQ(leaky.polls, 2);
+    weft_waker_wake(leaky.waker);
+    weft_waker *clone = weft_waker_clone(leaky.waker);
+    weft_waker_fire(leaky.waker);
+    weft_waker_drop(clone);
+}
+
+static void a_stale_waker_does_not_end_a_later_wait(void)
+{
+    struct leaky leaky = { .future.ops = &leaky_ops };
+    CHECK_EQ(weft_await(&leaky.future, WEFT_NEVER), 0);
+    weft_waker_wake(leaky.waker);
+    struct gate gate;
+    gate_init(&gate, CANCEL_AT_ONCE);
+    CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
+    weft_waker_wake(leaky.waker);
+    struct gate open;
+    gate_init(&open, CANCEL_AT_ONCE);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, open_when_polled, &open), 0);
+    CHECK_EQ(weft_await(&open.future, WEFT_NEVER), 5);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    weft_waker_fire(leaky.waker);
+    gate_fini(&gate);
+}
+
+/* --- Where it must not be called ---------------------------------------------- */
+
+static int nested_poll(weft_future *future)
+{
+    struct gate gate;
+    (void)future;
+    gate_init(&gate, CANCEL_AT_ONCE);
+    return weft_await(&gate.future, WEFT_NEVER);
+}
+
+static void await_in_a_poll(void)
+{
+    weft_future future = { &(const weft_future_ops){ .poll = nested_poll } };
+    CHECK_EQ(weft_await(&future, WEFT_NEVER), 0);
+}
+
+static int await_body(weft_co *co, void *state)
+{
+    struct gate gate;
+    (void)co;
+    (void)state;
+    gate_init(&gate, CANCEL_AT_ONCE);
+    return weft_await(&gate.future, WEFT_NEVER);
+}
+
+static int join_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return weft_join(weft_task_current(), NULL, WEFT_NEVER);
+}
+
+static void run_body(weft_body_fn body)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    weft_runtime *rt;
+    weft_task *task;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &(weft_spec){ .body = body }), 0);
+    CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+}
+
+static void await_on_a_worker(void)
+{
+    run_body(await_body);
+}
+
+static void join_on_a_worker(void)
+{
+    run_body(join_body);
+}
+
+static void take_waker_where_nothing_waits(void)
+{
+    weft_waker_drop(weft_waker_current());
+}
+
+static void a_wait_in_the_wrong_place_aborts_with_advice(void)
+{
+    CHECK_ABORTS(await_on_a_worker, "weft_await: called on a worker");
+    CHECK_ABORTS(await_on_a_worker, "use WEFT_AWAIT() in a body");
+    CHECK_ABORTS(join_on_a_worker, "weft_join: called on a worker");
+    CHECK_ABORTS(join_on_a_worker, "await a weft_join_future");
+    CHECK_ABORTS(await_in_a_poll, "weft_await: called from the poll of a future");
+    CHECK_ABORTS(take_waker_where_nothing_waits, "where nothing waits");
+}
+
+/* --- Starting threads ---------------------------------------------------------- */
+
+struct started {
+    _Atomic(uint64_t) steps;
+    sigset_t blocked;
+};
+
+static void *started_main(void *arg)
+{
+    struct started *started = arg;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &started->blocked), 0);
+    (void)atomic_fetch_add(&started->steps, 1);
+    test_wait_for(&started->steps, 2);
+    return NULL;
+}
+
+static void a_started_thread_has_its_name_and_gets_faults_only(void)
+{
+    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+    static const int others[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD, SIGPIPE };
+    sigset_t before;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
+    struct started started = { .steps = 0 };
+    pthread_t thread;
+    CHECK_EQ(wf_thread_start(&thread, started_main, &started, "pre", "w12"), 0);
+    char name[16];
+    CHECK_EQ(pthread_getname_np(thread, name, sizeof name), 0);
+    CHECK(strcmp(name, "pre-w12") == 0);
+    (void)atomic_fetch_add(&started.steps, 1);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+
+    sigset_t after;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
+    for (int i = 0; i < 7; i++) {
+        CHECK_EQ(sigismember(&started.blocked, faults[i]), 0);
+        CHECK_EQ(sigismember(&started.blocked, others[i]), 1);
+        CHECK_EQ(sigismember(&after, others[i]), sigismember(&before, others[i]));
+    }
+}
+
+static void a_long_name_is_cut(void)
+{
+    struct started started = { .steps = 1 };
+    pthread_t thread;
+    CHECK_EQ(wf_thread_start(&thread, started_main, &started, "12345678", "abcdefghijk"), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* --- Races ---------------------------------------------------------------------- */
+
+struct duel {
+    struct gate gate;
+    uint64_t rounds;
+    _Atomic(uint64_t) round;
+    _Atomic(uint64_t) opened;
+};
+
+static void *open_each_round(void *arg)
+{
+    struct duel *duel = arg;
+    for (uint64_t round = 1; round <= duel->rounds; round++) {
+        test_wait_for(&duel->round, round);
+        gate_open(&duel->gate, (int)round);
+        atomic_store(&duel->opened, round);
+    }
+    return NULL;
+}
+
+/*
+ * Goal:   no wake is lost between a thread that waits and one that completes.
+ * Method: a gate is opened while the thread looks at it, pends, or sleeps; it
+ *         waits without a deadline, so a lost wake ends in the timeout of the
+ *         test.
+ */
+static void a_wake_at_any_moment_ends_the_wait(void)
+{
+    static struct duel duel;
+    duel = (struct duel){ .rounds = test_scale(30000) };
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, open_each_round, &duel), 0);
+    for (uint64_t round = 1; round <= duel.rounds; round++) {
+        gate_init(&duel.gate, CANCEL_LATER);
+        atomic_store(&duel.round, round);
+        CHECK_EQ(weft_await(&duel.gate.future, WEFT_NEVER), round);
+        test_wait_for(&duel.opened, round);
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/*
+ * Goal:   a wake that meets the deadline is neither lost nor left over.
+ * Method: the gate is opened at about the time of the deadline. Its cancel needs
+ *         time, so each round ends with the result, whichever was first, and the
+ *         thread's task is as it was before.
+ */
+static void a_wake_that_meets_the_deadline_is_not_lost(void)
+{
+    static struct duel duel;
+    duel = (struct duel){ .rounds = test_scale(10000) };
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 0);
+    const struct wf_task *waiter = wf_thread_self()->waiter;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, open_each_round, &duel), 0);
+    for (uint64_t round = 1; round <= duel.rounds; round++) {
+        gate_init(&duel.gate, CANCEL_LATER);
+        atomic_store(&duel.round, round);
+        weft_time deadline = weft_now() + wf_rng_below(&rng, 20000);
+        CHECK_EQ(weft_await(&duel.gate.future, deadline), round);
+        test_wait_for(&duel.opened, round);
+        uint64_t state = wf_task_state(waiter);
+        CHECK_EQ(wf_state_lifecycle(state), WF_STATE_RUNNING);
+        CHECK_EQ(wf_state_refs(state), 1);
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+TEST_MAIN({
+    TEST(a_future_that_is_ready_is_not_waited_for),
+    TEST(a_second_thread_completes_what_is_awaited),
+    TEST(after_the_deadline_the_future_is_cancelled),
+    TEST(a_cancel_that_needs_time_is_waited_for),
+    TEST(cancel_is_called_again_after_each_wake_until_it_is_done),
+    TEST(a_result_that_is_faster_than_the_cancel_wins),
+    TEST(the_futures_own_cancellation_is_no_timeout),
+    TEST(a_wake_without_news_is_one_more_poll),
+    TEST(a_thread_gets_its_record_at_the_first_call),
+    TEST(a_waker_may_be_used_after_its_thread_has_ended),
+    TEST(a_stale_waker_does_not_end_a_later_wait),
+    TEST(a_wait_in_the_wrong_place_aborts_with_advice),
+    TEST(a_started_thread_has_its_name_and_gets_faults_only),
+    TEST(a_long_name_is_cut),
+    TEST(a_wake_at_any_moment_ends_the_wait),
+    TEST(a_wake_that_meets_the_deadline_is_not_lost),
+})

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/waitq.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/rng.h"
+#include "sched/task.h"
+#include "test.h"
+
+/* A task that counts what is done to it, and nothing else. */
+struct fake {
+    struct wf_task task;
+    _Atomic(uint64_t) scheduled;
+    _Atomic(uint64_t) destroyed;
+};
+
+static void fake_schedule(struct wf_task *task)
+{
+    (void)atomic_fetch_add(&((struct fake *)task)->scheduled, 1);
+}
+
+static void fake_destroy(struct wf_task *task)
+{
+    (void)atomic_fetch_add(&((struct fake *)task)->destroyed, 1);
+}
+
+static const struct wf_task_ops fake_ops = { .kind = "fake",
+                                             .schedule = fake_schedule,
+                                             .destroy = fake_destroy };
+
+static void fake_init(struct fake *fake)
+{
+    *fake = (struct fake){ .task.ops = &fake_ops };
+    fake->task.state = WF_STATE_IDLE | WF_STATE_REF;
+}
+
+static uint32_t refs_of(const struct fake *fake)
+{
+    return wf_state_refs(wf_task_state(&fake->task));
+}
+
+static enum wf_wait_state state_of(struct wf_wait *wait)
+{
+    uint32_t branch = UINT32_MAX;
+    return wf_wait_look(wait, &branch);
+}
+
+static void a_zeroed_wait_is_unused(void)
+{
+    struct wf_wait wait = { 0 };
+    CHECK_EQ(state_of(&wait), WF_WAIT_UNUSED);
+}
+
+static void start_takes_a_reference(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    wf_wait_start(&wait, &fake.task);
+    CHECK_EQ(state_of(&wait), WF_WAIT_WAITING);
+    CHECK_EQ(refs_of(&fake), 2);
+    CHECK(wf_wait_abandon(&wait, WF_WAIT_CANCELLED));
+    CHECK_EQ(refs_of(&fake), 1);
+}
+
+static void retract_gives_the_reference_back(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    wf_wait_start(&wait, &fake.task);
+    wf_wait_retract(&wait);
+    CHECK_EQ(state_of(&wait), WF_WAIT_UNUSED);
+    CHECK_EQ(refs_of(&fake), 1);
+    wf_wait_start(&wait, &fake.task); /* It can be started again. */
+    CHECK_EQ(state_of(&wait), WF_WAIT_WAITING);
+    wf_wait_retract(&wait);
+    CHECK_EQ(fake.scheduled, 0);
+}
+
+static void claim_then_finish_gives_the_task_and_keeps_the_branch(void)
+{
+    static const uint32_t branches[] = { 0, 1, 7, 255, 256, 0xffffff };
+    for (size_t i = 0; i < sizeof branches / sizeof branches[0]; i++) {
+        struct fake fake;
+        fake_init(&fake);
+        struct wf_wait wait = { 0 };
+        struct wf_wait_node node;
+        wf_wait_start(&wait, &fake.task);
+        wf_wait_node_init(&node, &wait, branches[i]);
+        CHECK(wf_wait_claim(&node));
+        CHECK_EQ(state_of(&wait), WF_WAIT_CLAIMED);
+
+        struct wf_task *task = wf_wait_finish(&wait);
+        CHECK(task == &fake.task);
+        uint32_t branch = UINT32_MAX;
+        CHECK_EQ(wf_wait_look(&wait, &branch), WF_WAIT_DONE);
+        CHECK_EQ(branch, branches[i]);
+
+        CHECK_EQ(refs_of(&fake), 2); /* The reference is the granter's now. */
+        wf_task_wake(task);
+        CHECK_EQ(refs_of(&fake), 1);
+        CHECK_EQ(fake.scheduled, 1);
+    }
+}
+
+static void look_sets_no_branch_before_the_wait_is_done(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    struct wf_wait_node node;
+    wf_wait_start(&wait, &fake.task);
+    wf_wait_node_init(&node, &wait, 5);
+    uint32_t branch = 99;
+    (void)wf_wait_look(&wait, &branch);
+    CHECK_EQ(branch, 99);
+    CHECK(wf_wait_claim(&node));
+    (void)wf_wait_look(&wait, &branch);
+    CHECK_EQ(branch, 99);
+    wf_task_release(wf_wait_finish(&wait));
+    (void)wf_wait_look(&wait, &branch);
+    CHECK_EQ(branch, 5);
+}
+
+static void abandon_before_a_claim_wins(void)
+{
+    static const enum wf_wait_state verdicts[] = { WF_WAIT_CANCELLED, WF_WAIT_TIMED_OUT };
+    for (int i = 0; i < 2; i++) {
+        struct fake fake;
+        fake_init(&fake);
+        struct wf_wait wait = { 0 };
+        struct wf_wait_node node;
+        wf_wait_start(&wait, &fake.task);
+        wf_wait_node_init(&node, &wait, 1);
+        CHECK(wf_wait_abandon(&wait, verdicts[i]));
+        CHECK_EQ(state_of(&wait), verdicts[i]);
+        CHECK(!wf_wait_claim(&node));
+        CHECK_EQ(state_of(&wait), verdicts[i]);
+        CHECK_EQ(refs_of(&fake), 1);
+        CHECK_EQ(fake.scheduled, 0);
+    }
+}
+
+static void abandon_after_a_claim_says_that_a_wake_is_coming(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    struct wf_wait_node node;
+    wf_wait_start(&wait, &fake.task);
+    wf_wait_node_init(&node, &wait, 3);
+    CHECK(wf_wait_claim(&node));
+    CHECK(!wf_wait_abandon(&wait, WF_WAIT_CANCELLED));
+    CHECK_EQ(state_of(&wait), WF_WAIT_CLAIMED);
+    CHECK_EQ(refs_of(&fake), 2);
+
+    struct wf_task *task = wf_wait_finish(&wait);
+    uint32_t branch = 0;
+    CHECK_EQ(wf_wait_look(&wait, &branch), WF_WAIT_DONE);
+    CHECK_EQ(branch, 3);
+    wf_task_wake(task);
+    CHECK_EQ(fake.scheduled, 1);
+}
+
+static void abandon_after_done_is_over_and_keeps_the_grant(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    struct wf_wait_node node;
+    wf_wait_start(&wait, &fake.task);
+    wf_wait_node_init(&node, &wait, 2);
+    CHECK(wf_wait_claim(&node));
+    struct wf_task *task = wf_wait_finish(&wait);
+    CHECK(wf_wait_abandon(&wait, WF_WAIT_TIMED_OUT));
+    uint32_t branch = 0;
+    CHECK_EQ(wf_wait_look(&wait, &branch), WF_WAIT_DONE);
+    CHECK_EQ(branch, 2);
+    CHECK_EQ(refs_of(&fake), 2); /* Still the granter's. */
+    wf_task_wake(task);
+    CHECK_EQ(refs_of(&fake), 1);
+}
+
+static void abandon_twice_releases_once(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    wf_wait_start(&wait, &fake.task);
+    CHECK(wf_wait_abandon(&wait, WF_WAIT_TIMED_OUT));
+    CHECK(wf_wait_abandon(&wait, WF_WAIT_CANCELLED));
+    CHECK_EQ(state_of(&wait), WF_WAIT_TIMED_OUT);
+    CHECK_EQ(refs_of(&fake), 1);
+}
+
+static void of_two_branches_only_one_wins(void)
+{
+    for (uint32_t winner = 0; winner < 2; winner++) {
+        struct fake fake;
+        fake_init(&fake);
+        struct wf_wait wait = { 0 };
+        struct wf_wait_node nodes[2];
+        wf_wait_start(&wait, &fake.task);
+        wf_wait_node_init(&nodes[0], &wait, 10);
+        wf_wait_node_init(&nodes[1], &wait, 11);
+
+        CHECK(wf_wait_claim(&nodes[winner]));
+        CHECK(!wf_wait_claim(&nodes[1 - winner]));
+        CHECK(!wf_wait_claim(&nodes[winner]));
+        struct wf_task *task = wf_wait_finish(&wait);
+        CHECK(!wf_wait_claim(&nodes[1 - winner]));
+
+        uint32_t branch = 0;
+        CHECK_EQ(wf_wait_look(&wait, &branch), WF_WAIT_DONE);
+        CHECK_EQ(branch, 10 + winner);
+        wf_task_wake(task);
+        CHECK_EQ(refs_of(&fake), 1);
+        CHECK_EQ(fake.scheduled, 1);
+    }
+}
+
+static void finish_without_a_claim(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    wf_wait_start(&wait, &fake.task);
+    (void)wf_wait_finish(&wait);
+}
+
+static void finish_without_a_claim_aborts(void)
+{
+    CHECK_ABORTS(finish_without_a_claim, "WF_WAIT_CLAIMED");
+}
+
+static void the_wake_may_drop_the_last_reference(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    struct wf_wait_node node;
+    wf_wait_start(&wait, &fake.task);
+    wf_wait_node_init(&node, &wait, 0);
+    CHECK(wf_wait_claim(&node));
+    struct wf_task *task = wf_wait_finish(&wait);
+
+    /* The waiter sees DONE, goes on and ends before the granter's wake. */
+    fake.task.state = WF_STATE_RUNNING | 2 * WF_STATE_REF;
+    wf_task_complete(&fake.task, 0);
+    CHECK_EQ(fake.destroyed, 0);
+    wf_task_wake(task);
+    CHECK_EQ(fake.destroyed, 1);
+    CHECK_EQ(fake.scheduled, 0);
+}
+
+enum {
+    WAITERS = 6
+};
+
+/* A few waits in one queue. */
+struct line {
+    struct wf_waitq queue;
+    struct fake fakes[WAITERS];
+    struct wf_wait waits[WAITERS];
+    struct wf_wait_node nodes[WAITERS];
+};
+
+static void line_init(struct line *line)
+{
+    wf_waitq_init(&line->queue);
+    CHECK(wf_waitq_is_empty(&line->queue));
+    for (uint32_t i = 0; i < WAITERS; i++) {
+        fake_init(&line->fakes[i]);
+        wf_wait_start(&line->waits[i], &line->fakes[i].task);
+        wf_wait_node_init(&line->nodes[i], &line->waits[i], i);
+        wf_waitq_add(&line->queue, &line->nodes[i]);
+        CHECK(!wf_waitq_is_empty(&line->queue));
+    }
+}
+
+static void grant_first(struct line *line, int expected)
+{
+    struct wf_wait_node *node = wf_waitq_claim_first(&line->queue);
+    CHECK(node == &line->nodes[expected]);
+    CHECK(wf_list_is_empty(&node->link));
+    wf_task_wake(wf_wait_finish(node->wait));
+    CHECK_EQ(line->fakes[expected].scheduled, 1);
+}
+
+static void claim_first_goes_by_age(void)
+{
+    struct line line;
+    line_init(&line);
+    for (int i = 0; i < WAITERS; i++) {
+        grant_first(&line, i);
+    }
+    CHECK(wf_waitq_is_empty(&line.queue));
+    CHECK(wf_waitq_claim_first(&line.queue) == NULL);
+}
+
+static void claim_first_skips_decided_waits_and_unlinks_them(void)
+{
+    struct line line;
+    line_init(&line);
+    CHECK(wf_wait_abandon(&line.waits[0], WF_WAIT_CANCELLED));
+    CHECK(wf_wait_abandon(&line.waits[1], WF_WAIT_TIMED_OUT));
+    CHECK(wf_wait_abandon(&line.waits[3], WF_WAIT_CANCELLED));
+    struct wf_wait_node other_branch; /* Another object grants to 4. */
+    wf_wait_node_init(&other_branch, &line.waits[4], 77);
+    CHECK(wf_wait_claim(&other_branch));
+
+    grant_first(&line, 2);
+    CHECK(wf_list_is_empty(&line.nodes[0].link));
+    CHECK(wf_list_is_empty(&line.nodes[1].link));
+    CHECK(!wf_list_is_empty(&line.nodes[3].link));
+    grant_first(&line, 5);
+    CHECK(wf_list_is_empty(&line.nodes[3].link));
+    CHECK(wf_list_is_empty(&line.nodes[4].link));
+    CHECK(wf_waitq_is_empty(&line.queue));
+
+    CHECK_EQ(state_of(&line.waits[4]), WF_WAIT_CLAIMED);
+    wf_task_wake(wf_wait_finish(&line.waits[4]));
+    for (int i = 0; i < WAITERS; i++) {
+        CHECK_EQ(refs_of(&line.fakes[i]), 1);
+        CHECK_EQ(line.fakes[i].scheduled, i == 2 || i == 4 || i == 5);
+        wf_waitq_remove(&line.nodes[i]); /* W2 of each waiter: does no harm. */
+    }
+}
+
+static void claim_first_of_decided_waits_only_finds_nobody(void)
+{
+    struct line line;
+    line_init(&line);
+    for (int i = 0; i < WAITERS; i++) {
+        CHECK(wf_wait_abandon(&line.waits[i], WF_WAIT_CANCELLED));
+    }
+    CHECK(wf_waitq_claim_first(&line.queue) == NULL);
+    CHECK(wf_waitq_is_empty(&line.queue));
+}
+
+static void remove_takes_a_node_out_of_the_middle(void)
+{
+    struct line line;
+    line_init(&line);
+    CHECK(wf_wait_abandon(&line.waits[1], WF_WAIT_CANCELLED));
+    wf_waitq_remove(&line.nodes[1]);
+    wf_waitq_remove(&line.nodes[1]);
+    grant_first(&line, 0);
+    grant_first(&line, 2);
+}
+
+/* What a round of the race is about: the waiter's frame, and one permit. */
+struct race {
+    struct wf_lock lock; /* guards queue and permits */
+    struct wf_waitq queue;
+    uint64_t permits;
+    struct fake fake;
+    uint64_t rounds;
+    _Atomic(uint64_t) waiter_round;  /* the waiter is linked */
+    _Atomic(uint64_t) granter_round; /* the granter is done with the round */
+    uint64_t taken;                  /* the granter's */
+};
+
+static void pause_a_while(struct wf_rng *rng, uint32_t most)
+{
+    for (uint32_t i = wf_rng_below(rng, most); i > 0; i--) {
+        wf_cpu_relax();
+    }
+}
+
+static void *granter_main(void *arg)
+{
+    struct race *race = arg;
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 1);
+    for (uint64_t round = 1; round <= race->rounds; round++) {
+        test_wait_for(&race->waiter_round, round);
+        pause_a_while(&rng, 60);
+        struct wf_task *task = NULL;
+        wf_lock(&race->lock);
+        struct wf_wait_node *node = wf_waitq_claim_first(&race->queue);
+        if (node != NULL) {
+            CHECK_EQ(node->branch, round % 1000);
+            pause_a_while(&rng, 20);
+            race->permits--;
+            race->taken++;
+            task = wf_wait_finish(node->wait);
+        }
+        wf_unlock(&race->lock);
+        if (task != NULL) {
+            wf_task_wake(task);
+        }
+        atomic_store(&race->granter_round, round);
+    }
+    return NULL;
+}
+
+/* One wait that is given up at about the time of the grant. Returns true if it
+ * was granted. */
+static bool wait_once(struct race *race, uint64_t round, struct wf_rng *rng)
+{
+    struct {
+        struct wf_wait wait;
+        struct wf_wait_node node;
+    } frame = { 0 };
+    wf_wait_start(&frame.wait, &race->fake.task);
+    wf_wait_node_init(&frame.node, &frame.wait, (uint32_t)(round % 1000));
+    wf_lock(&race->lock);
+    wf_waitq_add(&race->queue, &frame.node);
+    wf_unlock(&race->lock);
+    atomic_store(&race->waiter_round, round);
+
+    pause_a_while(rng, 60);
+    bool over = wf_wait_abandon(&frame.wait, WF_WAIT_CANCELLED);
+    while (!over && state_of(&frame.wait) == WF_WAIT_CLAIMED) {
+        (void)sched_yield();
+    }
+    uint32_t branch = UINT32_MAX;
+    bool granted = wf_wait_look(&frame.wait, &branch) == WF_WAIT_DONE;
+    CHECK(granted || over);
+    CHECK_EQ(branch, granted ? round % 1000 : UINT32_MAX);
+
+    wf_lock(&race->lock);
+    wf_waitq_remove(&frame.node);
+    wf_unlock(&race->lock);
+    memset(&frame, 0xa5, sizeof frame); /* Nobody may use it any more. */
+    __asm__ volatile("" ::"r"(&frame) : "memory");
+    return granted;
+}
+
+/*
+ * Goal:   of a granter and a waiter that gives up, one wins: the grant is used,
+ *         or it was not taken. References balance, and the waiter's frame is its
+ *         own again once it is over.
+ * Method: both go for one wait at about the same time, thousands of times, each
+ *         after a random pause. A permit is taken for each grant; the frame is
+ *         overwritten after each round.
+ */
+static void a_grant_is_used_or_not_taken(void)
+{
+    static struct race race;
+    race = (struct race){ .rounds = test_scale(100000), .permits = test_scale(100000) };
+    wf_lock_init(&race.lock, WF_RANK_ROOM);
+    wf_waitq_init(&race.queue);
+    fake_init(&race.fake);
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 0);
+
+    pthread_t granter;
+    CHECK_EQ(pthread_create(&granter, NULL, granter_main, &race), 0);
+    uint64_t used = 0;
+    for (uint64_t round = 1; round <= race.rounds; round++) {
+        bool granted = wait_once(&race, round, &rng);
+        used += granted;
+        test_wait_for(&race.granter_round, round);
+        CHECK_EQ(race.taken, used);
+        CHECK_EQ(race.permits, race.rounds - used);
+        CHECK_EQ(race.fake.scheduled, granted);
+        CHECK_EQ(refs_of(&race.fake), 1);
+        fake_init(&race.fake);
+    }
+    CHECK_EQ(pthread_join(granter, NULL), 0);
+    CHECK(wf_waitq_is_empty(&race.queue));
+}
+
+/* A wait with a branch in each of two objects. */
+struct fork_race {
+    struct wf_wait wait;
+    struct wf_wait_node nodes[2];
+    struct fake fake;
+    uint64_t rounds;
+    _Atomic(uint64_t) round;
+    _Atomic(uint64_t) done;
+    _Atomic(uint64_t) won[2];
+};
+
+struct fork_side {
+    struct fork_race *race;
+    uint32_t side;
+};
+
+static void *fork_side_main(void *arg)
+{
+    struct fork_side *self = arg;
+    struct fork_race *race = self->race;
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), self->side);
+    for (uint64_t round = 1; round <= race->rounds; round++) {
+        test_wait_for(&race->round, round);
+        pause_a_while(&rng, 30);
+        if (wf_wait_claim(&race->nodes[self->side])) {
+            (void)atomic_fetch_add(&race->won[self->side], 1);
+            wf_task_wake(wf_wait_finish(&race->wait));
+        }
+        (void)atomic_fetch_add(&race->done, 1);
+    }
+    return NULL;
+}
+
+/*
+ * Goal:   of two objects that grant to one wait at once, exactly one wins.
+ * Method: two threads claim their branch of the same wait, again and again.
+ */
+static void two_branches_claimed_at_once_have_one_winner(void)
+{
+    static struct fork_race race;
+    race = (struct fork_race){ .rounds = test_scale(50000) };
+    struct fork_side sides[2] = { { &race, 0 }, { &race, 1 } };
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, fork_side_main, &sides[i]), 0);
+    }
+    for (uint64_t round = 1; round <= race.rounds; round++) {
+        fake_init(&race.fake);
+        wf_wait_start(&race.wait, &race.fake.task);
+        wf_wait_node_init(&race.nodes[0], &race.wait, 0);
+        wf_wait_node_init(&race.nodes[1], &race.wait, 1);
+        uint64_t before[2] = { race.won[0], race.won[1] };
+        atomic_store(&race.round, round);
+        test_wait_for(&race.done, 2 * round);
+
+        uint32_t branch = UINT32_MAX;
+        CHECK_EQ(wf_wait_look(&race.wait, &branch), WF_WAIT_DONE);
+        CHECK_LT(branch, 2);
+        CHECK_EQ(race.won[branch], before[branch] + 1);
+        CHECK_EQ(race.won[1 - branch], before[1 - branch]);
+        CHECK_EQ(race.fake.scheduled, 1);
+        CHECK_EQ(refs_of(&race.fake), 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+TEST_MAIN({
+    TEST(a_zeroed_wait_is_unused),
+    TEST(start_takes_a_reference),
+    TEST(retract_gives_the_reference_back),
+    TEST(claim_then_finish_gives_the_task_and_keeps_the_branch),
+    TEST(look_sets_no_branch_before_the_wait_is_done),
+    TEST(abandon_before_a_claim_wins),
+    TEST(abandon_after_a_claim_says_that_a_wake_is_coming),
+    TEST(abandon_after_done_is_over_and_keeps_the_grant),
+    TEST(abandon_twice_releases_once),
+    TEST(of_two_branches_only_one_wins),
+    TEST(finish_without_a_claim_aborts),
+    TEST(the_wake_may_drop_the_last_reference),
+    TEST(claim_first_goes_by_age),
+    TEST(claim_first_skips_decided_waits_and_unlinks_them),
+    TEST(claim_first_of_decided_waits_only_finds_nobody),
+    TEST(remove_takes_a_node_out_of_the_middle),
+    TEST(a_grant_is_used_or_not_taken),
+    TEST(two_branches_claimed_at_once_have_one_winner),
+})

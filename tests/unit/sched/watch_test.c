@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/watch.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/futex.h"
+#include "rt/runtime.h"
+#include "sched/sched.h"
+#include "sched/worker.h"
+#include "test.h"
+
+/* A wait that lasts: nobody wakes the word. */
+static void wait_for_ns(int64_t ns)
+{
+    _Atomic(uint32_t) word = 0;
+    int64_t until = wf_clock_now() + ns;
+    while (wf_clock_now() < until) {
+        (void)wf_futex_wait(&word, 0, until);
+    }
+}
+
+static weft_runtime *create(unsigned workers)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = workers;
+    config.thread_name = "idle";
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    return rt;
+}
+
+static bool is_asleep(const weft_runtime *rt)
+{
+    return wf_load_relaxed(&rt->sched->watch.asleep) != 0 &&
+           wf_idle_unparked(&rt->sched->idle) == 0;
+}
+
+static void wait_until_asleep(const weft_runtime *rt)
+{
+    int64_t deadline = wf_clock_now() + 20 * WEFT_S;
+    while (!is_asleep(rt)) {
+        CHECK_LT(wf_clock_now(), deadline);
+        wait_for_ns(WEFT_MS);
+    }
+}
+
+/* How often the threads of the runtimes here have gone to sleep or lost their
+ * core, in all. */
+static uint64_t count_switches(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    CHECK(folder != NULL);
+    uint64_t sum = 0;
+    unsigned threads = 0;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        char path[300];
+        char line[256];
+        bool ours = false;
+        (void)snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+        FILE *file = entry->d_name[0] != '.' ? fopen(path, "r") : NULL;
+        while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+            unsigned long long count = 0;
+            ours = ours || strncmp(line, "Name:\tidle-", 11) == 0;
+            const char *at = strstr(line, "ctxt_switches:");
+            if (ours && at != NULL && sscanf(at, "ctxt_switches: %llu", &count) == 1) {
+                sum += count;
+                threads++;
+            }
+        }
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+    }
+    (void)closedir(folder);
+    CHECK(threads > 0);
+    return sum;
+}
+
+/*
+ * Goal:   an idle runtime does nothing at all.
+ * Method: once the watch sleeps, none of the threads may run even once for a
+ *         while; and the process uses no CPU time beyond that of this thread.
+ */
+static void an_idle_runtime_uses_no_cpu(void)
+{
+    weft_runtime *rt = create(4);
+    wait_until_asleep(rt);
+    wait_for_ns(2 * WEFT_MS); /* From the flag into the sleep. */
+    uint64_t switches = count_switches();
+    int64_t cpu = test_cpu_ns();
+    int64_t start = weft_now();
+    wait_for_ns(150 * WEFT_MS);
+    cpu = test_cpu_ns() - cpu;
+    int64_t window = weft_now() - start;
+    CHECK_EQ(count_switches(), switches);
+    /* Every 500 us for 150 ms would be 300 switches. */
+    (void)printf("%lld us of CPU in %lld ms\n", (long long)cpu / 1000, (long long)window / 1000000);
+    if (!test_is_sanitized()) {
+        CHECK_LE(cpu, 3 * WEFT_MS);
+    }
+    CHECK(is_asleep(rt));
+    weft_runtime_destroy(rt);
+}
+
+static _Atomic(uint64_t) busy;
+static _Atomic(uint64_t) released;
+
+static int busy_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    atomic_fetch_add(&busy, 1);
+    test_wait_for(&released, 1);
+    return 0;
+}
+
+static _Atomic(int64_t) started_at;
+static _Atomic(uint64_t) over;
+
+static int second_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    atomic_store(&started_at, weft_now());
+    return 0;
+}
+
+/* Several, since test builds leave the slot out once in a while. */
+static int fill_and_wait_body(weft_co *co, void *state)
+{
+    weft_spec spec = { .body = second_body };
+    for (unsigned i = 0; i < 16; i++) {
+        CHECK_EQ(weft_spawn(NULL, &spec), 0);
+    }
+    return busy_body(co, state);
+}
+
+/*
+ * Goal:   the watch goes to sleep soon after the last worker, and not while one
+ *         of them runs.
+ * Method: a task keeps one worker busy for many of the watch's looks. It fills
+ *         the slot first, in case the watch has fallen asleep before it ran.
+ */
+static void the_watch_stays_awake_while_a_worker_runs(void)
+{
+    weft_runtime *rt = create(2);
+    atomic_store(&busy, 0);
+    atomic_store(&released, 0);
+    weft_spec spec = { .body = fill_and_wait_body };
+    CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+    test_wait_for(&busy, 1);
+    int64_t deadline = wf_clock_now() + 20 * WEFT_S;
+    while (wf_load_relaxed(&rt->sched->watch.asleep) != 0) {
+        CHECK_LT(wf_clock_now(), deadline);
+    }
+    for (unsigned i = 0; i < 40; i++) {
+        wait_for_ns(WEFT_MS);
+        CHECK_EQ(wf_load_relaxed(&rt->sched->watch.asleep), 0);
+    }
+    atomic_store(&released, 1);
+    wait_until_asleep(rt);
+    weft_runtime_destroy(rt);
+}
+
+/* Fills the slot, and does not return before another worker has emptied it. */
+static int first_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    weft_spec spec = { .body = second_body };
+    CHECK_EQ(weft_spawn(NULL, &spec), 0);
+    int64_t deadline = weft_now() + 20 * WEFT_S;
+    while (atomic_load(&started_at) == 0) {
+        if (weft_now() > deadline) {
+            test_fail(__FILE__, __LINE__, "the watch did not see a task wait for 20 s");
+        }
+        (void)sched_yield();
+    }
+    atomic_fetch_add(&over, 1);
+    return 0;
+}
+
+/*
+ * Goal:   the first fill of a LIFO slot wakes a watch that sleeps without a
+ *         timeout, and the watch then finds the task that waits there.
+ * Method: with everything asleep, a task that spawns another and computes until
+ *         that has started. Nobody but the watch can bring that about.
+ */
+static void a_fill_of_the_lifo_slot_wakes_the_watch(void)
+{
+    weft_runtime *rt = create(2);
+    unsigned rounds = test_is_sanitized() ? 12 : 40;
+    uint64_t stolen = 0;
+    for (unsigned i = 0; i < rounds; i++) {
+        wait_until_asleep(rt);
+        atomic_store(&started_at, 0);
+        atomic_store(&over, 0);
+        weft_spec spec = { .body = first_body };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        test_wait_for(&over, 1);
+    }
+    weft_runtime_shutdown(rt);
+    for (unsigned i = 0; i < 2; i++) {
+        weft_worker_stats stats;
+        CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
+        stolen += stats.lifo_stolen;
+    }
+    /* A shuffled one goes through the ring, and is announced. */
+    CHECK_GE(stolen, 1);
+    weft_runtime_destroy(rt);
+}
+
+/*
+ * Goal:   a watch that looks around sees a second and a third stall, too.
+ * Method: as above, without letting it fall asleep in between.
+ */
+static void a_watch_that_is_awake_sees_every_stall(void)
+{
+    weft_runtime *rt = create(3);
+    for (unsigned i = 0; i < test_scale(100); i++) {
+        atomic_store(&started_at, 0);
+        atomic_store(&over, 0);
+        weft_spec spec = { .body = first_body };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        test_wait_for(&over, 1);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/*
+ * Goal:   without stealing the watch wakes nobody for a slot that nobody else
+ *         may empty.
+ * Method: a task waits in the slot of a busy worker for many looks; the other
+ *         worker is not woken.
+ */
+static void without_stealing_a_stall_wakes_nobody(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    config.stealing = WEFT_OFF;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    wait_until_asleep(rt);
+    atomic_store(&busy, 0);
+    atomic_store(&released, 0);
+    atomic_store(&started_at, 0);
+    weft_spec spec = { .body = fill_and_wait_body };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    test_wait_for(&busy, 1);
+    wait_for_ns(10 * WEFT_MS);
+    weft_stats stats;
+    weft_runtime_stats(rt, &stats);
+    CHECK_EQ(stats.parked, 1);
+    CHECK_EQ(atomic_load(&started_at), 0);
+    atomic_store(&released, 1);
+    CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+    wait_until_asleep(rt);
+    uint64_t wakes = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        weft_worker_stats one;
+        CHECK_EQ(weft_worker_stats_read(rt, i, &one), 0);
+        wakes += one.wakes;
+    }
+    CHECK_EQ(wakes, 1);
+    CHECK_NE(atomic_load(&started_at), 0);
+    weft_runtime_destroy(rt);
+}
+
+/*
+ * Goal:   stop works while the watch sleeps and while it looks around.
+ * Method: stop at once, after a moment, and after it has fallen asleep; the join
+ *         of its thread returns, or the test hangs.
+ */
+static void stop_works_whether_the_watch_sleeps_or_looks(void)
+{
+    for (unsigned i = 0; i < test_scale(60); i++) {
+        weft_runtime *rt = create(1 + i % 3);
+        if (i % 3 == 1) {
+            wait_for_ns((int64_t)i * 30 * 1000);
+        } else if (i % 3 == 2) {
+            wait_until_asleep(rt);
+        }
+        weft_runtime_shutdown(rt);
+        CHECK(!rt->sched->watch.started);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void stop_without_a_start_does_nothing(void)
+{
+    struct wf_sched *sched =
+        wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
+    CHECK(sched != NULL);
+    wf_watch_stop(sched);
+    CHECK_EQ(wf_load_relaxed(&sched->watch.stopped), 0);
+    CHECK(!wf_watch_is_asleep(&sched->watch));
+    wf_store_relaxed(&sched->watch.asleep, 1u);
+    CHECK(wf_watch_is_asleep(&sched->watch));
+    wf_free(&wf_alloc_default, sched, sizeof *sched, _Alignof(struct wf_sched));
+}
+
+TEST_MAIN({
+    TEST(stop_without_a_start_does_nothing),
+    TEST(an_idle_runtime_uses_no_cpu),
+    TEST(the_watch_stays_awake_while_a_worker_runs),
+    TEST(a_fill_of_the_lifo_slot_wakes_the_watch),
+    TEST(a_watch_that_is_awake_sees_every_stall),
+    TEST(without_stealing_a_stall_wakes_nobody),
+    TEST(stop_works_whether_the_watch_sleeps_or_looks),
+})

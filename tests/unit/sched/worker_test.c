@@ -1,0 +1,954 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A scheduler that was not started, driven by hand: this thread is its worker 0,
+ * and takes and runs one task at a time. Bodies write their tag into a log, so
+ * that the order is what is checked.
+ */
+#include "sched/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "rt/runtime.h"
+#include "sched/heap.h"
+#include "sched/sched.h"
+#include "sched/spawn.h"
+#include "test.h"
+
+static struct wf_sched *sched;
+static struct wf_worker *worker;
+static char ran[8192];
+static size_t ran_count;
+
+static struct wf_sched_options plain_options(void)
+{
+    return (struct wf_sched_options){
+        .workers = 2,
+        .stealing = true,
+        .lifo = true,
+        .tick_polls = 128,
+        .tick_ns = 500 * 1000,
+        .inject_target_ns = 1000 * 1000,
+        .inject_interval_min = 255,
+        .inject_interval_max = 255,
+        .inject_capacity = 65536,
+        .blocking_threads = 4,
+        .blocking_keep_alive_ns = 1000 * 1000,
+        .seed = test_seed(),
+        .allocator = wf_alloc_default,
+        .thread_name = "weft",
+    };
+}
+
+static void set_up(struct wf_sched_options options)
+{
+    sched = wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
+    CHECK(sched != NULL);
+    CHECK_EQ(wf_sched_init(sched, &options, NULL), 0);
+    worker = &sched->workers[0];
+    WF_TLS_STORE(wf_tls_worker, worker);
+    ran_count = 0;
+    ran[0] = '\0';
+}
+
+/* Whatever was spawned must be over. */
+static void tear_down(void)
+{
+    CHECK_EQ(wf_inject_len(&sched->inject), 0);
+    uint64_t ended = 0;
+    uint64_t spawned = wf_inject_admitted(&sched->inject);
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        ended += wf_counter_read(&sched->workers[i].counters.completed);
+        spawned += wf_counter_read(&sched->workers[i].counters.spawned);
+        CHECK_EQ(wf_ring_len(&sched->workers[i].ring), 0);
+    }
+    CHECK_EQ(ended, spawned);
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    wf_sched_fini(sched);
+}
+
+/* Test builds leave the LIFO slot out once in a while; not in the next draws. */
+static void calm(unsigned draws)
+{
+    for (uint64_t seed = 1;; seed++) {
+        wf_rng_seed(&worker->rng, seed, 0);
+        struct wf_rng trial = worker->rng;
+        bool quiet = true;
+        for (unsigned i = 0; i < draws && quiet; i++) {
+            quiet = wf_rng_below(&trial, 4) != 0;
+        }
+        if (quiet) {
+            return;
+        }
+    }
+}
+
+static void note(char tag)
+{
+    CHECK_LT(ran_count, sizeof ran - 1);
+    ran[ran_count++] = tag;
+    ran[ran_count] = '\0';
+}
+
+static int note_body(weft_co *co, void *state)
+{
+    (void)co;
+    note(*(char *)state);
+    return 0;
+}
+
+static void spawn_body(weft_body_fn body, char tag, uint32_t pinned)
+{
+    weft_spec spec = { .body = body, .state = &tag, .state_size = 1, .pinned = pinned };
+    CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
+}
+
+static void spawn_here(char tag)
+{
+    spawn_body(note_body, tag, 0);
+}
+
+static void spawn_in_ring(char tag)
+{
+    sched->options.lifo = false;
+    spawn_here(tag);
+    sched->options.lifo = true;
+}
+
+static void spawn_outside(char tag)
+{
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    spawn_here(tag);
+    WF_TLS_STORE(wf_tls_worker, worker);
+}
+
+static bool run_one(void)
+{
+    struct wf_task *task = wf_worker_next(worker);
+    if (task == NULL) {
+        return false;
+    }
+    wf_worker_run(worker, task);
+    return true;
+}
+
+static void run_all(void)
+{
+    while (run_one()) {
+    }
+}
+
+#define CHECK_RAN(expected)                                                                        \
+    do {                                                                                           \
+        if (strcmp(ran, (expected)) != 0) {                                                        \
+            test_fail(__FILE__, __LINE__, "ran '%s', wanted '%s'", ran, (expected));               \
+        }                                                                                          \
+    } while (0)
+
+static uint64_t count_of(const wf_counter *counter)
+{
+    return wf_counter_read(counter);
+}
+
+static void the_task_woken_last_runs_first(void)
+{
+    set_up(plain_options());
+    calm(3);
+    spawn_here('a');
+    spawn_here('b');
+    spawn_here('c');
+    CHECK_EQ(wf_ring_len(&worker->ring), 2);
+    CHECK_EQ(count_of(&worker->counters.evictions), 2);
+    run_all();
+    CHECK_RAN("cab");
+    CHECK_EQ(count_of(&worker->counters.lifo_hits), 1);
+    CHECK_EQ(count_of(&worker->counters.polls), 3);
+    CHECK_EQ(count_of(&worker->counters.completed), 3);
+    tear_down();
+}
+
+static void without_the_lifo_slot_tasks_run_in_order(void)
+{
+    struct wf_sched_options options = plain_options();
+    options.lifo = false;
+    set_up(options);
+    spawn_here('a');
+    spawn_here('b');
+    spawn_here('c');
+    CHECK(wf_load_relaxed(&worker->lifo) == NULL);
+    CHECK_EQ(wf_ring_len(&worker->ring), 3);
+    run_all();
+    CHECK_RAN("abc");
+    CHECK_EQ(count_of(&worker->counters.lifo_hits), 0);
+    CHECK_EQ(count_of(&worker->counters.evictions), 0);
+    tear_down();
+}
+
+static void a_shuffled_lifo_slot_loses_nothing(void)
+{
+    struct wf_sched_options options = plain_options();
+    set_up(options);
+    unsigned seen[26] = { 0 };
+    for (char tag = 'a'; tag <= 'z'; tag++) {
+        spawn_here(tag);
+    }
+    run_all();
+    CHECK_EQ(ran_count, 26);
+    for (size_t i = 0; i < ran_count; i++) {
+        seen[ran[i] - 'a']++;
+    }
+    for (unsigned i = 0; i < 26; i++) {
+        CHECK_EQ(seen[i], 1);
+    }
+    tear_down();
+}
+
+/* Each poll spawns the next of a chain, which takes the LIFO slot. */
+static unsigned chain_left;
+
+static int chain_body(weft_co *co, void *state)
+{
+    (void)co;
+    note(*(char *)state);
+    if (chain_left > 0) {
+        chain_left--;
+        spawn_body(chain_body, *(char *)state, 0);
+    }
+    return 0;
+}
+
+static void three_in_a_row_from_the_lifo_slot_then_the_ring(void)
+{
+    set_up(plain_options());
+    calm(30);
+    chain_left = 9;
+    spawn_in_ring('r');
+    spawn_in_ring('s');
+    spawn_body(chain_body, 'x', 0);
+    run_all();
+    /* The fourth goes behind r and s, and after each of those the slot may be
+     * used again; the chain is alone after that. */
+    CHECK_RAN("xxxrsxxxxxxx");
+    tear_down();
+}
+
+static void after_a_task_from_the_ring_the_lifo_slot_counts_anew(void)
+{
+    set_up(plain_options());
+    calm(30);
+    worker->lifo_streak = WF_WORKER_LIFO_MAX;
+    spawn_in_ring('r');
+    chain_left = 0;
+    CHECK(run_one());
+    CHECK_EQ(worker->lifo_streak, 0);
+    spawn_here('x');
+    CHECK(run_one());
+    CHECK_EQ(worker->lifo_streak, 1);
+    CHECK_RAN("rx");
+    tear_down();
+}
+
+static void a_full_lifo_slot_beyond_the_cap_goes_through_the_ring(void)
+{
+    set_up(plain_options());
+    calm(4);
+    spawn_here('x');
+    spawn_in_ring('r');
+    worker->lifo_streak = WF_WORKER_LIFO_MAX;
+    run_all();
+    CHECK_RAN("rx");
+    CHECK_EQ(count_of(&worker->counters.lifo_hits), 0);
+    tear_down();
+}
+
+/* Two tasks that wake each other for ever. */
+static struct {
+    weft_waker *waker[2];
+    bool stop;
+} pair;
+
+static int pair_body(weft_co *co, void *state)
+{
+    (void)co;
+    unsigned me = (unsigned)(*(char *)state - '0');
+    if (pair.waker[me] == NULL) {
+        pair.waker[me] = weft_waker_current();
+    }
+    if (pair.waker[1 - me] != NULL) {
+        weft_waker_wake(pair.waker[1 - me]);
+    }
+    return pair.stop ? 0 : WEFT_PENDING;
+}
+
+static void start_pair(void)
+{
+    pair.stop = false;
+    pair.waker[0] = NULL;
+    pair.waker[1] = NULL;
+    spawn_body(pair_body, '0', 0);
+    CHECK(run_one());
+    spawn_body(pair_body, '1', 0);
+    for (unsigned i = 0; i < 10; i++) {
+        CHECK(run_one());
+    }
+}
+
+static void stop_pair(void)
+{
+    pair.stop = true;
+    run_all();
+    weft_waker_drop(pair.waker[0]);
+    weft_waker_drop(pair.waker[1]);
+}
+
+/* Runs until the log grows; returns the number of polls. */
+static unsigned polls_until_noted(void)
+{
+    size_t before = ran_count;
+    unsigned polls = 0;
+    while (ran_count == before) {
+        CHECK(run_one());
+        polls++;
+    }
+    return polls;
+}
+
+static void tasks_that_wake_each_other_do_not_starve_the_ring(void)
+{
+    set_up(plain_options());
+    start_pair();
+    unsigned worst = 0;
+    for (unsigned round = 0; round < 500; round++) {
+        uint32_t ahead = wf_ring_len(&worker->ring);
+        spawn_in_ring('r');
+        unsigned polls = polls_until_noted();
+        CHECK_LE(polls, (WF_WORKER_LIFO_MAX + 1) * (ahead + 1));
+        worst = ahead == 0 && polls > worst ? polls : worst;
+        for (unsigned i = 0; i < round % 5; i++) {
+            CHECK(run_one());
+        }
+    }
+    /* With 500 rounds the longest way was taken, too. */
+    CHECK_EQ(worst, WF_WORKER_LIFO_MAX + 1);
+    stop_pair();
+    tear_down();
+}
+
+static void tasks_that_wake_each_other_do_not_starve_the_inject_queue(void)
+{
+    struct wf_sched_options options = plain_options();
+    options.inject_interval_min = 8;
+    set_up(options);
+    /* 1 ms and an average of 50 us. */
+    CHECK_EQ(wf_interval_polls(&worker->interval), 20);
+    start_pair();
+    unsigned worst = 0;
+    for (unsigned round = 0; round < 500; round++) {
+        spawn_outside('i');
+        unsigned polls = polls_until_noted();
+        CHECK_LE(polls, 20);
+        worst = polls > worst ? polls : worst;
+        for (unsigned i = 0; i < round % 7; i++) {
+            CHECK(run_one());
+        }
+    }
+    CHECK_EQ(worst, 20);
+    stop_pair();
+    tear_down();
+}
+
+static void every_interval_polls_the_inject_queue_comes_first(void)
+{
+    struct wf_sched_options options = plain_options();
+    options.inject_interval_min = 5;
+    options.inject_interval_max = 5;
+    set_up(options);
+    for (unsigned i = 0; i < 12; i++) {
+        spawn_in_ring('r');
+    }
+    for (char tag = 'A'; tag <= 'C'; tag++) {
+        spawn_outside(tag);
+    }
+    run_all();
+    CHECK_RAN("rrrrArrrrBrrrrC");
+    CHECK_EQ(count_of(&worker->counters.inject_fetches), 3);
+    CHECK_EQ(count_of(&worker->counters.injected_tasks), 3);
+    tear_down();
+}
+
+static void an_injected_task_whose_turn_it_is_goes_before_the_lifo_slot(void)
+{
+    set_up(plain_options());
+    calm(1);
+    worker->polls_to_inject = 1;
+    spawn_here('x');
+    spawn_outside('i');
+    run_all();
+    CHECK_RAN("ix");
+    tear_down();
+}
+
+static void the_inject_queue_comes_after_the_own_queues(void)
+{
+    set_up(plain_options());
+    calm(1);
+    spawn_outside('i');
+    spawn_body(note_body, 'p', WEFT_PINNED_TO(0));
+    spawn_in_ring('r');
+    spawn_here('x');
+    run_all();
+    CHECK_RAN("xpri");
+    tear_down();
+}
+
+static void inbox_and_ring_take_turns(void)
+{
+    set_up(plain_options());
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    for (char tag = 'A'; tag <= 'C'; tag++) {
+        spawn_body(note_body, tag, WEFT_PINNED_TO(0));
+    }
+    WF_TLS_STORE(wf_tls_worker, worker);
+    spawn_in_ring('a');
+    spawn_in_ring('b');
+    spawn_in_ring('c');
+    run_all();
+    CHECK_RAN("AaBbCc");
+    tear_down();
+}
+
+static void a_batch_is_a_fair_share_of_the_inject_queue(void)
+{
+    static const struct {
+        unsigned workers;
+        size_t length;
+        size_t batch;
+    } rows[] = {
+        { 2, 1, 1 },    { 2, 3, 3 },    { 2, 4, 4 },     { 2, 9, 4 },      { 2, 10, 5 },
+        { 2, 127, 63 }, { 2, 128, 64 }, { 2, 1000, 64 }, { 1, 5, 5 },      { 1, 70, 64 },
+        { 8, 31, 4 },   { 8, 100, 12 }, { 200, 900, 4 }, { 200, 1200, 6 }, { 3, 100, 33 },
+    };
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        struct wf_sched_options options = plain_options();
+        options.workers = rows[row].workers;
+        set_up(options);
+        for (size_t i = 0; i < rows[row].length; i++) {
+            spawn_outside('i');
+        }
+        struct wf_task *task = wf_worker_next(worker);
+        CHECK(task != NULL);
+        CHECK_EQ(wf_ring_len(&worker->ring) + 1, rows[row].batch);
+        CHECK_EQ(wf_inject_len(&sched->inject), rows[row].length - rows[row].batch);
+        CHECK_EQ(count_of(&worker->counters.inject_fetches), 1);
+        CHECK_EQ(count_of(&worker->counters.injected_tasks), rows[row].batch);
+        wf_worker_run(worker, task);
+        run_all();
+        CHECK_EQ(ran_count, rows[row].length);
+        tear_down();
+    }
+}
+
+static void a_batch_is_no_larger_than_the_room_in_the_ring(void)
+{
+    set_up(plain_options());
+    for (unsigned i = 0; i < WF_RING_SLOTS - 3; i++) {
+        spawn_in_ring('r');
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        spawn_outside('i');
+    }
+    struct wf_task *task = wf_worker_fetch(worker);
+    CHECK(task != NULL);
+    CHECK_EQ(wf_ring_len(&worker->ring), WF_RING_SLOTS);
+    CHECK_EQ(wf_inject_len(&sched->inject), 96);
+    CHECK_EQ(count_of(&worker->counters.overflows), 0);
+    wf_worker_run(worker, task);
+
+    /* Full: one, to run it. */
+    task = wf_worker_fetch(worker);
+    CHECK(task != NULL);
+    CHECK_EQ(wf_ring_len(&worker->ring), WF_RING_SLOTS);
+    CHECK_EQ(wf_inject_len(&sched->inject), 95);
+    wf_worker_run(worker, task);
+    run_all();
+    CHECK_EQ(ran_count, WF_RING_SLOTS - 3 + 100);
+    tear_down();
+}
+
+static unsigned char runs_of[4 * WF_RING_SLOTS];
+
+static int count_body(weft_co *co, void *state)
+{
+    (void)co;
+    runs_of[*(unsigned *)state]++;
+    return 0;
+}
+
+static void a_full_ring_overflows_into_the_inject_queue_and_loses_nothing(void)
+{
+    for (unsigned lifo = 0; lifo < 2; lifo++) {
+        struct wf_sched_options options = plain_options();
+        options.lifo = lifo != 0;
+        set_up(options);
+        memset(runs_of, 0, sizeof runs_of);
+        for (unsigned i = 0; i < sizeof runs_of; i++) {
+            weft_spec spec = { .body = count_body, .state = &i, .state_size = sizeof i };
+            CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
+        }
+        size_t lifo_held = wf_load_relaxed(&worker->lifo) != NULL;
+        CHECK(count_of(&worker->counters.overflows) > 0);
+        CHECK_EQ(wf_ring_len(&worker->ring) + wf_inject_len(&sched->inject) + lifo_held,
+                 sizeof runs_of);
+        run_all();
+        for (unsigned i = 0; i < sizeof runs_of; i++) {
+            CHECK_EQ(runs_of[i], 1);
+        }
+        tear_down();
+    }
+}
+
+struct yielder {
+    char tag;
+    unsigned yields;
+};
+
+static int yielder_body(weft_co *co, void *state)
+{
+    struct yielder *self = state;
+    int err;
+    WEFT_BEGIN(co);
+    while (self->yields > 0) {
+        note(self->tag);
+        self->yields--;
+        WEFT_YIELD(co, err);
+        CHECK_EQ(err, 0);
+    }
+    note(self->tag);
+    WEFT_END(co, 0);
+}
+
+static void spawn_yielder(char tag, unsigned yields, uint32_t pinned)
+{
+    struct yielder state = { .tag = tag, .yields = yields };
+    weft_spec spec = {
+        .body = yielder_body, .state = &state, .state_size = sizeof state, .pinned = pinned
+    };
+    bool lifo = sched->options.lifo;
+    sched->options.lifo = false;
+    CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
+    sched->options.lifo = lifo;
+}
+
+static void a_task_that_yields_goes_behind_the_others(void)
+{
+    set_up(plain_options());
+    spawn_yielder('y', 2, 0);
+    spawn_in_ring('a');
+    spawn_in_ring('b');
+    run_all();
+    CHECK_RAN("yabyy");
+    tear_down();
+}
+
+/* Wakes itself while it runs, the other way to be polled again. */
+static int self_waking_body(weft_co *co, void *state)
+{
+    char *left = state;
+    (void)co;
+    note('w');
+    if (--*left == 0) {
+        return 0;
+    }
+    weft_waker_fire(weft_waker_current());
+    return WEFT_PENDING;
+}
+
+static void a_task_that_wakes_itself_goes_behind_the_others(void)
+{
+    set_up(plain_options());
+    sched->options.lifo = false;
+    spawn_body(self_waking_body, 3, 0);
+    sched->options.lifo = true;
+    spawn_in_ring('a');
+    spawn_in_ring('b');
+    run_all();
+    CHECK_RAN("wabww");
+    CHECK_EQ(count_of(&worker->counters.polls), 5);
+    tear_down();
+}
+
+static void pinned_tasks_that_yield_do_not_starve_the_ring(void)
+{
+    set_up(plain_options());
+    spawn_yielder('P', 3, WEFT_PINNED_TO(0));
+    spawn_yielder('Q', 3, WEFT_PINNED_TO(0));
+    spawn_in_ring('a');
+    spawn_in_ring('b');
+    spawn_in_ring('c');
+    run_all();
+    CHECK_RAN("PaQbPcQPQPQ");
+    tear_down();
+}
+
+static void tasks_that_yield_do_not_starve_pinned_ones(void)
+{
+    set_up(plain_options());
+    spawn_yielder('y', 4, 0);
+    spawn_body(note_body, 'P', WEFT_PINNED_TO(0));
+    spawn_body(note_body, 'Q', WEFT_PINNED_TO(0));
+    run_all();
+    CHECK_RAN("PyQyyyy");
+    tear_down();
+}
+
+static void a_pinned_task_waits_for_its_own_worker(void)
+{
+    set_up(plain_options());
+    struct wf_worker *other = &sched->workers[1];
+    spawn_body(note_body, 'P', WEFT_PINNED_TO(1));
+    spawn_yielder('Y', 2, WEFT_PINNED_TO(1));
+    CHECK(!wf_mpsc_is_empty(&other->inbox));
+    run_all();
+    CHECK_RAN("");
+
+    worker = other;
+    WF_TLS_STORE(wf_tls_worker, other);
+    run_all();
+    CHECK_RAN("PYYY");
+    CHECK_EQ(count_of(&other->counters.completed), 2);
+    CHECK_EQ(count_of(&other->counters.stolen_tasks), 0);
+    tear_down();
+}
+
+static void pinned_to_whichever_means_here_on_a_worker_and_in_turn_outside(void)
+{
+    set_up(plain_options());
+    spawn_body(note_body, 'h', WEFT_PINNED);
+    CHECK(run_one());
+    CHECK_RAN("h");
+
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    spawn_body(note_body, 'i', WEFT_PINNED);
+    spawn_body(note_body, 'j', WEFT_PINNED);
+    for (unsigned i = 0; i < 2; i++) {
+        worker = &sched->workers[i];
+        WF_TLS_STORE(wf_tls_worker, worker);
+        CHECK(run_one());
+        CHECK(!run_one());
+    }
+    tear_down();
+}
+
+/* Worker 1 sleeps, as far as worker 0 can tell. */
+static void let_the_other_sleep(void)
+{
+    wf_idle_init(&sched->idle, sched->options.workers);
+    wf_store_relaxed(&sched->workers[1].park.word, 0u);
+    wf_idle_park(&sched->idle, 1, false);
+}
+
+static bool other_was_woken(void)
+{
+    bool claimed = !wf_idle_is_parked(&sched->idle, 1);
+    bool woken = wf_load_relaxed(&sched->workers[1].park.word) != 0;
+    CHECK_EQ(claimed, woken);
+    return woken;
+}
+
+static void a_fill_of_the_lifo_slot_wakes_nobody(void)
+{
+    set_up(plain_options());
+    calm(1);
+    let_the_other_sleep();
+    spawn_here('a');
+    CHECK(!other_was_woken());
+    run_all();
+    CHECK(!other_was_woken());
+    tear_down();
+}
+
+static void an_eviction_wakes_a_sleeper_at_once(void)
+{
+    set_up(plain_options());
+    calm(2);
+    spawn_here('a');
+    let_the_other_sleep();
+    spawn_here('b');
+    CHECK(other_was_woken());
+    run_all();
+    tear_down();
+}
+
+static void a_task_beyond_the_lifo_cap_wakes_a_sleeper_if_it_has_to_wait(void)
+{
+    set_up(plain_options());
+    calm(1);
+    let_the_other_sleep();
+    worker->shares = false;
+    spawn_in_ring('r');
+    worker->shares = true;
+    spawn_here('x');
+    worker->lifo_streak = WF_WORKER_LIFO_MAX;
+    CHECK(!other_was_woken());
+    CHECK(run_one());
+    CHECK(other_was_woken());
+    run_all();
+    CHECK_RAN("rx");
+
+    /* Alone it goes through the ring and runs at once. */
+    calm(1);
+    let_the_other_sleep();
+    spawn_here('y');
+    worker->lifo_streak = WF_WORKER_LIFO_MAX;
+    CHECK(run_one());
+    CHECK(!other_was_woken());
+    CHECK_RAN("rxy");
+    tear_down();
+}
+
+static void a_yield_wakes_a_sleeper_only_if_the_worker_has_another_task(void)
+{
+    set_up(plain_options());
+    let_the_other_sleep();
+    worker->shares = false;
+    spawn_yielder('y', 4, 0);
+    worker->shares = true;
+    CHECK(run_one());
+    CHECK(run_one());
+    CHECK(!other_was_woken());
+
+    worker->shares = false;
+    spawn_in_ring('a');
+    worker->shares = true;
+    CHECK(!other_was_woken());
+    CHECK(run_one());
+    CHECK(run_one());
+    CHECK(other_was_woken());
+    run_all();
+    CHECK_RAN("yyyayy");
+    tear_down();
+}
+
+static void the_rest_of_a_batch_is_announced_and_a_single_task_is_not(void)
+{
+    set_up(plain_options());
+    spawn_outside('a');
+    let_the_other_sleep();
+    CHECK(run_one());
+    CHECK(!other_was_woken());
+
+    spawn_outside('b');
+    spawn_outside('c');
+    let_the_other_sleep();
+    struct wf_task *task = wf_worker_next(worker);
+    CHECK(other_was_woken());
+    wf_worker_run(worker, task);
+    run_all();
+    tear_down();
+}
+
+static void an_overflow_wakes_a_sleeper_even_without_stealing(void)
+{
+    struct wf_sched_options options = plain_options();
+    options.stealing = false;
+    options.lifo = false;
+    set_up(options);
+    let_the_other_sleep();
+    for (unsigned i = 0; i < WF_RING_SLOTS; i++) {
+        spawn_here('r');
+    }
+    CHECK(!other_was_woken());
+    spawn_here('r');
+    CHECK(other_was_woken());
+    run_all();
+    tear_down();
+}
+
+static void without_stealing_work_in_the_ring_wakes_nobody(void)
+{
+    struct wf_sched_options options = plain_options();
+    options.stealing = false;
+    set_up(options);
+    calm(4);
+    let_the_other_sleep();
+    spawn_here('a');
+    spawn_here('b');
+    spawn_here('c');
+    run_all();
+    CHECK(!other_was_woken());
+    CHECK_RAN("cab");
+    tear_down();
+}
+
+static void the_first_fill_after_a_sleep_wakes_a_watch_that_sleeps(void)
+{
+    set_up(plain_options());
+    calm(3);
+    spawn_here('a');
+    CHECK_EQ(wf_load_relaxed(&sched->watch.park.word), 0);
+    run_all();
+
+    worker->watch_asleep = true;
+    spawn_here('b');
+    CHECK_NE(wf_load_relaxed(&sched->watch.park.word), 0);
+    CHECK(!worker->watch_asleep);
+    run_all();
+    tear_down();
+}
+
+static void the_age_of_a_poll_counts_from_the_first_look_at_it(void)
+{
+    set_up(plain_options());
+    spawn_in_ring('a');
+    spawn_in_ring('b');
+    CHECK(run_one());
+    CHECK_EQ(wf_worker_poll_age(worker, 1000), 0);
+    CHECK_EQ(wf_worker_poll_age(worker, 1000), 0);
+    CHECK_EQ(wf_worker_poll_age(worker, 51000), 50000);
+    CHECK(run_one());
+    CHECK_EQ(wf_worker_poll_age(worker, 90000), 0);
+    CHECK_EQ(wf_worker_poll_age(worker, 90001), 1);
+    tear_down();
+}
+
+static void time_is_counted_by_state(void)
+{
+    set_up(plain_options());
+    int64_t before = wf_clock_now();
+    wf_worker_enter(worker, WEFT_WORKER_SEARCHING);
+    while (wf_clock_now() < before + 2 * WEFT_MS) {
+    }
+    wf_worker_enter(worker, WEFT_WORKER_PARKED);
+    uint64_t searching = count_of(&worker->counters.time_ns[WEFT_WORKER_SEARCHING]);
+    CHECK_GE(searching, WEFT_MS);
+    CHECK_LE(searching, wf_clock_now() - before);
+    wf_worker_enter(worker, WEFT_WORKER_PARKED);
+    wf_worker_enter(worker, WEFT_WORKER_STOPPED);
+    CHECK_EQ(count_of(&worker->counters.time_ns[WEFT_WORKER_SEARCHING]), searching);
+    CHECK_EQ(count_of(&worker->counters.state), WEFT_WORKER_STOPPED);
+    tear_down();
+}
+
+static void tasks_of_a_worker_come_from_its_own_slab(void)
+{
+    set_up(plain_options());
+    CHECK_EQ(wf_worker_slab(sched->heap), 0);
+    WF_TLS_STORE(wf_tls_worker, &sched->workers[1]);
+    CHECK_EQ(wf_worker_slab(sched->heap), 1);
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    CHECK_EQ(wf_worker_slab(sched->heap), sched->heap->outside);
+    tear_down();
+}
+
+/* On a started runtime: counts its polls, and puts a task into the inject queue
+ * as if from outside at some of them. */
+struct ticker {
+    weft_runtime *rt;
+    unsigned *polls;
+    unsigned *injected_at;
+    unsigned *worst;
+    unsigned rounds;
+};
+
+static int injected_body(weft_co *co, void *state)
+{
+    struct ticker *self = state;
+    (void)co;
+    unsigned waited = *self->polls - *self->injected_at;
+    *self->worst = waited > *self->worst ? waited : *self->worst;
+    *self->injected_at = 0;
+    return 0;
+}
+
+static int ticker_body(weft_co *co, void *state)
+{
+    struct ticker *self = state;
+    (void)co;
+    ++*self->polls;
+    if (*self->injected_at == 0) {
+        if (self->rounds == 0) {
+            return 0;
+        }
+        self->rounds--;
+        weft_spec spec = { .body = injected_body, .state = self, .state_size = sizeof *self };
+        struct wf_worker *here = wf_worker_current();
+        WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+        CHECK_EQ(weft_runtime_spawn(self->rt, NULL, &spec), 0);
+        WF_TLS_STORE(wf_tls_worker, here);
+        *self->injected_at = *self->polls;
+    }
+    return WEFT_YIELDED;
+}
+
+/*
+ * Goal:   a tick ends after tick_polls polls, and its end looks at the inject
+ *         queue even if the interval is much longer.
+ * Method: the only task yields for ever, so the ring is never empty. From time
+ *         to time it injects a task, which counts the polls it waited for.
+ */
+static void a_tick_ends_after_its_polls_and_looks_at_the_inject_queue(void)
+{
+    unsigned polls = 0;
+    unsigned injected_at = 0;
+    unsigned worst = 0;
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.tick_polls = 7;
+    config.tick_ns = 1000 * 1000 * 1000;
+    config.inject_interval_min = 65535;
+    config.inject_interval_max = 65535;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    struct ticker state = { rt, &polls, &injected_at, &worst, 200 };
+    weft_spec spec = { .body = ticker_body, .state = &state, .state_size = sizeof state };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+    CHECK_LE(worst, 7);
+    CHECK_GE(worst, 6);
+    weft_worker_stats stats;
+    CHECK_EQ(weft_worker_stats_read(rt, 0, &stats), 0);
+    CHECK_EQ(stats.inject_interval, 65535);
+    CHECK_GE(stats.average_poll_ns, 1);
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(the_task_woken_last_runs_first),
+    TEST(without_the_lifo_slot_tasks_run_in_order),
+    TEST(a_shuffled_lifo_slot_loses_nothing),
+    TEST(three_in_a_row_from_the_lifo_slot_then_the_ring),
+    TEST(after_a_task_from_the_ring_the_lifo_slot_counts_anew),
+    TEST(a_full_lifo_slot_beyond_the_cap_goes_through_the_ring),
+    TEST(tasks_that_wake_each_other_do_not_starve_the_ring),
+    TEST(tasks_that_wake_each_other_do_not_starve_the_inject_queue),
+    TEST(every_interval_polls_the_inject_queue_comes_first),
+    TEST(an_injected_task_whose_turn_it_is_goes_before_the_lifo_slot),
+    TEST(the_inject_queue_comes_after_the_own_queues),
+    TEST(inbox_and_ring_take_turns),
+    TEST(a_batch_is_a_fair_share_of_the_inject_queue),
+    TEST(a_batch_is_no_larger_than_the_room_in_the_ring),
+    TEST(a_full_ring_overflows_into_the_inject_queue_and_loses_nothing),
+    TEST(a_task_that_yields_goes_behind_the_others),
+    TEST(a_task_that_wakes_itself_goes_behind_the_others),
+    TEST(pinned_tasks_that_yield_do_not_starve_the_ring),
+    TEST(tasks_that_yield_do_not_starve_pinned_ones),
+    TEST(a_pinned_task_waits_for_its_own_worker),
+    TEST(pinned_to_whichever_means_here_on_a_worker_and_in_turn_outside),
+    TEST(a_fill_of_the_lifo_slot_wakes_nobody),
+    TEST(an_eviction_wakes_a_sleeper_at_once),
+    TEST(a_task_beyond_the_lifo_cap_wakes_a_sleeper_if_it_has_to_wait),
+    TEST(a_yield_wakes_a_sleeper_only_if_the_worker_has_another_task),
+    TEST(the_rest_of_a_batch_is_announced_and_a_single_task_is_not),
+    TEST(an_overflow_wakes_a_sleeper_even_without_stealing),
+    TEST(without_stealing_work_in_the_ring_wakes_nobody),
+    TEST(the_first_fill_after_a_sleep_wakes_a_watch_that_sleeps),
+    TEST(the_age_of_a_poll_counts_from_the_first_look_at_it),
+    TEST(time_is_counted_by_state),
+    TEST(tasks_of_a_worker_come_from_its_own_slab),
+    TEST(a_tick_ends_after_its_polls_and_looks_at_the_inject_queue),
+})
