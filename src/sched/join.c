@@ -102,20 +102,11 @@ static int join_start(struct join *join)
 static int join_poll(weft_future *future)
 {
     struct join *join = (struct join *)future;
-    uint32_t branch = 0;
-    switch (wf_wait_look(&join->wait, &branch)) {
-    case WF_WAIT_UNUSED:
+    if (!wf_wait_is_started(&join->wait)) {
         return join_start(join);
-    case WF_WAIT_DONE:
-        return take_result(join);
-    case WF_WAIT_CANCELLED:
-    case WF_WAIT_TIMED_OUT:
-        return WEFT_ECANCELED;
-    case WF_WAIT_WAITING:
-    case WF_WAIT_CLAIMED:
-        break;
     }
-    return WEFT_PENDING;
+    int result = wf_wait_poll(&join->wait);
+    return result == 0 ? take_result(join) : result;
 }
 
 static bool join_cancel(weft_future *future)

@@ -62,20 +62,10 @@ static int room_start(struct wf_room_future *self)
 static int room_poll(weft_future *future)
 {
     struct wf_room_future *self = (struct wf_room_future *)future;
-    uint32_t branch = 0;
-    switch (wf_wait_look(&self->wait, &branch)) {
-    case WF_WAIT_UNUSED:
+    if (!wf_wait_is_started(&self->wait)) {
         return room_start(self);
-    case WF_WAIT_DONE:
-        return 0;
-    case WF_WAIT_CANCELLED:
-    case WF_WAIT_TIMED_OUT:
-        return WEFT_ECANCELED;
-    case WF_WAIT_WAITING:
-    case WF_WAIT_CLAIMED:
-        break;
     }
-    return WEFT_PENDING;
+    return wf_wait_poll(&self->wait);
 }
 
 static bool room_cancel(weft_future *future)

@@ -5,8 +5,27 @@
  */
 #include "sched/waitq.h"
 
+#include <weft/base.h>
+
 #include "base/assert.h"
 #include "sched/task.h"
+
+int wf_wait_poll(struct wf_wait *wait)
+{
+    uint32_t branch = 0;
+    switch (wf_wait_look(wait, &branch)) {
+    case WF_WAIT_DONE:
+        return 0;
+    case WF_WAIT_CANCELLED:
+    case WF_WAIT_TIMED_OUT:
+        return WEFT_ECANCELED;
+    case WF_WAIT_UNUSED:
+    case WF_WAIT_WAITING:
+    case WF_WAIT_CLAIMED:
+        break;
+    }
+    return WEFT_PENDING;
+}
 
 bool wf_wait_abandon(struct wf_wait *wait, enum wf_wait_state verdict)
 {

@@ -100,6 +100,17 @@ static inline enum wf_wait_state wf_wait_look(struct wf_wait *wait, uint32_t *br
     return wf_wait_state_of(word);
 }
 
+/* Waiter: was it started? */
+static inline bool wf_wait_is_started(const struct wf_wait *wait)
+{
+    /* relaxed: the waiter itself starts it. */
+    return wf_load_relaxed(&wait->word) != WF_WAIT_UNUSED;
+}
+
+/* Waiter, for the poll of a future that was started: 0 if it was granted,
+ * WEFT_ECANCELED if it was given up, or WEFT_PENDING. */
+int wf_wait_poll(struct wf_wait *wait);
+
 /*
  * Waiter: gives up, with verdict CANCELLED or TIMED_OUT. Returns true if the
  * wait is over (given up now, or DONE before): unlink every node, then it may
