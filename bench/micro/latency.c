@@ -152,7 +152,7 @@ static int waker_body(weft_co *co, void *state)
 
 static double stalled_once(const struct bench_run *run)
 {
-    struct stalled stalled = { 0 };
+    struct stalled stalled = { .called = false };
     struct stalled *pointer = &stalled;
     weft_task *sleeper;
     weft_task *waker;

@@ -33,6 +33,7 @@ const weft_allocator wf_alloc_default = { .alloc = libc_alloc, .free = libc_free
 void *wf_alloc(const weft_allocator *allocator, size_t size, size_t align)
 {
     WF_ASSERT(size > 0);
+    WF_ASSERT(align > 0);
     WF_ASSERT((align & (align - 1)) == 0);
     return allocator->alloc(allocator->ctx, size, align);
 }

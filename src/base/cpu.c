@@ -45,20 +45,47 @@ static unsigned quota_cpus(long long quota, long long period)
     return cpus > 65535 ? 65535 : (unsigned)cpus;
 }
 
+/* Reads a number and the blanks behind it. Returns where it ended, or NULL. */
+static const char *parse_number(const char *text, long long *value)
+{
+    char *end;
+    *value = strtoll(text, &end, 10);
+    size_t blanks = strspn(end, " \n");
+    return end != text && (blanks > 0 || *end == '\0') ? end + blanks : NULL;
+}
+
 unsigned wf_cpu_parse_quota(const char *quota_us, const char *period_us)
 {
-    return quota_cpus(strtoll(quota_us, NULL, 10), strtoll(period_us, NULL, 10));
+    long long quota;
+    long long period;
+    const char *quota_end = parse_number(quota_us, &quota);
+    const char *period_end = parse_number(period_us, &period);
+    if (quota_end == NULL || *quota_end != '\0' || period_end == NULL || *period_end != '\0') {
+        return 0;
+    }
+    return quota_cpus(quota, period);
 }
 
 unsigned wf_cpu_parse_max(const char *cpu_max)
 {
     /* "max 100000" or "150000 100000" */
-    char *end;
-    long long quota = strtoll(cpu_max, &end, 10);
-    if (end == cpu_max) {
-        return 0;
+    long long quota;
+    long long period;
+    const char *rest = parse_number(cpu_max, &quota);
+    const char *end = rest != NULL ? parse_number(rest, &period) : NULL;
+    return end != NULL && *end == '\0' ? quota_cpus(quota, period) : 0;
+}
+
+/* Is cpu in a comma-separated list of controllers? */
+static bool has_cpu(const char *controllers)
+{
+    for (const char *at = controllers; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, "cpu", 3) == 0 && (at[3] == '\0' || at[3] == ',')) {
+            return true;
+        }
     }
-    return quota_cpus(quota, strtoll(end, NULL, 10));
+    return false;
 }
 
 /* Quota of one cgroup folder of either version; 0 for none. */
@@ -113,8 +140,7 @@ static unsigned cgroup_quota(void)
         }
         *folder++ = '\0';
         bool v2 = controllers[1] == '\0';
-        bool v1 = strncmp(controllers + 1, "cpu", 3) == 0 &&
-                  (controllers[4] == '\0' || controllers[4] == ',');
+        bool v1 = has_cpu(controllers + 1);
         if (!v2 && !v1) {
             continue;
         }

@@ -16,7 +16,7 @@ struct wf_list {
     struct wf_list *prev;
 };
 
-#define wf_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define wf_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void wf_list_init(struct wf_list *node)
 {

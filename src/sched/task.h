@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "queue/node.h"
 #include "sched/state.h"
 
@@ -48,7 +49,7 @@ _Static_assert(sizeof(struct wf_task) <= 64, "the task header must stay within 6
 
 static inline struct wf_task *wf_task_of(struct wf_qnode *node)
 {
-    return (struct wf_task *)((char *)node - offsetof(struct wf_task, node));
+    return wf_container_of(node, struct wf_task, node);
 }
 
 static inline uint64_t wf_task_state(const struct wf_task *task)

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/clock.h"
 #include "test.h"
 
 static void load_returns_what_was_stored(void)
@@ -115,7 +116,9 @@ struct duel {
     _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) x;
     _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) y;
     _Alignas(WF_CACHE_LINE) uint32_t seen[2]; /* each thread writes its own */
-    uint64_t rounds;
+    uint64_t rounds;                          /* constant */
+    int64_t deadline; /* constant: on a busy machine, each meeting costs a time slice */
+    bool is_over;     /* the first thread writes */
 };
 
 static struct duel duel;
@@ -135,7 +138,7 @@ static void meet(int self, uint64_t point)
 
 static void run_duel(void *(*second)(void *), void *(*first)(void *), uint64_t rounds)
 {
-    duel = (struct duel){ .rounds = rounds };
+    duel = (struct duel){ .rounds = rounds, .deadline = wf_clock_now() + 500000000 };
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, second, NULL), 0);
     (void)first(NULL);
@@ -151,7 +154,7 @@ static void store_and_look(_Atomic(uint32_t) *mine, _Atomic(uint32_t) *theirs, i
 
 static void *fence_second(void *arg)
 {
-    for (uint64_t i = 0; i < duel.rounds; i++) {
+    for (uint64_t i = 0; !duel.is_over; i++) {
         meet(1, 3 * i + 1);
         store_and_look(&duel.y, &duel.x, 1);
         meet(1, 3 * i + 2);
@@ -162,13 +165,14 @@ static void *fence_second(void *arg)
 
 static void *fence_first(void *arg)
 {
-    for (uint64_t i = 0; i < duel.rounds; i++) {
+    for (uint64_t i = 0; !duel.is_over; i++) {
         meet(0, 3 * i + 1);
         store_and_look(&duel.x, &duel.y, 0);
         meet(0, 3 * i + 2);
         CHECK(duel.seen[0] == 1 || duel.seen[1] == 1);
         wf_store_relaxed(&duel.x, 0u);
         wf_store_relaxed(&duel.y, 0u);
+        duel.is_over = i + 1 == duel.rounds || wf_clock_now() > duel.deadline;
         meet(0, 3 * i + 3);
     }
     return arg;

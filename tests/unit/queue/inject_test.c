@@ -212,6 +212,46 @@ static void length_is_read_without_the_lock(void)
     wf_unlock(&queue.lock);
 }
 
+/* Which call is made with the lock held: it aborts if it takes the lock as well. */
+static int call;
+
+static void make_call_with_the_lock_held(void)
+{
+    reset(CAPACITY);
+    wf_qlist_push(&list, &nodes[1]);
+    wf_lock(&queue.lock);
+    switch (call) {
+    case 0:
+        (void)wf_inject_admit(&queue, &nodes[0]);
+        break;
+    case 1:
+        (void)wf_inject_admit_elsewhere(&queue);
+        break;
+    case 2:
+        wf_inject_push(&queue, &nodes[0]);
+        break;
+    case 3:
+        wf_inject_push_list(&queue, &list);
+        break;
+    case 4:
+        wf_inject_pop(&queue, 1, &list);
+        break;
+    case 5:
+        (void)wf_inject_close(&queue);
+        break;
+    default:
+        (void)wf_inject_admitted(&queue);
+        break;
+    }
+}
+
+static void every_other_call_takes_the_lock(void)
+{
+    for (call = 0; call <= 6; call++) {
+        CHECK_ABORTS(make_call_with_the_lock_held, "'inject' is taken while 'inject' is held");
+    }
+}
+
 /* Threads that send parcels through the queue. */
 enum {
     SENDERS = 3,
@@ -301,7 +341,7 @@ static void concurrent_admits_arrive_once_and_in_order(void)
 {
     uint64_t next[SENDERS] = { 0 };
     reset(CAPACITY);
-    start_senders(admit_all, test_scale(100000));
+    start_senders(admit_all, test_scale(30000));
     for (uint64_t left = SENDERS * parcels_each; left > 0;) {
         CHECK_LE(wf_inject_len(&queue), CAPACITY);
         wf_inject_pop(&queue, 1 + left % 3, &list);
@@ -320,14 +360,14 @@ static void concurrent_admits_arrive_once_and_in_order(void)
     free_senders();
 }
 
-/* One by one, and in lists of three. */
+/* Two senders one by one, the third in lists of three. */
 static void *push_all(void *arg)
 {
     struct sender *self = arg;
     struct wf_qlist batch = { 0 };
     (void)pthread_barrier_wait(&start);
     for (uint64_t i = 0; i < parcels_each; i++) {
-        if (self->index == 0) {
+        if (self->index < 2) {
             wf_inject_push(&queue, &self->parcels[i].node);
             continue;
         }
@@ -366,7 +406,7 @@ static void concurrent_pops_take_each_node_once(void)
     pthread_t poppers[POPPERS];
     reset(CAPACITY);
     wf_store_relaxed(&popped_count, 0u);
-    start_senders(push_all, test_scale(200000));
+    start_senders(push_all, test_scale(150000));
     for (int i = 0; i < POPPERS; i++) {
         CHECK_EQ(pthread_create(&poppers[i], NULL, pop_all, NULL), 0);
     }
@@ -432,5 +472,6 @@ TEST_MAIN({ TEST(new_queue_is_empty_and_open), TEST(pop_returns_the_oldest_whoev
             TEST(push_is_never_refused), TEST(capacity_zero_admits_nobody),
             TEST(close_refuses_newcomers_and_keeps_who_is_in), TEST(closed_and_full_says_closed),
             TEST(admitted_counts_newcomers_only), TEST(admit_elsewhere_counts_without_a_node),
-            TEST(length_is_read_without_the_lock), TEST(concurrent_admits_arrive_once_and_in_order),
+            TEST(length_is_read_without_the_lock), TEST(every_other_call_takes_the_lock),
+            TEST(concurrent_admits_arrive_once_and_in_order),
             TEST(concurrent_pops_take_each_node_once), TEST(close_and_admit_agree_on_the_count) })
