@@ -109,7 +109,7 @@ static int rounds_body(weft_co *co, void *state)
 
 static void a_task_in_the_ring_runs_within_four_polls_of_a_pair(void)
 {
-    struct pair pair = { 0 };
+    struct pair pair = { .over = false };
     weft_task *tasks[2];
     weft_runtime *rt = start_runtime(1);
     pair_start(&pair, rt, tasks);
@@ -126,7 +126,7 @@ static void a_task_in_the_ring_runs_within_four_polls_of_a_pair(void)
 
 static void an_injected_task_runs_within_the_interval_of_a_pair(void)
 {
-    struct pair pair = { 0 };
+    struct pair pair = { .over = false };
     weft_task *tasks[2];
     weft_runtime *rt = start_runtime(1);
     pair_start(&pair, rt, tasks);
@@ -148,7 +148,7 @@ static void an_injected_task_runs_within_the_interval_of_a_pair(void)
 
 static void a_pair_alone_never_stalls(void)
 {
-    struct pair pair = { 0 };
+    struct pair pair = { .over = false };
     weft_task *tasks[2];
     weft_runtime *rt = start_runtime(1);
     pair_start(&pair, rt, tasks);
