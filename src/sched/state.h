@@ -33,7 +33,9 @@
  * Edges.
  * [T1] spawn, wake, pend, yield and cancel release, begin acquires: the poll
  *      sees what the last poll and every waker wrote. Steps between are
- *      read-modify-writes, so they continue the release sequence.
+ *      read-modify-writes, so they continue the release sequence. Wake and
+ *      cancel acquire as well: whoever makes the task SCHEDULED writes its queue
+ *      link, which the last queue has read.
  * [T2] complete releases, join acquires: the result is seen.
  * [T3] each drop of a reference releases, the last one acquires: the task is
  *      freed after everybody's last use of it.
@@ -200,8 +202,9 @@ static inline enum wf_step wf_state_wake(_Atomic(uint64_t) *state, uint64_t refs
         } else if (wf_state_lifecycle(old) == WF_STATE_RUNNING) {
             next |= WF_STATE_NOTIFIED;
         }
-        /* acq_rel [T1] [T3]: the next poll sees what the waker wrote; the
-         * reference given up may be the last one. */
+        /* acq_rel [T1] [T3]: the next poll sees what the waker wrote, and the
+         * queue link is free to be written; the reference given up may be the
+         * last one. */
     } while (!wf_cas_weak_acq_rel(state, &old, next));
     if (wf_state_lifecycle(old) == WF_STATE_IDLE) {
         return WF_STEP_SCHEDULE;
@@ -227,8 +230,9 @@ static inline enum wf_step wf_state_cancel(_Atomic(uint64_t) *state)
         } else if (wf_state_lifecycle(old) == WF_STATE_RUNNING) {
             next |= WF_STATE_NOTIFIED;
         }
-        /* release [T1]: the poll that ends the task sees why. */
-    } while (!wf_cas_weak_release(state, &old, next));
+        /* acq_rel [T1]: the poll that ends the task sees why; the queue link is
+         * free to be written. */
+    } while (!wf_cas_weak_acq_rel(state, &old, next));
     bool woken = wf_state_lifecycle(old) != wf_state_lifecycle(next);
     return woken ? WF_STEP_SCHEDULE : WF_STEP_TOLD;
 }

@@ -109,15 +109,17 @@ static void as_many_workers_wake_as_there_is_work(void)
     config.workers = test_workers(4);
     config.seed = test_seed();
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    /* One for each round: a task of the last one may still look at its own. */
+    static struct crowd crowds[20];
     for (int i = 0; i < 20; i++) {
-        struct crowd crowd = { .expected = config.workers };
-        struct crowd *pointer = &crowd;
+        struct crowd *pointer = &crowds[i];
+        pointer->expected = config.workers;
         weft_task *task;
         weft_spec spec = { .body = crowd_root_body,
                            .state = &pointer,
                            .state_size = sizeof pointer };
         CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-        test_wait_for(&crowd.arrived, crowd.expected);
+        test_wait_for(&pointer->arrived, pointer->expected);
         CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
         weft_stats stats;
         do {
