@@ -260,7 +260,9 @@ static void a_body_decides_what_to_do_about_its_cancellation(void)
     test_wait_for(&begun, 1);
     weft_cancel(task);
     CHECK_EQ(join(task), 9);
-    CHECK_EQ(atomic_load(&begun), 4);
+    /* Three after it was told, which may have been in its first. */
+    CHECK_GE(atomic_load(&begun), 3);
+    CHECK_LE(atomic_load(&begun), 4);
     weft_runtime_destroy(rt);
 }
 

@@ -10,10 +10,12 @@
 
 #include <weft.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "rt/runtime.h"
 #include "sched/sched.h"
+#include "sched/task.h"
 #include "test.h"
 
 static weft_runtime *create(unsigned threads, uint64_t keep_alive_ns)
@@ -324,6 +326,66 @@ static void a_queued_job_that_is_cancelled_ends_at_once_and_never_runs(void)
     CHECK_EQ(join(last), 1);
     weft_runtime_destroy(rt);
     CHECK_EQ(atomic_load(&runs), 2);
+}
+
+/* A thread has taken the job from the queue when the cancellation comes, and has
+ * not begun it: so nobody takes it out of the queue. */
+static void a_job_cancelled_between_queue_and_start_never_runs(void)
+{
+    weft_runtime *rt = create(1, WEFT_S);
+    close_gate();
+    weft_task *first = spawn(rt, gate_function, NULL);
+    test_wait_for(&runs, 1);
+    weft_task *second = spawn(rt, count_function, NULL);
+    CHECK_EQ(wf_state_cancel(&((struct wf_task *)second)->state), WF_STEP_TOLD);
+    CHECK(!weft_task_is_done(second));
+    open_gate();
+    CHECK_EQ(join(first), 11);
+    CHECK_EQ(join(second), WEFT_ECANCELED);
+    CHECK_EQ(stats_of(rt).tasks_alive, 0);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(atomic_load(&runs), 1);
+}
+
+/* The pool alone, of a scheduler that was not started. */
+static void close_ends_the_jobs_that_are_queued(void)
+{
+    struct wf_sched_options options = {
+        .workers = 1,
+        .inject_capacity = 1,
+        .blocking_threads = 1,
+        .blocking_keep_alive_ns = (uint64_t)WEFT_S,
+        .allocator = wf_alloc_default,
+        .thread_name = "weft",
+    };
+    struct wf_sched *sched =
+        wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
+    CHECK(sched != NULL);
+    CHECK_EQ(wf_sched_init(sched, &options, NULL), 0);
+    close_gate();
+    struct wf_task *jobs[3];
+    CHECK_EQ(wf_pool_spawn(sched, &jobs[0], gate_function, NULL), 0);
+    test_wait_for(&runs, 1);
+    CHECK_EQ(wf_pool_spawn(sched, &jobs[1], count_function, NULL), 0);
+    CHECK_EQ(wf_pool_spawn(sched, &jobs[2], count_function, NULL), 0);
+    wf_pool_close(sched);
+    CHECK(!weft_task_is_done((weft_task *)jobs[0]));
+    for (unsigned i = 1; i < 3; i++) {
+        CHECK(weft_task_is_done((weft_task *)jobs[i]));
+        CHECK_EQ(jobs[i]->result, WEFT_ECANCELED);
+    }
+    CHECK_EQ(wf_pool_spawn(sched, NULL, count_function, NULL), WEFT_ESHUTDOWN);
+    open_gate();
+    wf_pool_join(&sched->pool);
+    CHECK_EQ(jobs[0]->result, 11);
+    CHECK_EQ(atomic_load(&runs), 1);
+    CHECK_EQ(sched->pool.threads, 0);
+    CHECK_EQ(sched->pool.submitted, 3);
+    CHECK_EQ(sched->pool.completed, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        wf_task_release(jobs[i]);
+    }
+    wf_sched_fini(sched);
 }
 
 /* Runs until it is cancelled, but for a shield in between. */
@@ -679,6 +741,8 @@ TEST_MAIN({
     TEST(a_thread_that_may_live_on_serves_the_next_job),
     TEST(a_job_that_meets_the_end_of_a_thread_is_run),
     TEST(a_queued_job_that_is_cancelled_ends_at_once_and_never_runs),
+    TEST(a_job_cancelled_between_queue_and_start_never_runs),
+    TEST(close_ends_the_jobs_that_are_queued),
     TEST(a_running_job_sees_that_it_is_cancelled),
     TEST(a_cancel_at_the_start_is_not_lost),
     TEST(shutdown_ends_queued_jobs_and_tells_their_joiners),

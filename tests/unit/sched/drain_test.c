@@ -401,6 +401,44 @@ static void shutdown_ends_tasks_wherever_they_are(void)
     }
 }
 
+static _Atomic(uint64_t) computing;
+
+/* Does not return to its worker before it is cancelled. */
+static int computing_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    atomic_fetch_add(&computing, 1);
+    weft_time deadline = weft_now() + 60 * WEFT_S;
+    while (!weft_cancelled()) {
+        CHECK_LT(weft_now(), deadline);
+        (void)sched_yield();
+    }
+    return 0;
+}
+
+/*
+ * Goal:   a body that computes for long is told of the shutdown while it does.
+ * Method: every worker is busy with a body that looks for its cancellation and
+ *         does not return before.
+ */
+static void bodies_that_compute_are_told(void)
+{
+    for (unsigned round = 0; round < test_scale(40); round++) {
+        unsigned workers = 1 + round % 3;
+        atomic_store(&computing, 0);
+        weft_runtime *rt = create(workers);
+        for (unsigned i = 0; i < workers; i++) {
+            weft_spec spec = { .body = computing_body, .pinned = WEFT_PINNED_TO(i) };
+            CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        }
+        test_wait_for(&computing, workers);
+        weft_runtime_shutdown(rt);
+        check_nothing_alive(rt);
+        weft_runtime_destroy(rt);
+    }
+}
+
 static _Atomic(uint64_t) spawners_ready;
 
 struct spawner {
@@ -415,9 +453,10 @@ static void *spawner_main(void *arg)
     atomic_fetch_add(&spawners_ready, 1);
     int err = 0;
     for (uint32_t i = 0; err == 0; i++) {
-        while (wf_inject_len(&self->rt->sched->inject) > 1000 &&
+        while ((wf_inject_len(&self->rt->sched->inject) > 1000 ||
+                atomic_load(&lives_used) > LIVES_MAX / 2) &&
                wf_drain_phase(&self->rt->sched->drain) == WF_PHASE_OPEN) {
-            (void)sched_yield(); /* The workers cannot keep up. */
+            (void)sched_yield(); /* The others cannot keep up. */
         }
         err = spawn_life(self->rt, i % KINDS, i % 11 == 0 ? WEFT_PINNED : 0);
     }
@@ -671,6 +710,7 @@ TEST_MAIN({
     TEST(a_worker_refuses_its_own_spawns_from_the_close_on),
     TEST(a_task_spawned_while_the_others_are_cancelled_is_cancelled_later),
     TEST(shutdown_ends_tasks_wherever_they_are),
+    TEST(bodies_that_compute_are_told),
     TEST(threads_may_spawn_during_the_shutdown),
     TEST(shutdown_from_several_threads_returns_after_the_end_in_each),
     TEST(a_spawn_on_the_way_out_is_refused),

@@ -6,7 +6,8 @@
 
 #include <weft.h>
 
-#include "sched/task.h"
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "test.h"
 
 /* A deadline that has passed. */
@@ -748,7 +749,7 @@ static void a_cancelled_body_may_await_behind_a_shield(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Wakers ------------------------------------------------------------------------------------ */
+/* --- Wakers --- */
 
 struct keeper {
     _Atomic(weft_waker *) waker;
@@ -823,24 +824,33 @@ static void a_waker_is_harmless_after_its_runtime(void)
     }
 }
 
+/* When a race that goes on round by round has gone on for long enough. */
+static int64_t race_end(void)
+{
+    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
+    return wf_clock_now() + (int64_t)ms * 1000000;
+}
+
 struct shooter {
     _Atomic(weft_waker *) waker;
     _Atomic(uint64_t) round;
     _Atomic(uint64_t) done;
-    uint64_t rounds;
+    _Atomic(uint32_t) stop;
 };
 
 static void *shooter_main(void *arg)
 {
     struct shooter *shooter = arg;
-    for (uint64_t round = 1; round <= shooter->rounds; round++) {
+    for (uint64_t round = 1;; round++) {
         test_wait_for(&shooter->round, round);
+        if (atomic_load(&shooter->stop) != 0) {
+            return NULL;
+        }
         weft_waker *waker = atomic_exchange(&shooter->waker, NULL);
         weft_waker_wake(waker);
         weft_waker_fire(waker);
         atomic_store(&shooter->done, round);
     }
-    return NULL;
 }
 
 /*
@@ -850,10 +860,11 @@ static void *shooter_main(void *arg)
  */
 static void a_waker_may_be_fired_while_its_runtime_is_destroyed(void)
 {
-    struct shooter shooter = { .rounds = test_scale(400) };
+    struct shooter shooter = { .stop = 0 };
+    int64_t end = race_end();
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, shooter_main, &shooter), 0);
-    for (uint64_t round = 1; round <= shooter.rounds; round++) {
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
         weft_runtime *rt = start(1);
         struct keeper keeper = { .ends_at = round % 2 == 0 ? 2 : 1000 };
         weft_detach(spawn(rt, keeper_body, &keeper));
@@ -863,6 +874,8 @@ static void a_waker_may_be_fired_while_its_runtime_is_destroyed(void)
         weft_runtime_destroy(rt);
         test_wait_for(&shooter.done, round);
     }
+    atomic_store(&shooter.stop, 1);
+    atomic_store(&shooter.round, UINT64_MAX);
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -278,6 +279,121 @@ static void counts_that_would_go_below_zero_abort(void)
     CHECK_ABORTS(init_with_too_many_workers, "workers <= ");
 }
 
+/*
+ * Runs step(), stops it after its n-th instruction, runs between() there, and lets
+ * it go on: what a thread that is interrupted at the worst moment would see. Returns
+ * false if the step has no so many instructions, or this machine cannot do it.
+ */
+static int steps_left;
+static void (*run_between)(void);
+
+static void on_step(int number)
+{
+    (void)number;
+    if (steps_left-- == 0) {
+        run_between();
+    }
+}
+
+static bool interrupt_after(int n, void (*step)(void), void (*between)(void))
+{
+#if defined(__x86_64__)
+    if (test_is_sanitized()) {
+        return false; /* Its own code would be interrupted, too. */
+    }
+    struct sigaction action = { .sa_handler = on_step };
+    struct sigaction before;
+    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
+    steps_left = n;
+    run_between = between;
+    /* The trap flag; the red zone of this function stays as it is. */
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    step();
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
+    return steps_left < 0;
+#else
+    (void)n;
+    (void)step;
+    (void)between;
+    (void)on_step;
+    return false;
+#endif
+}
+
+/* The worker that parks and unparks, and who notifies. */
+static bool was_claimed;
+static uint32_t claimed_worker;
+
+static void unpark_contested(void)
+{
+    was_claimed = wf_idle_unpark(&idle, 1);
+}
+
+static void notify_contested(void)
+{
+    claimed_worker = notify();
+}
+
+static void check_contested(void)
+{
+    CHECK_EQ(claimed_worker, was_claimed ? 1 : WF_IDLE_NOBODY);
+    check_counts(was_claimed, 2);
+    CHECK(!wf_idle_is_parked(&idle, 1));
+    reset(2);
+}
+
+static void park_contested(void)
+{
+    wf_idle_park(&idle, 1, false);
+}
+
+/*
+ * Goal:   a sleeper that wakes by itself at any moment of a notification, and the
+ *         other way round: it is claimed, or not, and both know which.
+ * Method: each side is interrupted by the other after each of its instructions.
+ */
+static void unpark_and_notify_may_interrupt_each_other(void)
+{
+    reset(2);
+    wf_idle_park(&idle, 1, false);
+    for (int n = 0; interrupt_after(n, unpark_contested, notify_contested); n++) {
+        check_contested();
+        wf_idle_park(&idle, 1, false);
+    }
+    reset(2);
+    wf_idle_park(&idle, 1, false);
+    for (int n = 0; interrupt_after(n, notify_contested, unpark_contested); n++) {
+        check_contested();
+        wf_idle_park(&idle, 1, false);
+    }
+}
+
+/*
+ * Goal:   a notification at any moment of parking finds the worker, or nobody.
+ * Method: parking is interrupted after each of its instructions.
+ */
+static void notify_may_interrupt_park(void)
+{
+    reset(2);
+    for (int n = 0; interrupt_after(n, park_contested, notify_contested); n++) {
+        CHECK(claimed_worker == 1 || claimed_worker == WF_IDLE_NOBODY);
+        unpark_contested();
+        check_contested();
+    }
+}
+
+/* When a race that goes on round by round has gone on for long enough. */
+static int64_t race_end(void)
+{
+    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
+    return wf_clock_now() + (int64_t)ms * 1000000;
+}
+
 enum {
     MACHINE_WORKERS_MAX = 80
 };
@@ -297,7 +413,7 @@ struct machine {
     _Atomic(uint64_t) park_count; /* before each park */
     _Atomic(uint32_t) stop;
     _Atomic(uint64_t) next_index;
-    uint64_t bursts;
+    int64_t end; /* of the submitting */
 };
 
 static struct machine machine;
@@ -411,7 +527,7 @@ static void *machine_submitter(void *arg)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), (uint64_t)(uintptr_t)arg);
-    for (uint64_t i = 0; i < machine.bursts; i++) {
+    while (wf_clock_now() < machine.end) {
         for (uint32_t n = 1 + wf_rng_below(&rng, 3); n > 0; n--) {
             uint64_t submitted = atomic_fetch_add(&machine.submitted, 1) + 1;
             (void)atomic_fetch_add_explicit(&machine.queue, 1, memory_order_relaxed);
@@ -437,13 +553,14 @@ static void *machine_nudger(void *arg)
     return NULL;
 }
 
-static void machine_run(uint32_t workers, uint64_t bursts, bool nudges)
+static void machine_run(uint32_t workers, bool nudges)
 {
     enum {
         SUBMITTERS = 2
     };
-    machine = (struct machine){ .workers = workers, .bursts = bursts };
+    machine = (struct machine){ .workers = workers };
     wf_idle_init(&machine.idle, workers);
+    machine.end = wf_clock_now() + (race_end() - wf_clock_now()) / 2;
     pthread_t threads[MACHINE_WORKERS_MAX];
     pthread_t submitters[SUBMITTERS];
     pthread_t nudger;
@@ -485,10 +602,10 @@ static void machine_run(uint32_t workers, uint64_t bursts, bool nudges)
  */
 static void nothing_stays_queued_while_all_sleep(void)
 {
-    machine_run(1, test_scale(3000), false);
-    machine_run(2, test_scale(3000), false);
-    machine_run(4, test_scale(3000), false);
-    machine_run(70, test_scale(600), false);
+    machine_run(1, false);
+    machine_run(2, false);
+    machine_run(4, false);
+    machine_run(70, false);
 }
 
 /*
@@ -498,19 +615,28 @@ static void nothing_stays_queued_while_all_sleep(void)
  */
 static void wakes_for_no_reason_do_not_upset_the_counts(void)
 {
-    machine_run(1, test_scale(3000), true);
-    machine_run(2, test_scale(3000), true);
-    machine_run(5, test_scale(3000), true);
+    machine_run(1, true);
+    machine_run(2, true);
+    machine_run(5, true);
+}
+
+/* As test_wait_for(), but spins first: the other thread is a moment away. */
+static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
+{
+    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
+        wf_cpu_relax();
+    }
+    test_wait_for(word, n);
 }
 
 enum {
-    CLAIMERS = 2
+    CLAIMERS_MAX = 2
 };
 
 static _Atomic(uint64_t) claim_round;
 static _Atomic(uint64_t) claim_done;
 static _Atomic(uint64_t) claims_won;
-static uint64_t claim_rounds;
+static _Atomic(uint32_t) claim_stop;
 
 static bool no_work(void *arg)
 {
@@ -521,38 +647,41 @@ static bool no_work(void *arg)
 static void *claimer_main(void *arg)
 {
     (void)arg;
-    for (uint64_t round = 1; round <= claim_rounds; round++) {
-        test_wait_for(&claim_round, round);
+    for (uint64_t round = 1;; round++) {
+        spin_for(&claim_round, round);
+        if (atomic_load(&claim_stop) != 0) {
+            return NULL;
+        }
         if (wf_idle_notify(&idle, no_work, NULL) != WF_IDLE_NOBODY) {
             (void)atomic_fetch_add(&claims_won, 1);
         }
         (void)atomic_fetch_add(&claim_done, 1);
     }
-    return NULL;
 }
 
-/*
- * Goal:   one sleeper is taken by at most one notifier, it knows whether it was,
- *         and all are counted right, also if it wakes by itself meanwhile.
- * Method: two threads notify while the worker unparks, again and again.
- */
-static void a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself(void)
+static void run_claims(unsigned claimers)
 {
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), claimers);
     reset(3);
     atomic_store(&claim_round, 0);
     atomic_store(&claim_done, 0);
     atomic_store(&claims_won, 0);
-    claim_rounds = test_scale(100000);
-    pthread_t threads[CLAIMERS];
-    for (int i = 0; i < CLAIMERS; i++) {
+    atomic_store(&claim_stop, 0);
+    pthread_t threads[CLAIMERS_MAX];
+    for (unsigned i = 0; i < claimers; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, claimer_main, NULL), 0);
     }
-    for (uint64_t round = 1; round <= claim_rounds; round++) {
+    int64_t end = race_end();
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
         uint64_t before = atomic_load(&claims_won);
         wf_idle_park(&idle, 1, false);
         atomic_store(&claim_round, round);
+        for (uint32_t i = wf_rng_below(&rng, 1u << wf_rng_below(&rng, 8)); i > 0; i--) {
+            wf_cpu_relax();
+        }
         bool claimed = wf_idle_unpark(&idle, 1);
-        test_wait_for(&claim_done, CLAIMERS * round);
+        spin_for(&claim_done, claimers * round);
         CHECK_EQ(atomic_load(&claims_won) - before, claimed);
         check_counts(claimed, 3);
         CHECK(!wf_idle_is_parked(&idle, 1));
@@ -560,9 +689,22 @@ static void a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself(void)
             CHECK(wf_idle_found(&idle));
         }
     }
-    for (int i = 0; i < CLAIMERS; i++) {
+    atomic_store(&claim_stop, 1);
+    atomic_store(&claim_round, UINT64_MAX);
+    for (unsigned i = 0; i < claimers; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
     }
+}
+
+/*
+ * Goal:   one sleeper is taken by at most one notifier, it knows whether it was,
+ *         and all are counted right, also if it wakes by itself meanwhile.
+ * Method: one or two threads notify while the worker unparks, again and again.
+ */
+static void a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself(void)
+{
+    run_claims(1);
+    run_claims(2);
 }
 
 TEST_MAIN({
@@ -583,6 +725,8 @@ TEST_MAIN({
     TEST(a_claim_that_failed_is_tried_again_while_there_is_work),
     TEST(a_claim_that_failed_finds_the_next_sleeper),
     TEST(counts_that_would_go_below_zero_abort),
+    TEST(unpark_and_notify_may_interrupt_each_other),
+    TEST(notify_may_interrupt_park),
     TEST(nothing_stays_queued_while_all_sleep),
     TEST(wakes_for_no_reason_do_not_upset_the_counts),
     TEST(a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself),

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/park.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -69,6 +74,150 @@ static void a_park_can_be_used_again_after_a_timeout(void)
     }
 }
 
+/*
+ * Runs step(), stops it after its n-th instruction, runs between() there, and lets
+ * it go on: what a thread that is interrupted at the worst moment would see. Returns
+ * false if the step has no so many instructions, or this machine cannot do it.
+ */
+static int steps_left;
+static void (*run_between)(void);
+
+static void on_step(int number)
+{
+    (void)number;
+    if (steps_left-- == 0) {
+        run_between();
+    }
+}
+
+static bool interrupt_after(int n, void (*step)(void), void (*between)(void))
+{
+#if defined(__x86_64__)
+    if (test_is_sanitized()) {
+        return false; /* Its own code would be interrupted, too. */
+    }
+    struct sigaction action = { .sa_handler = on_step };
+    struct sigaction before;
+    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
+    steps_left = n;
+    run_between = between;
+    /* The trap flag; the red zone of this function stays as it is. */
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    step();
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
+    return steps_left < 0;
+#else
+    (void)n;
+    (void)step;
+    (void)between;
+    (void)on_step;
+    return false;
+#endif
+}
+
+static struct wf_park contested;
+static bool slept_until_woken;
+
+static void sleep_contested(void)
+{
+    slept_until_woken = wf_park_sleep(&contested, PAST);
+}
+
+static void wake_contested(void)
+{
+    wf_park_wake(&contested);
+}
+
+/*
+ * Goal:   a wake at any moment of a sleep ends that sleep or the next one.
+ * Method: a sleep whose deadline has passed is interrupted by a wake after each
+ *         of its instructions.
+ */
+static void a_sleep_interrupted_by_a_wake_keeps_it(void)
+{
+    for (int n = 0; interrupt_after(n, sleep_contested, wake_contested); n++) {
+        CHECK_EQ(wf_park_sleep(&contested, PAST), !slept_until_woken);
+        CHECK(!wf_park_sleep(&contested, PAST));
+    }
+}
+
+/* One that goes to sleep when it is told to. */
+struct sleeper {
+    struct wf_park park;
+    _Atomic(uint64_t) go;   /* rounds */
+    _Atomic(uint64_t) back; /* rounds that are over */
+    _Atomic(uint32_t) stop;
+    char stat_path[64];
+};
+
+static struct sleeper sleeper;
+
+static void *sleeper_main(void *arg)
+{
+    (void)arg;
+    (void)snprintf(sleeper.stat_path, sizeof sleeper.stat_path, "/proc/self/task/%d/stat",
+                   (int)gettid());
+    atomic_store(&sleeper.back, 1);
+    for (uint64_t round = 2;; round++) {
+        test_wait_for(&sleeper.go, round);
+        if (atomic_load(&sleeper.stop) != 0) {
+            return NULL;
+        }
+        CHECK(wf_park_sleep(&sleeper.park, wf_clock_now() + INT64_C(10000) * MS));
+        atomic_store(&sleeper.back, round);
+    }
+}
+
+/* Is the thread in its system call? From a signal handler. */
+static bool sleeper_is_asleep(void)
+{
+    char text[128] = { 0 };
+    int fd = open(sleeper.stat_path, O_RDONLY);
+    CHECK_LE(0, fd);
+    CHECK_LT(0, read(fd, text, sizeof text - 1));
+    (void)close(fd);
+    const char *name_end = strrchr(text, ')');
+    return name_end != NULL && name_end[1] == ' ' && name_end[2] == 'S';
+}
+
+static void wake_sleeper(void)
+{
+    wf_park_wake(&sleeper.park);
+}
+
+static void let_sleeper_fall_asleep(void)
+{
+    uint64_t round = atomic_fetch_add(&sleeper.go, 1) + 1;
+    while (atomic_load(&sleeper.back) < round && !sleeper_is_asleep()) {
+        (void)sched_yield();
+    }
+}
+
+/*
+ * Goal:   one who falls asleep at any moment of a wake is woken by it.
+ * Method: a wake is interrupted after each of its instructions, until the other
+ *         thread is asleep in the kernel, or has come back. Lost, it would come
+ *         back without having been woken.
+ */
+static void a_wake_interrupted_by_a_sleep_ends_it(void)
+{
+    sleeper = (struct sleeper){ .go = 1 };
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, sleeper_main, NULL), 0);
+    test_wait_for(&sleeper.back, 1);
+    for (int n = 0; interrupt_after(n, wake_sleeper, let_sleeper_fall_asleep); n++) {
+        test_wait_for(&sleeper.back, atomic_load(&sleeper.go));
+    }
+    atomic_store(&sleeper.stop, 1);
+    (void)atomic_fetch_add(&sleeper.go, 1);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 /* Two threads that wake each other in turn. */
 struct pair {
     struct wf_park parks[2];
@@ -124,11 +273,27 @@ static void two_threads_play_ping_pong(void)
     CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+/* When a race that goes on round by round has gone on for long enough. */
+static int64_t race_end(void)
+{
+    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
+    return wf_clock_now() + (int64_t)ms * 1000000;
+}
+
+/* As test_wait_for(), but spins first: the other thread is a moment away. */
+static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
+{
+    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
+        wf_cpu_relax();
+    }
+    test_wait_for(word, n);
+}
+
 /* One who wakes at about the time the sleeper gives up. */
 struct timing {
     struct wf_park park;
     uint64_t note; /* plain: written before the wake of the round */
-    uint64_t rounds;
+    _Atomic(uint32_t) stop;
     _Atomic(uint64_t) ready; /* the sleeper has begun the round */
 };
 
@@ -137,8 +302,11 @@ static void *wake_each_round(void *arg)
     struct timing *timing = arg;
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
-    for (uint64_t round = 1; round <= timing->rounds; round++) {
+    for (uint64_t round = 1;; round++) {
         test_wait_for(&timing->ready, round);
+        if (atomic_load(&timing->stop) != 0) {
+            return NULL;
+        }
         int64_t until = wf_clock_now() + wf_rng_below(&rng, 60 * US);
         while (wf_clock_now() < until) {
             wf_cpu_relax();
@@ -146,7 +314,6 @@ static void *wake_each_round(void *arg)
         timing->note = round;
         wf_park_wake(&timing->park);
     }
-    return NULL;
 }
 
 /*
@@ -158,18 +325,64 @@ static void *wake_each_round(void *arg)
  */
 static void a_wake_that_meets_the_timeout_is_not_lost(void)
 {
-    struct timing timing = { .rounds = test_scale(6000) };
+    struct timing timing = { .note = 0 };
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, wake_each_round, &timing), 0);
-    for (uint64_t round = 1; round <= timing.rounds; round++) {
+    int64_t end = race_end();
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
         atomic_store(&timing.ready, round);
         while (!wf_park_sleep(&timing.park, wf_clock_now() + wf_rng_below(&rng, 60 * US))) {
         }
         CHECK_EQ(timing.note, round);
         CHECK(!wf_park_sleep(&timing.park, PAST));
     }
+    atomic_store(&timing.stop, 1);
+    atomic_store(&timing.ready, UINT64_MAX);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void *wake_at_random(void *arg)
+{
+    struct timing *timing = arg;
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 1);
+    for (uint64_t round = 1;; round++) {
+        spin_for(&timing->ready, round);
+        if (atomic_load(&timing->stop) != 0) {
+            return NULL;
+        }
+        for (uint32_t i = wf_rng_below(&rng, 1u << wf_rng_below(&rng, 10)); i > 0; i--) {
+            wf_cpu_relax();
+        }
+        timing->note = round;
+        wf_park_wake(&timing->park);
+    }
+}
+
+/*
+ * Goal:   as above, for wakes that meet every moment of a sleep that ends.
+ * Method: the deadline has always passed, so the sleeper goes in and out all the
+ *         time, while the other thread wakes it once a round.
+ */
+static void a_wake_that_meets_a_sleep_in_its_end_is_not_lost(void)
+{
+    struct timing timing = { .note = 0 };
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, wake_at_random, &timing), 0);
+    int64_t end = race_end();
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+        atomic_store(&timing.ready, round);
+        int64_t limit = wf_clock_now() + INT64_C(30000) * MS;
+        while (!wf_park_sleep(&timing.park, PAST)) {
+            CHECK_LT(wf_clock_now(), limit);
+        }
+        CHECK_EQ(timing.note, round);
+        CHECK(!wf_park_sleep(&timing.park, PAST));
+    }
+    atomic_store(&timing.stop, 1);
+    atomic_store(&timing.ready, UINT64_MAX);
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -182,18 +395,21 @@ struct crowd {
     _Atomic(uint64_t) noted[WAKERS];
     _Atomic(uint64_t) seen[WAKERS];
     _Atomic(uint64_t) next_index;
-    uint64_t rounds;
+    _Atomic(uint64_t) left; /* wakers that are done */
+    int64_t end;
 };
 
 static void *wake_in_crowd(void *arg)
 {
     struct crowd *crowd = arg;
     uint64_t index = atomic_fetch_add(&crowd->next_index, 1);
-    for (uint64_t round = 1; round <= crowd->rounds; round++) {
+    for (uint64_t round = 1; wf_clock_now() < crowd->end; round++) {
         atomic_store_explicit(&crowd->noted[index], round, memory_order_relaxed);
         wf_park_wake(&crowd->park);
         test_wait_for(&crowd->seen[index], round);
     }
+    (void)atomic_fetch_add(&crowd->left, 1);
+    wf_park_wake(&crowd->park);
     return NULL;
 }
 
@@ -205,17 +421,15 @@ static void *wake_in_crowd(void *arg)
  */
 static void each_waker_is_heard_in_a_crowd(void)
 {
-    struct crowd crowd = { .rounds = test_scale(10000) };
+    struct crowd crowd = { .end = race_end() };
     pthread_t threads[WAKERS];
     for (int i = 0; i < WAKERS; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, wake_in_crowd, &crowd), 0);
     }
-    uint64_t heard = 0;
-    while (heard < WAKERS * crowd.rounds) {
+    while (atomic_load(&crowd.left) < WAKERS) {
         CHECK(wf_park_sleep(&crowd.park, WF_NEVER));
         for (int i = 0; i < WAKERS; i++) {
             uint64_t noted = atomic_load_explicit(&crowd.noted[i], memory_order_relaxed);
-            heard += noted - atomic_load(&crowd.seen[i]);
             atomic_store(&crowd.seen[i], noted);
         }
     }
@@ -231,7 +445,10 @@ TEST_MAIN({
     TEST(a_deadline_that_has_passed_returns_false_at_once),
     TEST(a_sleep_lasts_until_its_deadline),
     TEST(a_park_can_be_used_again_after_a_timeout),
+    TEST(a_sleep_interrupted_by_a_wake_keeps_it),
+    TEST(a_wake_interrupted_by_a_sleep_ends_it),
     TEST(two_threads_play_ping_pong),
     TEST(a_wake_that_meets_the_timeout_is_not_lost),
+    TEST(a_wake_that_meets_a_sleep_in_its_end_is_not_lost),
     TEST(each_waker_is_heard_in_a_crowd),
 })

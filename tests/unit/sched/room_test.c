@@ -8,6 +8,7 @@
 
 #include <weft.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "queue/inject.h"
 #include "rt/runtime.h"
@@ -194,9 +195,25 @@ static void one_that_gave_up_does_not_use_up_a_wake(void)
     join_waiters(&waiter, 1);
 }
 
+/* When a race that goes on round by round has gone on for long enough. */
+static int64_t race_end(void)
+{
+    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
+    return wf_clock_now() + (int64_t)ms * 1000000;
+}
+
+/* As test_wait_for(), but spins first: the other thread is a moment away. */
+static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
+{
+    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
+        wf_cpu_relax();
+    }
+    test_wait_for(word, n);
+}
+
 struct race {
     struct rig rig;
-    uint64_t rounds;
+    _Atomic(uint32_t) stop;
     _Atomic(uint64_t) round;
     _Atomic(uint64_t) freed;
 };
@@ -206,15 +223,17 @@ static void *free_each_round(void *arg)
     struct race *race = arg;
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
-    for (uint64_t round = 1; round <= race->rounds; round++) {
-        test_wait_for(&race->round, round);
-        for (uint32_t i = wf_rng_below(&rng, 200); i > 0; i--) {
+    for (uint64_t round = 1;; round++) {
+        spin_for(&race->round, round);
+        if (atomic_load(&race->stop) != 0) {
+            return NULL;
+        }
+        for (uint32_t i = wf_rng_below(&rng, 1u << wf_rng_below(&rng, 10)); i > 0; i--) {
             wf_cpu_relax();
         }
         rig_take(&race->rig, 1);
         atomic_store(&race->freed, round);
     }
-    return NULL;
 }
 
 /* One wait after another for room that is made meanwhile. */
@@ -225,7 +244,8 @@ static void run_race(struct race *race, bool with_deadlines)
     rig_init(&race->rig, 1);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, free_each_round, race), 0);
-    for (uint64_t round = 1; round <= race->rounds; round++) {
+    int64_t end = race_end();
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
         race->rig.used = 0;
         rig_fill(&race->rig, 1);
         atomic_store(&race->round, round);
@@ -238,9 +258,11 @@ static void run_race(struct race *race, bool with_deadlines)
         int result = weft_await(&future.future, deadline);
         CHECK(result == 0 || (with_deadlines && result == WEFT_ETIMEDOUT));
         CHECK_EQ(waiting(&race->rig.room), 0);
-        test_wait_for(&race->freed, round);
+        spin_for(&race->freed, round);
         CHECK(wf_waitq_is_empty(&race->rig.room.waiters));
     }
+    atomic_store(&race->stop, 1);
+    atomic_store(&race->round, UINT64_MAX);
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -253,7 +275,7 @@ static void run_race(struct race *race, bool with_deadlines)
 static void room_made_at_any_moment_ends_the_wait(void)
 {
     static struct race race;
-    race = (struct race){ .rounds = test_scale(20000) };
+    race = (struct race){ .stop = 0 };
     run_race(&race, false);
 }
 
@@ -265,7 +287,7 @@ static void room_made_at_any_moment_ends_the_wait(void)
 static void room_that_meets_the_deadline_leaves_nobody_behind(void)
 {
     static struct race race;
-    race = (struct race){ .rounds = test_scale(10000) };
+    race = (struct race){ .stop = 0 };
     run_race(&race, true);
 }
 

@@ -418,6 +418,46 @@ static void one_task_wakes_at_most_two_of_eight_sleepers(void)
     weft_runtime_destroy(rt);
 }
 
+static _Atomic(weft_waker *) kept_waker;
+static _Atomic(uint64_t) wake_polls;
+
+/* Leaves a waker at each poll; ends when it is cancelled. */
+static int wakeable_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    if (!weft_cancelled()) {
+        atomic_store(&kept_waker, weft_waker_current());
+        atomic_fetch_add(&wake_polls, 1);
+    }
+    return WEFT_PENDING;
+}
+
+/*
+ * Goal:   a task that is woken from outside while all workers sleep is run.
+ * Method: one task, woken again each time all workers have gone to sleep.
+ */
+static void a_wake_from_outside_wakes_a_sleeper(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 3;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    atomic_store(&wake_polls, 0);
+    weft_spec spec = { .body = wakeable_body };
+    CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+    uint64_t rounds = test_scale(200);
+    for (uint64_t i = 1; i <= rounds; i++) {
+        test_wait_for(&wake_polls, i);
+        wait_until_all_sleep(rt->sched);
+        weft_waker_fire(atomic_exchange(&kept_waker, NULL));
+    }
+    test_wait_for(&wake_polls, rounds + 1);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(atomic_load(&wake_polls), rounds + 1);
+    weft_waker_drop(atomic_exchange(&kept_waker, NULL));
+}
+
 /*
  * Goal:   tasks that are woken by a thread outside all run, also those that go
  *         to sleep and are woken again and again.
@@ -485,5 +525,6 @@ TEST_MAIN({
     TEST(a_start_that_fails_leaves_no_thread_running),
     TEST(a_pinned_task_wakes_the_worker_it_is_for),
     TEST(one_task_wakes_at_most_two_of_eight_sleepers),
+    TEST(a_wake_from_outside_wakes_a_sleeper),
     TEST(tasks_woken_from_outside_are_polled_again),
 })

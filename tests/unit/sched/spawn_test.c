@@ -733,6 +733,39 @@ static void every_allocation_may_fail(void)
     CHECK_GE(refused, 3);
 }
 
+static void a_refused_spawn_leaves_nothing_behind(void)
+{
+    struct ledger ledger = { 0 };
+    weft_allocator allocator = { ledger_alloc, ledger_free, &ledger };
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.inject_capacity = 1;
+    config.allocator = &allocator;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    block_worker(rt);
+    weft_task *task = NULL;
+    for (size_t size = 0; size <= 2000; size += 2000) {
+        weft_spec spec = { .body = end_body, .state_size = size };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), size == 0 ? 0 : -EAGAIN);
+        CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), -EAGAIN);
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), -EAGAIN);
+    }
+    unblock_worker();
+    weft_runtime_shutdown(rt);
+    for (size_t size = 0; size <= 2000; size += 2000) {
+        weft_spec spec = { .body = end_body, .state_size = size };
+        CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), WEFT_ESHUTDOWN);
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), WEFT_ESHUTDOWN);
+    }
+    CHECK(task == NULL);
+    int argument = 0;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, blocking_function, &argument), WEFT_ESHUTDOWN);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, NULL, blocking_function, &argument), WEFT_ESHUTDOWN);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(atomic_load(&ledger.bytes), 0);
+}
+
 static int create_and_run(weft_body_fn body)
 {
     weft_runtime *rt = create(1);
@@ -820,6 +853,7 @@ TEST_MAIN({
     TEST(a_pinned_task_runs_on_its_worker_always),
     TEST(a_task_cancelled_before_its_first_poll_is_polled_once),
     TEST(every_allocation_may_fail),
+    TEST(a_refused_spawn_leaves_nothing_behind),
     TEST(mistakes_of_a_body_abort_with_a_sentence),
     TEST(a_worker_may_spawn_on_another_runtime),
 })

@@ -3,7 +3,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
+#include "base/clock.h"
 #include "test.h"
 
 enum {
@@ -358,6 +360,128 @@ static void steps_of_the_poller_abort_from_a_wrong_lifecycle(void)
     }
 }
 
+/*
+ * Runs step(), stops it after its n-th instruction, runs between() there, and lets
+ * it go on: what a thread that is interrupted at the worst moment would see. Returns
+ * false if the step has no so many instructions, or this machine cannot do it.
+ */
+static int steps_left;
+static void (*run_between)(void);
+
+static void on_step(int number)
+{
+    (void)number;
+    if (steps_left-- == 0) {
+        run_between();
+    }
+}
+
+static bool interrupt_after(int n, void (*step)(void), void (*between)(void))
+{
+#if defined(__x86_64__)
+    if (test_is_sanitized()) {
+        return false; /* Its own code would be interrupted, too. */
+    }
+    struct sigaction action = { .sa_handler = on_step };
+    struct sigaction before;
+    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
+    steps_left = n;
+    run_between = between;
+    /* The trap flag; the red zone of this function stays as it is. */
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    step();
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
+    return steps_left < 0;
+#else
+    (void)n;
+    (void)step;
+    (void)between;
+    (void)on_step;
+    return false;
+#endif
+}
+
+/* Two sides of one word. */
+static _Atomic(uint64_t) contested;
+static enum wf_step poller_step;
+static enum wf_step other_step;
+
+static void pend_contested(void)
+{
+    poller_step = wf_state_pend(&contested);
+}
+
+static void wake_contested(void)
+{
+    other_step = wf_state_wake(&contested, 0);
+}
+
+static void cancel_contested(void)
+{
+    other_step = wf_state_cancel(&contested);
+}
+
+/*
+ * Goal:   a poll that pends and a wake or a cancel at any moment of it make one
+ *         queueing of the task, never none and never two.
+ * Method: the pend is interrupted after each of its instructions.
+ */
+static void a_pend_interrupted_by_a_wake_schedules_once(void)
+{
+    static void (*const others[])(void) = { wake_contested, cancel_contested };
+    for (int which = 0; which < 2; which++) {
+        for (int notified = 0; notified < 2; notified++) {
+            uint64_t flags = notified == 1 ? WF_STATE_NOTIFIED : 0;
+            contested = word_of(RUNNING, flags, 0, 2);
+            for (int n = 0; interrupt_after(n, pend_contested, others[which]); n++) {
+                CHECK_EQ((poller_step == WF_STEP_SCHEDULE) + (other_step == WF_STEP_SCHEDULE), 1);
+                uint64_t cancelled = which == 1 ? WF_STATE_CANCELLED : 0;
+                CHECK_EQ(atomic_load(&contested), word_of(SCHEDULED, cancelled, 0, 2));
+                contested = word_of(RUNNING, flags, 0, 2);
+            }
+        }
+    }
+}
+
+static uint64_t completer_saw;
+static bool joiner_registered;
+
+static void complete_contested(void)
+{
+    completer_saw = wf_state_complete(&contested);
+}
+
+static void register_contested(void)
+{
+    joiner_registered = wf_state_join_register(&contested);
+}
+
+/*
+ * Goal:   a joiner that comes at any moment of the end is seen, or sees the end.
+ * Method: the completion is interrupted after each of its instructions.
+ */
+static void a_completion_interrupted_by_a_joiner_sees_it_or_is_seen(void)
+{
+    contested = word_of(RUNNING, 0, 0, 2);
+    for (int n = 0; interrupt_after(n, complete_contested, register_contested); n++) {
+        CHECK_EQ((completer_saw & WF_STATE_JOIN_INTEREST) != 0, joiner_registered);
+        CHECK_EQ(wf_state_refs(contested), joiner_registered ? 2 : 1);
+        contested = word_of(RUNNING, 0, 0, 2);
+    }
+}
+
+/* When a race that goes on round by round has gone on for long enough. */
+static int64_t race_end(void)
+{
+    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
+    return wf_clock_now() + (int64_t)ms * 1000000;
+}
+
 enum {
     WAKERS = 3,
     POLLERS = 2
@@ -372,7 +496,7 @@ struct rig {
     _Atomic(uint64_t) seen[WAKERS];  /* what the last poll saw of it */
     uint64_t polls;                  /* plain: the pollers pass it on by [T1] */
     uint64_t payload;                /* plain: the one waker's, seen by [T1] */
-    uint64_t rounds;
+    int64_t end;                     /* of the race */
 };
 
 struct rig_thread {
@@ -427,7 +551,7 @@ static void *waker_main(void *arg)
 {
     struct rig_thread *self = arg;
     struct rig *rig = self->rig;
-    for (uint64_t n = 1; n <= rig->rounds; n++) {
+    for (uint64_t n = 1; wf_clock_now() < rig->end; n++) {
         atomic_store_explicit(&rig->noted[self->index], n, memory_order_relaxed);
         if (wf_state_wake(&rig->state, 0) == WF_STEP_SCHEDULE) {
             rig_queue(rig);
@@ -470,7 +594,7 @@ static void join_threads(struct rig_thread *threads, int count)
  */
 static void each_wake_is_followed_by_a_poll_that_sees_it(void)
 {
-    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .rounds = test_scale(60000) };
+    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .end = race_end() };
     struct rig_thread wakers[WAKERS];
     struct rig_thread pollers[POLLERS];
     start_threads(&rig, pollers, POLLERS, poller_main);
@@ -479,7 +603,7 @@ static void each_wake_is_followed_by_a_poll_that_sees_it(void)
     atomic_store(&rig.stop, 1);
     join_threads(pollers, POLLERS);
     for (int i = 0; i < WAKERS; i++) {
-        CHECK_EQ(rig.seen[i], rig.rounds);
+        CHECK_EQ(rig.seen[i], rig.noted[i]);
     }
 }
 
@@ -510,21 +634,82 @@ static void *plain_poller_main(void *arg)
  */
 static void a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll(void)
 {
-    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .rounds = test_scale(60000) };
+    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .end = race_end() };
     struct rig_thread pollers[POLLERS];
     start_threads(&rig, pollers, POLLERS, plain_poller_main);
-    for (uint64_t n = 1; n <= rig.rounds; n++) {
-        rig.payload = n;
+    uint64_t wakes = 0;
+    while (wf_clock_now() < rig.end) {
+        rig.payload = ++wakes;
         if (wf_state_wake(&rig.state, 0) == WF_STEP_SCHEDULE) {
             rig_queue(&rig);
         }
-        while (atomic_load_explicit(&rig.seen[0], memory_order_acquire) < n) {
+        while (atomic_load_explicit(&rig.seen[0], memory_order_acquire) < wakes) {
             (void)sched_yield();
         }
     }
     atomic_store(&rig.stop, 1);
     join_threads(pollers, POLLERS);
-    CHECK_EQ(rig.polls, rig.rounds);
+    CHECK_EQ(rig.polls, wakes);
+}
+
+struct volley {
+    _Atomic(uint64_t) state;
+    _Atomic(uint32_t) queued;
+    _Atomic(uint64_t) noted;
+    _Atomic(uint64_t) seen;
+    _Atomic(uint32_t) stop;
+    int64_t end;
+};
+
+static void *volley_waker_main(void *arg)
+{
+    struct volley *volley = arg;
+    uint64_t n = 0;
+    for (uint64_t round = 1; wf_clock_now() < volley->end; round++) {
+        for (uint64_t i = 0; i < 1 + round % 5; i++) {
+            atomic_store_explicit(&volley->noted, ++n, memory_order_relaxed);
+            if (wf_state_wake(&volley->state, 0) == WF_STEP_SCHEDULE) {
+                CHECK_EQ(atomic_exchange(&volley->queued, 1), 0);
+            }
+        }
+        for (;;) {
+            bool idle = wf_state_lifecycle(atomic_load(&volley->state)) == WF_STATE_IDLE;
+            if (atomic_load(&volley->seen) >= n) {
+                break;
+            }
+            CHECK(!idle);
+            wf_cpu_relax();
+        }
+    }
+    atomic_store(&volley->stop, 1);
+    return NULL;
+}
+
+/*
+ * Goal:   as above, for wakes that meet every moment of a poll.
+ * Method: one thread wakes a few times in a row and then spins until its last
+ *         note was seen, the other one polls without a pause.
+ */
+static void volleys_of_wakes_are_followed_by_a_poll(void)
+{
+    static struct volley volley;
+    volley = (struct volley){ .state = word_of(IDLE, 0, 0, 1), .end = race_end() };
+    pthread_t waker;
+    CHECK_EQ(pthread_create(&waker, NULL, volley_waker_main, &volley), 0);
+    while (atomic_load(&volley.stop) == 0) {
+        uint32_t one = 1;
+        if (!atomic_compare_exchange_strong(&volley.queued, &one, 0)) {
+            wf_cpu_relax();
+            continue;
+        }
+        (void)wf_state_begin(&volley.state);
+        uint64_t noted = atomic_load_explicit(&volley.noted, memory_order_relaxed);
+        atomic_store_explicit(&volley.seen, noted, memory_order_release);
+        if (wf_state_pend(&volley.state) == WF_STEP_SCHEDULE) {
+            CHECK_EQ(atomic_exchange(&volley.queued, 1), 0);
+        }
+    }
+    CHECK_EQ(pthread_join(waker, NULL), 0);
 }
 
 enum {
@@ -581,7 +766,6 @@ static void end_all(void)
 {
     wait_at_gate(0, DROPPERS + 1);
     for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
-        (void)wf_state_begin(&ending.state[at]);
         ending.written[at][DROPPERS] = at + 1;
         if (wf_state_refs(wf_state_complete(&ending.state[at])) == 1) {
             free_ending(at);
@@ -597,11 +781,11 @@ static void end_all(void)
  */
 static void the_last_of_completer_and_wakers_frees(void)
 {
-    for (uint64_t round = 0; round < test_scale(200); round++) {
+    for (int64_t end = race_end(); wf_clock_now() < end;) {
         atomic_store(&ending.at_gate, 0);
         atomic_store(&ending.next_thread, 0);
         for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
-            ending.state[at] = word_of(SCHEDULED, 0, 0, 1 + DROPPERS);
+            ending.state[at] = word_of(RUNNING, 0, 0, 1 + DROPPERS);
             ending.freed[at] = 0;
             ending.scheduled[at] = 0;
         }
@@ -646,7 +830,7 @@ static void *join_side_main(void *arg)
  */
 static void completer_and_joiner_do_not_miss_each_other(void)
 {
-    for (uint64_t round = 0; round < test_scale(200); round++) {
+    for (int64_t end = race_end(); wf_clock_now() < end;) {
         atomic_store(&ending.at_gate, 0);
         for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
             ending.state[at] = word_of(RUNNING, 0, 0, 2);
@@ -690,8 +874,11 @@ TEST_MAIN({
     TEST(join_unregisters_unless_complete),
     TEST(counters_that_overflow_abort),
     TEST(steps_of_the_poller_abort_from_a_wrong_lifecycle),
+    TEST(a_pend_interrupted_by_a_wake_schedules_once),
+    TEST(a_completion_interrupted_by_a_joiner_sees_it_or_is_seen),
     TEST(each_wake_is_followed_by_a_poll_that_sees_it),
     TEST(a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll),
+    TEST(volleys_of_wakes_are_followed_by_a_poll),
     TEST(the_last_of_completer_and_wakers_frees),
     TEST(completer_and_joiner_do_not_miss_each_other),
 })

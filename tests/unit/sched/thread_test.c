@@ -7,6 +7,7 @@
 
 #include <weft.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "sched/task.h"
 #include "test.h"
@@ -442,9 +443,25 @@ static void a_long_name_is_cut(void)
 
 /* --- Races ---------------------------------------------------------------------- */
 
+/* When a race that goes on round by round has gone on for long enough. */
+static int64_t race_end(void)
+{
+    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
+    return wf_clock_now() + (int64_t)ms * 1000000;
+}
+
+/* As test_wait_for(), but spins first: the other thread is a moment away. */
+static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
+{
+    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
+        wf_cpu_relax();
+    }
+    test_wait_for(word, n);
+}
+
 struct duel {
     struct gate gate;
-    uint64_t rounds;
+    _Atomic(uint32_t) stop;
     _Atomic(uint64_t) round;
     _Atomic(uint64_t) opened;
 };
@@ -452,12 +469,19 @@ struct duel {
 static void *open_each_round(void *arg)
 {
     struct duel *duel = arg;
-    for (uint64_t round = 1; round <= duel->rounds; round++) {
-        test_wait_for(&duel->round, round);
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 1);
+    for (uint64_t round = 1;; round++) {
+        spin_for(&duel->round, round);
+        if (atomic_load(&duel->stop) != 0) {
+            return NULL;
+        }
+        for (uint32_t i = wf_rng_below(&rng, 1u << wf_rng_below(&rng, 10)); i > 0; i--) {
+            wf_cpu_relax();
+        }
         gate_open(&duel->gate, (int)round);
         atomic_store(&duel->opened, round);
     }
-    return NULL;
 }
 
 /*
@@ -469,43 +493,49 @@ static void *open_each_round(void *arg)
 static void a_wake_at_any_moment_ends_the_wait(void)
 {
     static struct duel duel;
-    duel = (struct duel){ .rounds = test_scale(30000) };
+    duel = (struct duel){ .stop = 0 };
+    int64_t end = race_end();
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_each_round, &duel), 0);
-    for (uint64_t round = 1; round <= duel.rounds; round++) {
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
         gate_init(&duel.gate, CANCEL_LATER);
         atomic_store(&duel.round, round);
         CHECK_EQ(weft_await(&duel.gate.future, WEFT_NEVER), round);
-        test_wait_for(&duel.opened, round);
+        spin_for(&duel.opened, round);
     }
+    atomic_store(&duel.stop, 1);
+    atomic_store(&duel.round, UINT64_MAX);
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
 /*
  * Goal:   a wake that meets the deadline is neither lost nor left over.
- * Method: the gate is opened at about the time of the deadline. Its cancel needs
- *         time, so each round ends with the result, whichever was first, and the
- *         thread's task is as it was before.
+ * Method: the gate is opened at about the time of the deadline, which often has
+ *         passed before. Its cancel needs time, so each round ends with the
+ *         result, whichever was first, and the thread's task is as it was.
  */
 static void a_wake_that_meets_the_deadline_is_not_lost(void)
 {
     static struct duel duel;
-    duel = (struct duel){ .rounds = test_scale(10000) };
+    duel = (struct duel){ .stop = 0 };
+    int64_t end = race_end();
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
     const struct wf_task *waiter = wf_thread_self()->waiter;
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_each_round, &duel), 0);
-    for (uint64_t round = 1; round <= duel.rounds; round++) {
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
         gate_init(&duel.gate, CANCEL_LATER);
         atomic_store(&duel.round, round);
-        weft_time deadline = weft_now() + wf_rng_below(&rng, 20000);
+        weft_time deadline = round % 8 != 0 ? PAST : weft_now() + wf_rng_below(&rng, 20000);
         CHECK_EQ(weft_await(&duel.gate.future, deadline), round);
-        test_wait_for(&duel.opened, round);
+        spin_for(&duel.opened, round);
         uint64_t state = wf_task_state(waiter);
         CHECK_EQ(wf_state_lifecycle(state), WF_STATE_RUNNING);
         CHECK_EQ(wf_state_refs(state), 1);
     }
+    atomic_store(&duel.stop, 1);
+    atomic_store(&duel.round, UINT64_MAX);
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 

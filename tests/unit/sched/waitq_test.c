@@ -3,8 +3,9 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
+#include <signal.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/rng.h"
 #include "sched/task.h"
@@ -353,21 +354,139 @@ static void remove_takes_a_node_out_of_the_middle(void)
     grant_first(&line, 2);
 }
 
+/*
+ * Runs step(), stops it after its n-th instruction, runs between() there, and lets
+ * it go on: what a thread that is interrupted at the worst moment would see. Returns
+ * false if the step has no so many instructions, or this machine cannot do it.
+ */
+static int steps_left;
+static void (*run_between)(void);
+
+static void on_step(int number)
+{
+    (void)number;
+    if (steps_left-- == 0) {
+        run_between();
+    }
+}
+
+static bool interrupt_after(int n, void (*step)(void), void (*between)(void))
+{
+#if defined(__x86_64__)
+    if (test_is_sanitized()) {
+        return false; /* Its own code would be interrupted, too. */
+    }
+    struct sigaction action = { .sa_handler = on_step };
+    struct sigaction before;
+    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
+    steps_left = n;
+    run_between = between;
+    /* The trap flag; the red zone of this function stays as it is. */
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    step();
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
+    return steps_left < 0;
+#else
+    (void)n;
+    (void)step;
+    (void)between;
+    (void)on_step;
+    return false;
+#endif
+}
+
+/* The two sides of one wait. */
+static struct fake contested_fake;
+static struct wf_wait contested_wait;
+static struct wf_wait_node contested_node;
+static bool waiter_is_over;
+static bool granter_has_won;
+
+static void contest_begin(void)
+{
+    fake_init(&contested_fake);
+    wf_wait_start(&contested_wait, &contested_fake.task);
+    wf_wait_node_init(&contested_node, &contested_wait, 1);
+}
+
+static void abandon_contested(void)
+{
+    waiter_is_over = wf_wait_abandon(&contested_wait, WF_WAIT_CANCELLED);
+}
+
+static void grant_contested(void)
+{
+    granter_has_won = wf_wait_claim(&contested_node);
+    if (granter_has_won) {
+        wf_task_wake(wf_wait_finish(&contested_wait));
+    }
+}
+
+static void check_contested(void)
+{
+    CHECK_EQ(state_of(&contested_wait), granter_has_won ? WF_WAIT_DONE : WF_WAIT_CANCELLED);
+    CHECK_EQ(contested_fake.scheduled, granter_has_won);
+    CHECK_EQ(refs_of(&contested_fake), 1);
+}
+
+/*
+ * Goal:   a grant at any moment of giving up, and giving up at any moment of a
+ *         grant: one of them wins, and the references balance.
+ * Method: each side is interrupted by the other after each of its instructions.
+ */
+static void each_side_may_be_interrupted_by_the_other(void)
+{
+    contest_begin();
+    for (int n = 0; interrupt_after(n, abandon_contested, grant_contested); n++) {
+        check_contested();
+        CHECK(waiter_is_over || granter_has_won);
+        contest_begin();
+    }
+    contest_begin();
+    for (int n = 0; interrupt_after(n, grant_contested, abandon_contested); n++) {
+        check_contested();
+        CHECK(waiter_is_over || granter_has_won);
+        contest_begin();
+    }
+}
+
 /* What a round of the race is about: the waiter's frame, and one permit. */
 struct race {
     struct wf_lock lock; /* guards queue and permits */
     struct wf_waitq queue;
     uint64_t permits;
     struct fake fake;
-    uint64_t rounds;
+    _Atomic(uint32_t) stop;
     _Atomic(uint64_t) waiter_round;  /* the waiter is linked */
     _Atomic(uint64_t) granter_round; /* the granter is done with the round */
     uint64_t taken;                  /* the granter's */
 };
 
-static void pause_a_while(struct wf_rng *rng, uint32_t most)
+/* When a race that goes on round by round has gone on for long enough. */
+static int64_t race_end(void)
 {
-    for (uint32_t i = wf_rng_below(rng, most); i > 0; i--) {
+    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
+    return wf_clock_now() + (int64_t)ms * 1000000;
+}
+
+/* As test_wait_for(), but spins first: the other thread is a moment away. */
+static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
+{
+    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
+        wf_cpu_relax();
+    }
+    test_wait_for(word, n);
+}
+
+static void pause_a_while(struct wf_rng *rng, uint32_t bits)
+{
+    /* Mostly short, now and then long. */
+    for (uint32_t i = wf_rng_below(rng, 1u << wf_rng_below(rng, bits)); i > 0; i--) {
         wf_cpu_relax();
     }
 }
@@ -377,15 +496,18 @@ static void *granter_main(void *arg)
     struct race *race = arg;
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
-    for (uint64_t round = 1; round <= race->rounds; round++) {
-        test_wait_for(&race->waiter_round, round);
-        pause_a_while(&rng, 60);
+    for (uint64_t round = 1;; round++) {
+        spin_for(&race->waiter_round, round);
+        if (atomic_load(&race->stop) != 0) {
+            return NULL;
+        }
+        pause_a_while(&rng, 10);
         struct wf_task *task = NULL;
         wf_lock(&race->lock);
         struct wf_wait_node *node = wf_waitq_claim_first(&race->queue);
         if (node != NULL) {
             CHECK_EQ(node->branch, round % 1000);
-            pause_a_while(&rng, 20);
+            pause_a_while(&rng, 5);
             race->permits--;
             race->taken++;
             task = wf_wait_finish(node->wait);
@@ -396,7 +518,6 @@ static void *granter_main(void *arg)
         }
         atomic_store(&race->granter_round, round);
     }
-    return NULL;
 }
 
 /* One wait that is given up at about the time of the grant. Returns true if it
@@ -414,7 +535,7 @@ static bool wait_once(struct race *race, uint64_t round, struct wf_rng *rng)
     wf_unlock(&race->lock);
     atomic_store(&race->waiter_round, round);
 
-    pause_a_while(rng, 60);
+    pause_a_while(rng, 12);
     bool over = wf_wait_abandon(&frame.wait, WF_WAIT_CANCELLED);
     while (!over && state_of(&frame.wait) == WF_WAIT_CLAIMED) {
         (void)sched_yield();
@@ -424,10 +545,16 @@ static bool wait_once(struct race *race, uint64_t round, struct wf_rng *rng)
     CHECK(granted || over);
     CHECK_EQ(branch, granted ? round % 1000 : UINT32_MAX);
 
-    wf_lock(&race->lock);
-    wf_waitq_remove(&frame.node);
-    wf_unlock(&race->lock);
-    memset(&frame, 0xa5, sizeof frame); /* Nobody may use it any more. */
+    if (!granted) { /* Whoever grants has unlinked it. */
+        wf_lock(&race->lock);
+        wf_waitq_remove(&frame.node);
+        wf_unlock(&race->lock);
+    }
+    /* Nobody may use it any more. */
+    frame.wait.task = NULL;
+    frame.node.wait = NULL;
+    frame.node.branch = UINT32_MAX;
+    atomic_store(&frame.wait.word, UINT32_MAX);
     __asm__ volatile("" ::"r"(&frame) : "memory");
     return granted;
 }
@@ -443,7 +570,7 @@ static bool wait_once(struct race *race, uint64_t round, struct wf_rng *rng)
 static void a_grant_is_used_or_not_taken(void)
 {
     static struct race race;
-    race = (struct race){ .rounds = test_scale(100000), .permits = test_scale(100000) };
+    race = (struct race){ .permits = 0 };
     wf_lock_init(&race.lock, WF_RANK_ROOM);
     wf_waitq_init(&race.queue);
     fake_init(&race.fake);
@@ -453,16 +580,20 @@ static void a_grant_is_used_or_not_taken(void)
     pthread_t granter;
     CHECK_EQ(pthread_create(&granter, NULL, granter_main, &race), 0);
     uint64_t used = 0;
-    for (uint64_t round = 1; round <= race.rounds; round++) {
+    int64_t end = race_end();
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+        race.permits = 1;
         bool granted = wait_once(&race, round, &rng);
         used += granted;
-        test_wait_for(&race.granter_round, round);
+        spin_for(&race.granter_round, round);
         CHECK_EQ(race.taken, used);
-        CHECK_EQ(race.permits, race.rounds - used);
+        CHECK_EQ(race.permits, !granted);
         CHECK_EQ(race.fake.scheduled, granted);
         CHECK_EQ(refs_of(&race.fake), 1);
         fake_init(&race.fake);
     }
+    atomic_store(&race.stop, 1);
+    atomic_store(&race.waiter_round, UINT64_MAX);
     CHECK_EQ(pthread_join(granter, NULL), 0);
     CHECK(wf_waitq_is_empty(&race.queue));
 }
@@ -472,7 +603,7 @@ struct fork_race {
     struct wf_wait wait;
     struct wf_wait_node nodes[2];
     struct fake fake;
-    uint64_t rounds;
+    _Atomic(uint32_t) stop;
     _Atomic(uint64_t) round;
     _Atomic(uint64_t) done;
     _Atomic(uint64_t) won[2];
@@ -489,16 +620,18 @@ static void *fork_side_main(void *arg)
     struct fork_race *race = self->race;
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), self->side);
-    for (uint64_t round = 1; round <= race->rounds; round++) {
-        test_wait_for(&race->round, round);
-        pause_a_while(&rng, 30);
+    for (uint64_t round = 1;; round++) {
+        spin_for(&race->round, round);
+        if (atomic_load(&race->stop) != 0) {
+            return NULL;
+        }
+        pause_a_while(&rng, 8);
         if (wf_wait_claim(&race->nodes[self->side])) {
             (void)atomic_fetch_add(&race->won[self->side], 1);
             wf_task_wake(wf_wait_finish(&race->wait));
         }
         (void)atomic_fetch_add(&race->done, 1);
     }
-    return NULL;
 }
 
 /*
@@ -508,20 +641,21 @@ static void *fork_side_main(void *arg)
 static void two_branches_claimed_at_once_have_one_winner(void)
 {
     static struct fork_race race;
-    race = (struct fork_race){ .rounds = test_scale(50000) };
+    race = (struct fork_race){ .stop = 0 };
     struct fork_side sides[2] = { { &race, 0 }, { &race, 1 } };
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, fork_side_main, &sides[i]), 0);
     }
-    for (uint64_t round = 1; round <= race.rounds; round++) {
+    int64_t end = race_end();
+    for (uint64_t round = 1; wf_clock_now() < end; round++) {
         fake_init(&race.fake);
         wf_wait_start(&race.wait, &race.fake.task);
         wf_wait_node_init(&race.nodes[0], &race.wait, 0);
         wf_wait_node_init(&race.nodes[1], &race.wait, 1);
         uint64_t before[2] = { race.won[0], race.won[1] };
         atomic_store(&race.round, round);
-        test_wait_for(&race.done, 2 * round);
+        spin_for(&race.done, 2 * round);
 
         uint32_t branch = UINT32_MAX;
         CHECK_EQ(wf_wait_look(&race.wait, &branch), WF_WAIT_DONE);
@@ -531,6 +665,8 @@ static void two_branches_claimed_at_once_have_one_winner(void)
         CHECK_EQ(race.fake.scheduled, 1);
         CHECK_EQ(refs_of(&race.fake), 1);
     }
+    atomic_store(&race.stop, 1);
+    atomic_store(&race.round, UINT64_MAX);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
     }
@@ -553,6 +689,7 @@ TEST_MAIN({
     TEST(claim_first_skips_decided_waits_and_unlinks_them),
     TEST(claim_first_of_decided_waits_only_finds_nobody),
     TEST(remove_takes_a_node_out_of_the_middle),
+    TEST(each_side_may_be_interrupted_by_the_other),
     TEST(a_grant_is_used_or_not_taken),
     TEST(two_branches_claimed_at_once_have_one_winner),
 })

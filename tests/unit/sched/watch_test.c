@@ -170,6 +170,38 @@ static void the_watch_stays_awake_while_a_worker_runs(void)
     weft_runtime_destroy(rt);
 }
 
+/*
+ * Goal:   the watch does not fall asleep at once when all workers do, since it
+ *         costs a system call to wake it.
+ * Method: the time from the end of the last task to its sleep. A loaded machine
+ *         makes it longer, never shorter.
+ */
+static void the_watch_looks_on_for_ten_quiet_milliseconds(void)
+{
+    weft_runtime *rt = create(2);
+    for (unsigned i = 0; i < 8; i++) {
+        wait_until_asleep(rt);
+        atomic_store(&busy, 0);
+        atomic_store(&released, 0);
+        weft_spec spec = { .body = fill_and_wait_body };
+        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        test_wait_for(&busy, 1);
+        int64_t deadline = wf_clock_now() + 20 * WEFT_S;
+        while (wf_load_relaxed(&rt->sched->watch.asleep) != 0) {
+            CHECK_LT(wf_clock_now(), deadline);
+        }
+        wait_for_ns((int64_t)i * WEFT_MS);
+        int64_t start = wf_clock_now();
+        atomic_store(&released, 1);
+        while (!is_asleep(rt)) {
+            CHECK_LT(wf_clock_now(), deadline);
+            wait_for_ns(200 * 1000);
+        }
+        CHECK_GE(wf_clock_now() - start, 8 * WEFT_MS);
+    }
+    weft_runtime_destroy(rt);
+}
+
 /* Fills the slot, and does not return before another worker has emptied it. */
 static int first_body(weft_co *co, void *state)
 {
@@ -312,6 +344,7 @@ TEST_MAIN({
     TEST(stop_without_a_start_does_nothing),
     TEST(an_idle_runtime_uses_no_cpu),
     TEST(the_watch_stays_awake_while_a_worker_runs),
+    TEST(the_watch_looks_on_for_ten_quiet_milliseconds),
     TEST(a_fill_of_the_lifo_slot_wakes_the_watch),
     TEST(a_watch_that_is_awake_sees_every_stall),
     TEST(without_stealing_a_stall_wakes_nobody),
