@@ -23,10 +23,12 @@
 #define WEFT_API         __attribute__((visibility("default")))
 #define WEFT_NODISCARD   __attribute__((warn_unused_result))
 #define WEFT_FALLTHROUGH __attribute__((fallthrough))
+#define WEFT_NORETURN    __attribute__((noreturn))
 #else
 #define WEFT_API
 #define WEFT_NODISCARD
 #define WEFT_FALLTHROUGH ((void)0)
+#define WEFT_NORETURN
 #endif
 
 #define WEFT_VERSION_MAJOR  0
@@ -76,7 +78,9 @@ WEFT_API const char *weft_strerror(int error);
 /*
  * Where a runtime takes its memory from. Both functions are called from many
  * threads at once. alloc returns NULL when there is no memory; align is a power
- * of two. free gets the size and alignment of the allocation back.
+ * of two. free gets the size and alignment of the allocation back. It is called
+ * until the last handle and waker of the runtime's tasks is gone, which may be
+ * after weft_runtime_destroy().
  */
 typedef struct weft_allocator {
     void *(*alloc)(void *ctx, size_t size, size_t align);

@@ -109,8 +109,18 @@ typedef int (*weft_body_fn)(weft_co *co, void *state);
 
 /* Closes a body and returns its result. */
 #define WEFT_END(co, result)                                                                       \
-    }                                                                                              \
-    return (result)
+    break;                                                                                         \
+    default:                                                                                       \
+        weft_co_corrupt(co);                                                                       \
+        }                                                                                          \
+        return (result)
+
+/*
+ * Aborts: the place where a body stands was overwritten. WEFT_END() calls it.
+ *
+ * Context: a body.
+ */
+WEFT_API WEFT_NORETURN void weft_co_corrupt(const weft_co *co);
 
 /*
  * Polls a future on behalf of a body; WEFT_AWAIT() calls it.

@@ -2,10 +2,6 @@
 /*
  * runtime.c - the life of a runtime: create, run, shut down, destroy.
  *
- * fork(). Threads do not survive it: in the child a runtime is a set of locks
- * that may be held for ever. So a child is told, by its first call, instead of
- * hanging. exec() is fine.
- *
  * Edges.
  * [U1] the end of a shutdown releases the word, others who wait for it acquire
  *      it: everything has ended.
@@ -19,32 +15,17 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/futex.h"
 #include "rt/config.h"
+#include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
 
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static unsigned fork_number;
-
-static void count_fork(void)
-{
-    fork_number++;
-}
-
-static void watch_forks(void)
-{
-    (void)pthread_atfork(NULL, NULL, count_fork);
-}
-
 void wf_runtime_check_fork(const weft_runtime *rt, const char *call)
 {
-    if (wf_unlikely(rt->fork_number != fork_number)) {
-        wf_fatal("%s: this process is a fork of the one that made the runtime, and has none of "
-                 "its threads; call exec, or create a runtime after fork",
-                 call);
-    }
+    wf_fork_check(rt->sched->fork_number, call);
 }
 
 int weft_runtime_create(weft_runtime **out, const weft_config *config)
@@ -54,7 +35,7 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
     if (err != 0) {
         return err;
     }
-    (void)pthread_once(&fork_once, watch_forks);
+    wf_fork_watch(wf_worker_in_child);
     err = -ENOMEM;
     weft_runtime *rt = wf_alloc_zeroed(&options.allocator, sizeof *rt, _Alignof(weft_runtime));
     struct wf_sched *sched =
@@ -68,7 +49,6 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
     }
     rt->sched = sched;
     rt->allocator = options.allocator;
-    rt->fork_number = fork_number;
     wf_lock_init(&rt->stop_lock, WF_RANK_RUNTIME);
     err = wf_sched_start(sched);
     if (err != 0) {
@@ -89,9 +69,9 @@ undo_memory:
 static void must_be_outside(const weft_runtime *rt, const char *call)
 {
     const struct wf_worker *worker = wf_worker_current();
-    const struct wf_thread *thread = wf_thread_known();
+    const struct wf_task *running = wf_thread_running();
     bool on_worker = worker != NULL && worker->sched == rt->sched;
-    bool on_pool = thread != NULL && thread->running != NULL && thread->runtime == rt;
+    bool on_pool = running != NULL && running->heap->sched == rt->sched;
     if (on_worker || on_pool) {
         wf_fatal("%s: called on a thread of this runtime, which would wait for itself; call it "
                  "from a plain thread, for example after weft_run()'s main",

@@ -14,7 +14,6 @@ struct wf_sched;
 struct weft_runtime {
     struct wf_sched *sched; /* constant */
     weft_allocator allocator;
-    unsigned fork_number;     /* constant: how many forks this process is from it */
     struct wf_lock stop_lock; /* guards stopping */
     bool stopping;
     _Atomic(uint32_t) stopped; /* a futex: 1 when the shutdown is over */

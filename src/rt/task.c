@@ -5,8 +5,10 @@
 #include <weft/task.h>
 
 #include "base/assert.h"
+#include "base/fork.h"
 #include "rt/runtime.h"
 #include "sched/blocking.h"
+#include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
 #include "sched/task.h"
@@ -55,9 +57,11 @@ weft_task *weft_task_retain(weft_task *task)
     return task;
 }
 
-void weft_cancel(weft_task *task)
+void weft_cancel(weft_task *handle)
 {
-    wf_task_cancel((struct wf_task *)task);
+    struct wf_task *task = (struct wf_task *)handle;
+    wf_fork_check(task->heap->sched->fork_number, "weft_cancel");
+    wf_task_cancel(task);
 }
 
 bool weft_task_is_done(const weft_task *task)
@@ -88,7 +92,7 @@ bool weft_cancelled(void)
 
 static struct wf_task *must_run(const char *call)
 {
-    struct wf_task *task = wf_thread_running();
+    struct wf_task *task = wf_thread_shielded();
     if (task == NULL) {
         wf_fatal("%s: no task runs here; call it from the body of a task", call);
     }

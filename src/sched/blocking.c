@@ -14,11 +14,17 @@
  * Threads end one by one, and somebody must join each of them: each one that
  * ends joins the one that ended before it, and the stopping thread the last.
  *
- * Everything is under one lock, which is never held while a function runs.
+ * Everything is under one lock, which is never held while a function runs. A
+ * thread is started under it, too: otherwise a second submitter could count on a
+ * thread that the system then refuses to start, and the stopping thread could
+ * miss one that is about to exist.
+ *
+ * A job that waits (weft_await() and what is built on it) waits through its
+ * thread's own task; cancelling the job wakes that.
  *
  * Edges.
- * [B1] the end of a thread releases the count, the stopping thread acquires it:
- *      the last one's handle is seen.
+ * [B1] the end of a thread or a job releases the count of users, the stopping
+ *      thread acquires it: it sees the last one's handle.
  * And heap.c's [H2]: the store of the state word.
  */
 #include "sched/blocking.h"
@@ -43,7 +49,8 @@ struct job {
     struct wf_task task;
     int (*function)(void *arg);
     void *arg;
-    struct wf_list link; /* under the pool's lock */
+    struct wf_list link;    /* under the pool's lock */
+    struct wf_task *waiter; /* under the pool's lock: of the thread that runs it */
 };
 
 struct pool_thread {
@@ -59,12 +66,30 @@ void wf_pool_init(struct wf_pool *pool)
     wf_list_init(&pool->idle);
 }
 
+/* Under the lock. A thread or a job begins. */
+static void add_user(struct wf_pool *pool)
+{
+    /* relaxed: the stopping thread reads it after it held the lock. */
+    (void)wf_fetch_add_relaxed(&pool->users, 1);
+}
+
+/* The last use of the pool by a thread or a job. */
+static void drop_user(struct wf_pool *pool)
+{
+    /* release [B1]: whatever it did is done. */
+    if (wf_fetch_sub_release(&pool->users, 1) == 1) {
+        wf_futex_wake(&pool->users, 1);
+    }
+}
+
+/* A job is over; the caller holds a reference or is the pool's thread. */
 static void end_job(struct wf_pool *pool, struct job *job, int result)
 {
     wf_lock(&pool->lock);
     pool->completed++;
     wf_unlock(&pool->lock);
     wf_task_complete(&job->task, result);
+    drop_user(pool);
 }
 
 /* Under the lock. NULL if none is queued. */
@@ -78,28 +103,39 @@ static struct job *take_job(struct wf_pool *pool)
     return wf_container_of(link, struct job, link);
 }
 
-static void run_job(struct wf_sched *sched, struct job *job)
+/* Runs the function, with the job known as what runs on this thread. */
+static int call_function(struct wf_sched *sched, struct job *job)
 {
     struct wf_pool *pool = &sched->pool;
-    uint64_t state = wf_state_begin(&job->task.state);
-    if (wf_state_must_cancel(state)) {
-        end_job(pool, job, WEFT_ECANCELED);
-        return;
-    }
     struct wf_thread *self = wf_thread_self();
-    if (self != NULL) {
-        self->running = &job->task;
-        self->runtime = sched->runtime;
+    if (self == NULL) {
+        return job->function(job->arg); /* No memory: it just cannot wait. */
     }
+    self->running = &job->task;
+    self->runtime = sched->runtime;
+    wf_lock(&pool->lock);
+    job->waiter = self->waiter;
+    wf_unlock(&pool->lock);
     int result = job->function(job->arg);
-    if (self != NULL) {
-        self->running = NULL;
+    wf_lock(&pool->lock);
+    job->waiter = NULL;
+    wf_unlock(&pool->lock);
+    self->running = NULL;
+    return result;
+}
+
+static void run_job(struct wf_sched *sched, struct job *job)
+{
+    uint64_t state = wf_state_begin(&job->task.state);
+    int result = WEFT_ECANCELED;
+    if (!wf_state_must_cancel(state)) {
+        result = call_function(sched, job);
+        if (result == WEFT_PENDING || result == WEFT_YIELDED) {
+            wf_fatal("weft_spawn_blocking: the function returned WEFT_PENDING or WEFT_YIELDED; "
+                     "it must return its result");
+        }
     }
-    if (result == WEFT_PENDING || result == WEFT_YIELDED) {
-        wf_fatal("weft_spawn_blocking: the function returned WEFT_PENDING or WEFT_YIELDED; "
-                 "it must return its result");
-    }
-    end_job(pool, job, result);
+    end_job(&sched->pool, job, result);
 }
 
 /* Sleeps until there may be a job. Returns false if the thread is to end; the
@@ -140,10 +176,7 @@ static void leave(struct wf_pool *pool)
     if (has_before) {
         (void)pthread_join(before, NULL);
     }
-    /* release [B1]: the handle is in place. */
-    if (wf_fetch_sub_release(&pool->running, 1) == 1) {
-        wf_futex_wake(&pool->running, 1);
-    }
+    drop_user(pool);
 }
 
 static void *pool_main(void *arg)
@@ -152,6 +185,7 @@ static void *pool_main(void *arg)
     struct wf_pool *pool = &sched->pool;
     struct pool_thread self = { 0 };
     wf_list_init(&self.link);
+    wf_thread_set_name(sched->options.thread_name, "block");
     wf_lock(&pool->lock);
     for (;;) {
         struct job *job = take_job(pool);
@@ -177,58 +211,44 @@ static void wake_idle(struct wf_pool *pool)
     }
 }
 
-/*
- * Starts a thread for a job that was queued. If the system refuses, another
- * thread runs the job later; if there is none, it is taken back: -EAGAIN.
- */
-static int start_thread(struct wf_sched *sched, struct job *job)
+/* Under the lock. Starts a thread; false if the system refuses. */
+static bool start_thread(struct wf_sched *sched)
 {
     struct wf_pool *pool = &sched->pool;
     pthread_t thread;
-    /* relaxed: the stopping thread reads it after it took the lock. */
-    (void)wf_fetch_add_relaxed(&pool->running, 1);
-    int err = wf_thread_start(&thread, pool_main, sched, sched->options.thread_name, "block");
-    if (err == 0) {
-        return 0;
+    if (wf_thread_start(&thread, pool_main, sched) != 0) {
+        return false;
     }
-    wf_lock(&pool->lock);
-    pool->threads--;
-    bool taken_back = pool->threads == 0 && !wf_list_is_empty(&job->link);
-    if (taken_back) {
-        wf_list_remove(&job->link);
-        pool->queued--;
-        pool->submitted--;
-    }
-    wf_unlock(&pool->lock);
-    /* release [B1]: this thread never was. */
-    if (wf_fetch_sub_release(&pool->running, 1) == 1) {
-        wf_futex_wake(&pool->running, 1);
-    }
-    return taken_back ? -EAGAIN : 0;
+    pool->threads++;
+    add_user(pool);
+    return true;
 }
 
+/* Queues the job and sees to it that a thread will come for it. */
 static int submit(struct wf_sched *sched, struct job *job)
 {
     struct wf_pool *pool = &sched->pool;
+    int err = 0;
     wf_lock(&pool->lock);
     if (pool->closed) {
-        wf_unlock(&pool->lock);
-        return WEFT_ESHUTDOWN;
-    }
-    wf_list_push_back(&pool->queue, &job->link);
-    pool->queued++;
-    pool->submitted++;
-    bool start = pool->idle_count == 0 && pool->threads < sched->options.blocking_threads;
-    if (start) {
-        pool->threads++;
-    } else {
+        err = WEFT_ESHUTDOWN;
+    } else if (pool->idle_count > 0) {
         wake_idle(pool);
+    } else if (pool->threads < sched->options.blocking_threads && !start_thread(sched) &&
+               pool->threads == 0) {
+        err = -EAGAIN;
+    }
+    if (err == 0) {
+        wf_list_push_back(&pool->queue, &job->link);
+        pool->queued++;
+        pool->submitted++;
+        add_user(pool);
     }
     wf_unlock(&pool->lock);
-    return start ? start_thread(sched, job) : 0;
+    return err;
 }
 
-/* Ends a job that no thread has begun. */
+/* Ends a job that no thread has begun; wakes one that waits. */
 static void job_cancelled(struct wf_task *task)
 {
     struct job *job = (struct job *)task;
@@ -239,10 +259,17 @@ static void job_cancelled(struct wf_task *task)
         wf_list_remove(&job->link);
         pool->queued--;
     }
+    struct wf_task *waiter = job->waiter;
+    if (waiter != NULL) {
+        wf_task_retain(waiter);
+    }
     wf_unlock(&pool->lock);
     if (queued) {
         (void)wf_state_begin(&task->state);
         end_job(pool, job, WEFT_ECANCELED);
+    }
+    if (waiter != NULL) {
+        wf_task_wake(waiter);
     }
 }
 
@@ -273,6 +300,7 @@ int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, int (*function)(
     struct job *job = (struct job *)task;
     job->function = function;
     job->arg = arg;
+    job->waiter = NULL;
     wf_list_init(&job->link);
     /* One reference more, for this thread: the job may be over before submit
      * returns. release [H2]: the task is whole. */
@@ -313,11 +341,11 @@ void wf_pool_join(struct wf_pool *pool)
 {
     for (;;) {
         /* acquire [B1]: the last one's handle is in place. */
-        uint32_t running = wf_load_acquire(&pool->running);
-        if (running == 0) {
+        uint32_t users = wf_load_acquire(&pool->users);
+        if (users == 0) {
             break;
         }
-        (void)wf_futex_wait(&pool->running, running, WF_NEVER);
+        (void)wf_futex_wait(&pool->users, users, WF_NEVER);
     }
     if (pool->has_exited) {
         (void)pthread_join(pool->last_exited, NULL);

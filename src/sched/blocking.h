@@ -27,7 +27,9 @@ struct wf_pool {
     bool closed;
     bool has_exited; /* a thread has ended and is to be joined */
     pthread_t last_exited;
-    _Atomic(uint32_t) running; /* threads; the stopping thread waits for 0 */
+    /* Any thread: threads and jobs that have not ended; the stopping thread waits
+     * for 0. */
+    _Atomic(uint32_t) users;
 };
 
 void wf_pool_init(struct wf_pool *pool);
@@ -39,7 +41,8 @@ int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, int (*function)(
 /* The stopping thread: no more jobs; those that are queued end as cancelled. */
 void wf_pool_close(struct wf_sched *sched);
 
-/* The stopping thread, after close: waits until every thread has ended. */
+/* The stopping thread, after close: waits until every thread and every job has
+ * ended. */
 void wf_pool_join(struct wf_pool *pool);
 
 #endif

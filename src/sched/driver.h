@@ -4,7 +4,8 @@
  *
  * A worker without a driver sleeps on a futex. A worker with one sleeps in it,
  * and so wakes on whatever the driver waits for: I/O, timers. The runtime plugs
- * drivers in before the workers start; each belongs to one worker.
+ * drivers in before the workers start; each belongs to one worker, and lives as
+ * long as the scheduler's memory: a late waker may still call wake.
  */
 #ifndef WF_SCHED_DRIVER_H
 #define WF_SCHED_DRIVER_H
@@ -17,7 +18,7 @@ struct wf_driver;
 struct wf_driver_ops {
     /* Its worker: sleeps until a wake, an event or the deadline (monotonic ns,
      * WF_NEVER for none), and handles events: wakes their tasks. A wake that
-     * came before the sleep is kept. Returns true if it was woken. */
+     * came before the sleep is kept. Returns false if the deadline ended it. */
     bool (*park)(struct wf_driver *driver, int64_t deadline);
     /* Any thread: ends the worker's sleep, or its next one. */
     void (*wake)(struct wf_driver *driver);

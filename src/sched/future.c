@@ -67,6 +67,13 @@ int weft_yield_result(const weft_co *co)
     return must_cancel(co, wf_thread_waiter()) ? WEFT_ECANCELED : 0;
 }
 
+void weft_co_corrupt(const weft_co *co)
+{
+    wf_fatal("a body stands at line %u, where it has no await; its weft_co was overwritten, or "
+             "is another body's",
+             co->resume);
+}
+
 /* Runs the body until it waits, yields or ends. */
 static int co_advance(weft_co_future *self)
 {

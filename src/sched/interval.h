@@ -9,6 +9,7 @@
 #ifndef WF_SCHED_INTERVAL_H
 #define WF_SCHED_INTERVAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Until the first sample. */
@@ -16,11 +17,13 @@
 
 /* One sample counts as at most so many times the average, so that one outlier
  * (a 10 ms poll among short ones) moves the interval by less than half:
- * 1 / (0.9 + 0.1 * 8) = 0.59. A real change still arrives within a few ticks. */
+ * 1 / (0.9 + 0.1 * 8) = 0.59. The next such sample is no outlier any more and
+ * counts in full. */
 #define WF_INTERVAL_OUTLIER 8
 
 struct wf_interval {
     double average_ns;
+    bool had_outlier; /* the last sample was cut */
     uint64_t target_ns;
     uint32_t min;
     uint32_t max;
@@ -30,6 +33,7 @@ static inline void wf_interval_init(struct wf_interval *interval, uint64_t targe
                                     uint32_t max)
 {
     interval->average_ns = WF_INTERVAL_FIRST_NS;
+    interval->had_outlier = false;
     interval->target_ns = target_ns;
     interval->min = min;
     interval->max = max;
@@ -42,9 +46,11 @@ static inline void wf_interval_sample(struct wf_interval *interval, uint64_t ns,
         return;
     }
     double sample = (double)ns / polls;
-    if (sample > WF_INTERVAL_OUTLIER * interval->average_ns) {
+    bool outlier = sample > WF_INTERVAL_OUTLIER * interval->average_ns;
+    if (outlier && !interval->had_outlier) {
         sample = WF_INTERVAL_OUTLIER * interval->average_ns;
     }
+    interval->had_outlier = outlier;
     interval->average_ns = 0.1 * sample + 0.9 * interval->average_ns;
     if (interval->average_ns < 1) {
         interval->average_ns = 1;

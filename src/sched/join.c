@@ -24,7 +24,9 @@
 #include <weft/task.h>
 
 #include "base/assert.h"
+#include "base/fork.h"
 #include "sched/heap.h"
+#include "sched/sched.h"
 #include "sched/thread.h"
 #include "sched/waitq.h"
 
@@ -78,6 +80,7 @@ static int join_start(struct join *join)
     if (wf_state_is_complete(wf_task_state(task))) {
         return take_result(join);
     }
+    wf_fork_check(task->heap->sched->fork_number, "weft_join");
     wf_wait_start(&join->wait, waiter);
     wf_wait_node_init(&join->node, &join->wait, 0);
 

@@ -12,10 +12,10 @@
 #include "sched/sched.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/fork.h"
 #include "sched/heap.h"
 #include "sched/task.h"
 #include "sched/thread.h"
@@ -31,6 +31,7 @@ int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options
 {
     sched->options = *options;
     sched->runtime = runtime;
+    sched->fork_number = wf_fork_number;
     sched->heap = wf_heap_create(&options->allocator, sched, options->workers);
     if (sched->heap == NULL) {
         return -ENOMEM;
@@ -77,10 +78,7 @@ int wf_sched_start(struct wf_sched *sched)
     unsigned started = 0;
     while (err == 0 && started < sched->options.workers) {
         struct wf_worker *worker = &sched->workers[started];
-        char name[16];
-        (void)snprintf(name, sizeof name, "w%u", started);
-        err = wf_thread_start(&worker->thread, wf_worker_main, worker, sched->options.thread_name,
-                              name);
+        err = wf_thread_start(&worker->thread, wf_worker_main, worker);
         started += err == 0;
     }
     if (err != 0) {
@@ -95,9 +93,11 @@ int wf_sched_start(struct wf_sched *sched)
 
 void wf_sched_stop(struct wf_sched *sched)
 {
+    /* The pool first: every job that it has accepted is then found and cancelled
+     * by the walk through all tasks. */
+    wf_pool_close(sched);
     wf_drain_close(sched);
     wf_room_close(&sched->room);
-    wf_pool_close(sched);
     join_workers(sched, sched->options.workers);
     wf_pool_join(&sched->pool);
     wf_watch_stop(sched);

@@ -51,6 +51,7 @@ struct wf_sched {
     struct weft_runtime *runtime;    /* constant */
     struct wf_heap *heap;            /* constant */
     struct wf_worker *workers;       /* constant: options.workers of them */
+    unsigned fork_number;            /* constant: see base/fork.h */
     struct wf_inject inject;
     struct wf_idle idle;
     struct wf_drain drain;

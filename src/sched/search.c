@@ -152,19 +152,34 @@ static bool sleep_once(struct wf_worker *worker)
     return woken;
 }
 
+static uint64_t polls_of_all(const struct wf_sched *sched)
+{
+    uint64_t polls = 0;
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        polls += wf_counter_read(&sched->workers[i].counters.polls);
+    }
+    return polls;
+}
+
 /*
- * A timeout beside work that nobody searches for means that a wake was lost. A
- * submitter may have pushed and not yet notified, so it counts only if the next
- * timeout finds the same.
+ * A timeout beside work that nobody searches for may mean that a wake was lost;
+ * or that a submitter has pushed and not yet notified, or that its worker is about
+ * to take it. So the worker sleeps once more, and it counts if the next timeout
+ * finds the same and nobody has polled anything in between. Returns true to sleep
+ * once more.
  */
-static void judge_timeout(struct wf_worker *worker, bool woken)
+static bool judge_timeout(struct wf_worker *worker, bool woken)
 {
     struct wf_sched *sched = worker->sched;
     bool forgotten = !woken && wf_sched_has_work(sched) && wf_idle_searching(&sched->idle) == 0;
-    if (forgotten && worker->suspicious) {
+    uint64_t polls = forgotten ? polls_of_all(sched) : 0;
+    if (forgotten && worker->suspicious && polls == worker->suspect_polls) {
         wf_counter_add(&worker->counters.unannounced_work, 1);
     }
-    worker->suspicious = forgotten && !worker->suspicious;
+    bool again = forgotten && !worker->suspicious;
+    worker->suspicious = again;
+    worker->suspect_polls = polls;
+    return again;
 }
 
 /* Sleeps until there is a reason not to. */
@@ -184,8 +199,11 @@ static void park(struct wf_worker *worker)
     bool has_work = wf_sched_has_work(sched);
     if (!has_work && !has_own_duty(worker)) {
         wf_counter_add(&worker->counters.parks, 1);
-        bool woken = sleep_once(worker);
-        judge_timeout(worker, woken);
+        /* A driver may wake tasks while it is in there; better to wake the watch
+         * once too often. */
+        worker->watch_asleep = true;
+        while (judge_timeout(worker, sleep_once(worker))) {
+        }
     }
 
     if (wf_idle_unpark(&sched->idle, worker->index)) {

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/fork.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/task.h"
@@ -99,7 +100,7 @@ struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t siz
         /* relaxed: any order of numbers will do. */
         count = wf_fetch_add_relaxed(&sched->outside_spawned, 1);
     } else {
-        count = wf_counter_read(&sched->workers[slab].counters.spawned);
+        count = sched->workers[slab].ids++;
     }
     task->ops = ops;
     task->joiner = NULL;
@@ -209,6 +210,7 @@ int wf_spawn(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec
     if (worker != NULL && worker->sched != sched) {
         worker = NULL;
     }
+    wf_fork_check(sched->fork_number, "weft_spawn");
     if (worker != NULL && (worker->closing || wf_drain_phase(&sched->drain) != WF_PHASE_OPEN)) {
         return WEFT_ESHUTDOWN;
     }

@@ -6,6 +6,9 @@
  * like any task, and sleeps on a word until its schedule function sets that. The
  * task is counted and on the C heap: a waker may outlive the thread.
  *
+ * A blocking job that waits is cancelled like a task: cancelling it wakes its
+ * thread, which then cancels the future and awaits its end.
+ *
  * Timeouts. When the deadline has passed the thread wakes itself, through the
  * state word like anybody else; if somebody was faster, that wake is on its way
  * and it waits for it. Then it cancels the future and awaits its end.
@@ -127,6 +130,13 @@ struct wf_task *wf_thread_running(void)
     return self != NULL ? self->running : NULL;
 }
 
+struct wf_task *wf_thread_shielded(void)
+{
+    struct wf_thread *self = wf_thread_known();
+    bool waits = wf_worker_current() == NULL && self != NULL && self->waits > 0;
+    return waits ? self->waiter : wf_thread_running();
+}
+
 void wf_thread_must_be_plain(const char *call, const char *instead)
 {
     if (wf_worker_current() != NULL) {
@@ -159,8 +169,9 @@ static void go_on(struct thread_task *task)
 static bool suspend(struct thread_task *task, int64_t deadline)
 {
     if (wf_state_pend(&task->task.state) == WF_STEP_SCHEDULE) {
+        /* Woken already; but what wakes itself for ever does not stop time. */
         (void)wf_state_begin(&task->task.state);
-        return true;
+        return deadline == WF_NEVER || wf_clock_now() < deadline;
     }
     bool woken = sleep_until_scheduled(task, deadline);
     if (!woken && wf_state_wake(&task->task.state, 0) != WF_STEP_SCHEDULE) {
@@ -171,18 +182,27 @@ static bool suspend(struct thread_task *task, int64_t deadline)
     return woken;
 }
 
-static int await_on(struct thread_task *task, weft_future *future, int64_t deadline)
+/* Is the blocking job that waits here cancelled, and no shield entered? */
+static bool job_must_cancel(const struct wf_thread *self)
 {
+    return self->running != NULL && wf_state_must_cancel(wf_task_state(self->running)) &&
+           wf_state_shield(wf_task_state(self->waiter)) == 0;
+}
+
+static int await_on(struct wf_thread *self, weft_future *future, int64_t deadline)
+{
+    struct thread_task *task = (struct thread_task *)self->waiter;
     bool late = false;
     for (;;) {
         int result = future->ops->poll(future);
         if (result != WEFT_PENDING) {
             return late && result == WEFT_ECANCELED ? WEFT_ETIMEDOUT : result;
         }
-        if (!suspend(task, late ? WF_NEVER : deadline)) {
+        bool cancelled = job_must_cancel(self);
+        if (!cancelled && !suspend(task, late ? WF_NEVER : deadline)) {
             late = true;
         }
-        while (late && !future->ops->cancel(future)) {
+        while ((late || cancelled || job_must_cancel(self)) && !future->ops->cancel(future)) {
             (void)suspend(task, WF_NEVER);
         }
     }
@@ -199,14 +219,16 @@ int weft_await(weft_future *future, weft_time deadline)
         wf_fatal("weft_await: called from the poll of a future that is being awaited; "
                  "poll the inner future instead");
     }
+    if (job_must_cancel(self)) {
+        return WEFT_ECANCELED;
+    }
     self->waits = 1;
-    int result = await_on((struct thread_task *)self->waiter, future, deadline);
+    int result = await_on(self, future, deadline);
     self->waits = 0;
     return result;
 }
 
-int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg, const char *prefix,
-                    const char *name)
+int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg)
 {
     /* Asynchronous signals belong to the program's own threads. A fault must
      * still be delivered to the thread that made it. */
@@ -223,11 +245,12 @@ int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg, c
     (void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
     int err = pthread_create(thread, NULL, main_fn, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err != 0) {
-        return -err;
-    }
+    return -err;
+}
+
+void wf_thread_set_name(const char *prefix, const char *name)
+{
     char full[16];
     (void)snprintf(full, sizeof full, "%s-%s", prefix, name);
-    (void)pthread_setname_np(*thread, full);
-    return 0;
+    (void)pthread_setname_np(pthread_self(), full);
 }

@@ -41,9 +41,15 @@ struct wf_task *wf_thread_running(void);
 /* Aborts if this is a worker, which must not block. */
 void wf_thread_must_be_plain(const char *call, const char *instead);
 
-/* Starts a thread that gets no asynchronous signals, named prefix-name. 0 or
- * -EAGAIN. */
-int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg, const char *prefix,
-                    const char *name);
+/* The task whose shield holds off what is polled here: the waiter inside
+ * weft_await(), else the task that runs here. NULL if there is neither. */
+struct wf_task *wf_thread_shielded(void);
+
+/* Starts a thread that gets no asynchronous signals. 0 or -EAGAIN. */
+int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg);
+
+/* Names this thread prefix-name. Each names itself: somebody else could do it too
+ * late, when the thread has ended. */
+void wf_thread_set_name(const char *prefix, const char *name);
 
 #endif

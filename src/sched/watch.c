@@ -91,6 +91,7 @@ static void *watch_main(void *arg)
     struct wf_sched *sched = arg;
     struct wf_watch *watch = &sched->watch;
     unsigned quiet = 0;
+    wf_thread_set_name(sched->options.thread_name, "watch");
     while (!is_stopped(watch)) {
         if (quiet >= QUIET_LOOKS) {
             sleep_while_idle(sched);
@@ -109,8 +110,7 @@ static void *watch_main(void *arg)
 int wf_watch_start(struct wf_sched *sched)
 {
     struct wf_watch *watch = &sched->watch;
-    int err =
-        wf_thread_start(&watch->thread, watch_main, sched, sched->options.thread_name, "watch");
+    int err = wf_thread_start(&watch->thread, watch_main, sched);
     watch->started = err == 0;
     return err;
 }

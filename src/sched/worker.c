@@ -31,16 +31,22 @@
  */
 #include "sched/worker.h"
 
+#include <stdio.h>
+
 #include <weft/base.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/fork.h"
 #include "sched/driver.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
+#include "sched/thread.h"
 
-/* A clock read costs about 30 ns; one in this much time is noise. */
-#define CLOCK_EVERY_NS 100000
+/* A clock read costs about 30 ns: once in so much time or so many polls. More
+ * polls would let a tick run on for long when short polls turn into long ones. */
+#define CLOCK_EVERY_NS    100000
+#define CLOCK_EVERY_POLLS 16
 
 WF_TLS_DEFINE(struct wf_worker *, wf_tls_worker);
 
@@ -347,7 +353,8 @@ static uint32_t clock_countdown(const struct wf_worker *worker)
 {
     double polls = CLOCK_EVERY_NS / worker->interval.average_ns;
     uint32_t left = worker->sched->options.tick_polls - worker->tick_polls;
-    uint32_t count = polls < 1 ? 1 : polls > left ? left : (uint32_t)polls;
+    uint32_t max = left < CLOCK_EVERY_POLLS ? left : CLOCK_EVERY_POLLS;
+    uint32_t count = polls < max ? (uint32_t)polls : max;
     return count == 0 ? 1 : count;
 }
 
@@ -359,11 +366,15 @@ static struct wf_task *count_poll(struct wf_worker *worker)
         return NULL;
     }
     const struct wf_sched_options *options = &worker->sched->options;
+    wf_fork_check(worker->sched->fork_number, "a body that has forked has returned to its worker");
     int64_t now = wf_clock_now();
     struct wf_task *task = NULL;
     if (worker->tick_polls >= options->tick_polls ||
         now - worker->tick_start >= (int64_t)options->tick_ns) {
         task = maintain(worker, now);
+        if (worker->unannounced) {
+            announce_rest(worker);
+        }
     }
     worker->polls_to_clock = clock_countdown(worker);
     return task;
@@ -404,10 +415,21 @@ static void run_until_stopped(struct wf_worker *worker)
     }
 }
 
+void wf_worker_in_child(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        worker->polls_to_clock = 1; /* The next look at the clock refuses. */
+    }
+}
+
 void *wf_worker_main(void *arg)
 {
     struct wf_worker *worker = arg;
     const struct wf_sched_options *options = &worker->sched->options;
+    char name[16];
+    (void)snprintf(name, sizeof name, "w%u", worker->index);
+    wf_thread_set_name(options->thread_name, name);
     WF_TLS_STORE(wf_tls_worker, worker);
     if (options->on_start != NULL) {
         options->on_start(options->hook_ctx, worker->index);

@@ -69,6 +69,8 @@ struct wf_worker {
     struct wf_rng rng;
     struct wf_interval interval;
     struct wf_qlist pinned; /* taken out of the inbox */
+    uint64_t ids;           /* given to tasks so far */
+    uint64_t suspect_polls; /* of all workers, when a park timed out beside work */
     pthread_t thread;
 
     /* Owner fills, any worker takes: the task woken last. */
@@ -101,6 +103,9 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
 
 /* The worker's thread. */
 void *wf_worker_main(void *worker);
+
+/* In a child after fork(): a worker that goes on there must not run tasks. */
+void wf_worker_in_child(void);
 
 /* Owner only: queues a task that the current one woke or spawned. */
 void wf_worker_push(struct wf_worker *worker, struct wf_task *task);

@@ -450,6 +450,65 @@ static void each_kind_of_task_can_be_the_last_one(void)
     }
 }
 
+/* A thread that has dropped the last reference and not yet freed the task. */
+struct straggler {
+    struct dummy *dummy;
+    _Atomic(uint64_t) steps;
+};
+
+static struct straggler straggler;
+
+static void straggler_destroy(struct wf_task *task)
+{
+    (void)atomic_fetch_add(&straggler.steps, 1);
+    test_wait_for(&straggler.steps, 2);
+    dummy_destroy(task);
+}
+
+static void *straggler_main(void *arg)
+{
+    (void)arg;
+    drop(straggler.dummy);
+    return NULL;
+}
+
+static void *retire_main(void *arg)
+{
+    wf_heap_retire(arg, free_fake_sched);
+    return NULL;
+}
+
+/*
+ * Goal:   retire waits for a thread that is about to free a task, since that one
+ *         still needs the heap.
+ * Method: the thread stops in the task's destroy operation; retire gets time
+ *         enough to go wrong; then the thread goes on.
+ */
+static void retire_waits_for_who_is_about_to_free(void)
+{
+    static const struct wf_task_ops ops = { .kind = "slow", .destroy = straggler_destroy };
+    static const size_t sizes[] = { SMALL, 1024, 3000 };
+    for (unsigned i = 0; i < 9; i++) {
+        struct wf_heap *heap = create(2);
+        straggler = (struct straggler){ .dummy = alloc_complete(heap, i % 3, sizes[i / 3]) };
+        straggler.dummy->task.ops = &ops;
+        pthread_t dropper;
+        pthread_t retirer;
+        CHECK_EQ(pthread_create(&dropper, NULL, straggler_main, NULL), 0);
+        test_wait_for(&straggler.steps, 1);
+        CHECK_EQ(pthread_create(&retirer, NULL, retire_main, heap), 0);
+        for (int n = 0; n < 200; n++) {
+            (void)sched_yield();
+            CHECK_EQ(atomic_load(&sched_freed), 0);
+        }
+        (void)atomic_fetch_add(&straggler.steps, 1);
+        CHECK_EQ(pthread_join(dropper, NULL), 0);
+        CHECK_EQ(pthread_join(retirer, NULL), 0);
+        CHECK_EQ(atomic_load(&sched_freed), 1);
+        CHECK_EQ(atomic_load(&bytes_out), 0);
+    }
+}
+
 /* --- No memory -------------------------------------------------------------- */
 
 /* The n-th allocation of these fails: the heap, then a chunk for each slab and
@@ -767,6 +826,7 @@ TEST_MAIN({
     TEST(a_visit_may_visit),
     TEST(retire_keeps_the_heap_until_the_last_release),
     TEST(each_kind_of_task_can_be_the_last_one),
+    TEST(retire_waits_for_who_is_about_to_free),
     TEST(every_allocation_may_fail),
     TEST(a_refused_task_can_be_had_later),
     TEST(a_size_beyond_memory_is_refused),

@@ -805,6 +805,47 @@ static void the_last_of_completer_and_wakers_frees(void)
     }
 }
 
+static void *pend_all_main(void *arg)
+{
+    (void)arg;
+    wait_at_gate(0, 2);
+    for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
+        ending.written[at][0] = at;
+        CHECK_EQ(wf_state_pend(&ending.state[at]), WF_STEP_NONE);
+    }
+    return NULL;
+}
+
+/*
+ * Goal:   whoever is told to queue a task comes after its last poll, and may write
+ *         what that one wrote: the link of the queue.
+ * Method: one thread pends a thousand tasks, the other wakes or cancels each as
+ *         soon as it is idle, and writes the same plain words.
+ */
+static void who_queues_a_task_comes_after_its_last_poll(void)
+{
+    for (int64_t end = race_end(); wf_clock_now() < end;) {
+        atomic_store(&ending.at_gate, 0);
+        for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
+            ending.state[at] = word_of(RUNNING, 0, 0, 2);
+        }
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, pend_all_main, NULL), 0);
+        wait_at_gate(0, 2);
+        for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
+            _Atomic(uint64_t) *state = &ending.state[at];
+            while (wf_state_lifecycle(wf_load_relaxed(state)) != WF_STATE_IDLE) {
+                (void)sched_yield();
+            }
+            enum wf_step step = at % 2 == 0 ? wf_state_cancel(state) : wf_state_wake(state, 0);
+            CHECK_EQ(step, WF_STEP_SCHEDULE);
+            CHECK_EQ(ending.written[at][0], at);
+            ending.written[at][0] = UINT64_MAX;
+        }
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+}
+
 static void *join_side_main(void *arg)
 {
     (void)arg;
@@ -880,5 +921,6 @@ TEST_MAIN({
     TEST(a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll),
     TEST(volleys_of_wakes_are_followed_by_a_poll),
     TEST(the_last_of_completer_and_wakers_frees),
+    TEST(who_queues_a_task_comes_after_its_last_poll),
     TEST(completer_and_joiner_do_not_miss_each_other),
 })

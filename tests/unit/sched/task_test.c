@@ -78,6 +78,24 @@ static void wake_schedules_an_idle_task_and_drops_the_reference(void)
     check_fake(&fake, 1, 0, 1);
 }
 
+static uint32_t refs_in_schedule;
+
+static void note_refs_schedule(struct wf_task *task)
+{
+    refs_in_schedule = wf_state_refs(wf_task_state(task));
+}
+
+/* Once it is queued, only that reference keeps heap and scheduler in place for
+ * the thread that is still in there. */
+static void wake_from_outside_holds_its_reference_until_the_task_is_queued(void)
+{
+    static const struct wf_task_ops ops = { .kind = "noting", .schedule = note_refs_schedule };
+    struct fake fake = make_fake(&ops, WF_STATE_IDLE, 2);
+    wf_task_wake(&fake.task);
+    CHECK_EQ(refs_in_schedule, 2);
+    check_fake(&fake, 0, 0, 1);
+}
+
 static void wake_ref_schedules_and_keeps_the_reference(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_IDLE, 2);
@@ -653,6 +671,7 @@ TEST_MAIN({
     TEST(the_header_fits_a_cache_line),
     TEST(a_node_leads_back_to_its_task),
     TEST(wake_schedules_an_idle_task_and_drops_the_reference),
+    TEST(wake_from_outside_holds_its_reference_until_the_task_is_queued),
     TEST(wake_ref_schedules_and_keeps_the_reference),
     TEST(wake_of_a_running_task_leaves_a_note),
     TEST(the_last_wake_of_a_complete_task_destroys_it),

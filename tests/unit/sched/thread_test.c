@@ -241,6 +241,105 @@ static void a_wake_without_news_is_one_more_poll(void)
     CHECK_EQ(gate.polls, 102);
 }
 
+/* Woken once, by one who writes plainly. */
+struct letter {
+    weft_future future;
+    _Atomic(weft_waker *) waker;
+    int text; /* plain: the wake makes it seen */
+    int polls;
+};
+
+static int letter_poll(weft_future *future)
+{
+    struct letter *letter = (struct letter *)future;
+    if (letter->polls++ == 0) {
+        atomic_store(&letter->waker, weft_waker_current());
+        return WEFT_PENDING;
+    }
+    return letter->text;
+}
+
+static const weft_future_ops letter_ops = { .poll = letter_poll };
+
+static void *write_letter(void *arg)
+{
+    struct letter *letter = arg;
+    weft_waker *waker;
+    while ((waker = atomic_load(&letter->waker)) == NULL) {
+        (void)sched_yield();
+    }
+    letter->text = 61;
+    weft_waker_fire(waker);
+    return NULL;
+}
+
+/*
+ * Goal:   the poll after a wake sees what the waker wrote before.
+ * Method: nothing but the wake orders the two; the sanitizer would tell.
+ */
+static void a_wake_brings_what_was_written_before(void)
+{
+    for (int i = 0; i < 100; i++) {
+        struct letter letter = { .future.ops = &letter_ops };
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, write_letter, &letter), 0);
+        CHECK_EQ(weft_await(&letter.future, WEFT_NEVER), 61);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+}
+
+struct slow_wake {
+    struct gate gate;
+    weft_time deadline;
+    _Atomic(struct wf_task *) waiter;
+    int result;
+};
+
+static void *await_until_deadline(void *arg)
+{
+    struct slow_wake *slow = arg;
+    slow->deadline = weft_now() + 5 * WEFT_MS;
+    atomic_store(&slow->waiter, wf_thread_self()->waiter);
+    slow->result = weft_await(&slow->gate.future, slow->deadline);
+    return NULL;
+}
+
+/*
+ * Goal:   a thread whose deadline passes between the two halves of a wake waits
+ *         for the second half.
+ * Method: the test is the waker: it takes the step of the state word, lets the
+ *         deadline pass, and only then schedules. A thread that went on would
+ *         meet the second half in its next wait, which the steps do not allow.
+ */
+static void a_deadline_in_the_middle_of_a_wake_waits_for_its_end(void)
+{
+    for (int caught = 0; caught < 3;) {
+        struct slow_wake slow = { .result = 1234 };
+        gate_init(&slow.gate, CANCEL_LATER);
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, await_until_deadline, &slow), 0);
+        test_wait_for(&slow.gate.polls, 1);
+        struct wf_task *waiter = atomic_load(&slow.waiter);
+        while (wf_state_lifecycle(wf_task_state(waiter)) == WF_STATE_RUNNING &&
+               weft_now() < slow.deadline) {
+            (void)sched_yield();
+        }
+        bool first_half = wf_state_wake(&waiter->state, 0) == WF_STEP_SCHEDULE;
+        while (weft_now() < slow.deadline + 2 * WEFT_MS) {
+            (void)sched_yield();
+        }
+        if (first_half) {
+            CHECK_EQ(slow.gate.cancels, 0);
+            waiter->ops->schedule(waiter);
+            caught++;
+        }
+        test_wait_for(&slow.gate.cancels, 1);
+        gate_open(&slow.gate, WEFT_ECANCELED);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(slow.result, WEFT_ETIMEDOUT);
+    }
+}
+
 /* --- The thread's record ------------------------------------------------------ */
 
 static void *check_record(void *arg)
@@ -397,12 +496,15 @@ static void a_wait_in_the_wrong_place_aborts_with_advice(void)
 
 struct started {
     _Atomic(uint64_t) steps;
+    const char *prefix;
+    const char *name;
     sigset_t blocked;
 };
 
 static void *started_main(void *arg)
 {
     struct started *started = arg;
+    wf_thread_set_name(started->prefix, started->name);
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &started->blocked), 0);
     (void)atomic_fetch_add(&started->steps, 1);
     test_wait_for(&started->steps, 2);
@@ -415,9 +517,10 @@ static void a_started_thread_has_its_name_and_gets_faults_only(void)
     static const int others[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD, SIGPIPE };
     sigset_t before;
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
-    struct started started = { .steps = 0 };
+    struct started started = { .steps = 0, .prefix = "pre", .name = "w12" };
     pthread_t thread;
-    CHECK_EQ(wf_thread_start(&thread, started_main, &started, "pre", "w12"), 0);
+    CHECK_EQ(wf_thread_start(&thread, started_main, &started), 0);
+    test_wait_for(&started.steps, 1);
     char name[16];
     CHECK_EQ(pthread_getname_np(thread, name, sizeof name), 0);
     CHECK(strcmp(name, "pre-w12") == 0);
@@ -435,9 +538,9 @@ static void a_started_thread_has_its_name_and_gets_faults_only(void)
 
 static void a_long_name_is_cut(void)
 {
-    struct started started = { .steps = 1 };
+    struct started started = { .steps = 1, .prefix = "12345678", .name = "abcdefghijk" };
     pthread_t thread;
-    CHECK_EQ(wf_thread_start(&thread, started_main, &started, "12345678", "abcdefghijk"), 0);
+    CHECK_EQ(wf_thread_start(&thread, started_main, &started), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -548,6 +651,8 @@ TEST_MAIN({
     TEST(a_result_that_is_faster_than_the_cancel_wins),
     TEST(the_futures_own_cancellation_is_no_timeout),
     TEST(a_wake_without_news_is_one_more_poll),
+    TEST(a_wake_brings_what_was_written_before),
+    TEST(a_deadline_in_the_middle_of_a_wake_waits_for_its_end),
     TEST(a_thread_gets_its_record_at_the_first_call),
     TEST(a_waker_may_be_used_after_its_thread_has_ended),
     TEST(a_stale_waker_does_not_end_a_later_wait),

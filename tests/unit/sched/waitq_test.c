@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <weft/base.h>
+
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/rng.h"
@@ -80,6 +82,31 @@ static void retract_gives_the_reference_back(void)
     CHECK_EQ(state_of(&wait), WF_WAIT_WAITING);
     wf_wait_retract(&wait);
     CHECK_EQ(fake.scheduled, 0);
+}
+
+static void poll_answers_for_a_future(void)
+{
+    struct fake fake;
+    fake_init(&fake);
+    struct wf_wait wait = { 0 };
+    struct wf_wait_node node;
+    CHECK(!wf_wait_is_started(&wait));
+    wf_wait_start(&wait, &fake.task);
+    wf_wait_node_init(&node, &wait, 3);
+    CHECK(wf_wait_is_started(&wait));
+    CHECK_EQ(wf_wait_poll(&wait), WEFT_PENDING);
+    CHECK(wf_wait_claim(&node));
+    CHECK_EQ(wf_wait_poll(&wait), WEFT_PENDING);
+    wf_task_release(wf_wait_finish(&wait));
+    CHECK_EQ(wf_wait_poll(&wait), 0);
+    CHECK(wf_wait_is_started(&wait));
+
+    static const enum wf_wait_state verdicts[] = { WF_WAIT_CANCELLED, WF_WAIT_TIMED_OUT };
+    for (int i = 0; i < 2; i++) {
+        wf_wait_start(&wait, &fake.task);
+        CHECK(wf_wait_abandon(&wait, verdicts[i]));
+        CHECK_EQ(wf_wait_poll(&wait), WEFT_ECANCELED);
+    }
 }
 
 static void claim_then_finish_gives_the_task_and_keeps_the_branch(void)
@@ -676,6 +703,7 @@ TEST_MAIN({
     TEST(a_zeroed_wait_is_unused),
     TEST(start_takes_a_reference),
     TEST(retract_gives_the_reference_back),
+    TEST(poll_answers_for_a_future),
     TEST(claim_then_finish_gives_the_task_and_keeps_the_branch),
     TEST(look_sets_no_branch_before_the_wait_is_done),
     TEST(abandon_before_a_claim_wins),
