@@ -351,6 +351,9 @@ static struct wf_task *maintain(struct wf_worker *worker, int64_t now)
 
 static uint32_t clock_countdown(const struct wf_worker *worker)
 {
+    if (worker->interval.had_outlier) {
+        return 1; /* Polls may have become long: look at the next one. */
+    }
     double polls = CLOCK_EVERY_NS / worker->interval.average_ns;
     uint32_t left = worker->sched->options.tick_polls - worker->tick_polls;
     uint32_t max = left < CLOCK_EVERY_POLLS ? left : CLOCK_EVERY_POLLS;

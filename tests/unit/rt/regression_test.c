@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bugs that were there once, each with the shortest way to it.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <weft.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/futex.h"
+#include "rt/runtime.h"
+#include "sched/sched.h"
+#include "sched/spawn.h"
+#include "sched/worker.h"
+#include "test.h"
+
+static void wait_for_ns(int64_t ns)
+{
+    _Atomic(uint32_t) word = 0;
+    int64_t until = wf_clock_now() + ns;
+    while (wf_clock_now() < until) {
+        (void)wf_futex_wait(&word, 0, until);
+    }
+}
+
+static weft_runtime *create(unsigned workers)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = workers;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    return rt;
+}
+
+static int join(weft_task *task)
+{
+    int result = 0;
+    CHECK_EQ(weft_join(task, &result, weft_now() + 10 * WEFT_S), 0);
+    return result;
+}
+
+static int nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int end_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return 0;
+}
+
+static int two_jobs_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    weft_task *a;
+    weft_task *b;
+    weft_task *c;
+    weft_spec spec = { .body = end_body };
+    CHECK_EQ(weft_spawn_blocking(&a, nothing, NULL), 0);
+    CHECK_EQ(weft_spawn_blocking(&b, nothing, NULL), 0);
+    CHECK_EQ(weft_spawn(&c, &spec), 0);
+    CHECK(weft_task_id(a) != weft_task_id(b));
+    CHECK(weft_task_id(b) != weft_task_id(c));
+    weft_detach(a);
+    weft_detach(b);
+    weft_detach(c);
+    return 0;
+}
+
+static void ids_of_jobs_spawned_on_a_worker_are_unique(void)
+{
+    weft_runtime *rt = create(1);
+    weft_task *task;
+    weft_spec spec = { .body = two_jobs_body };
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(join(task), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int wait_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return WEFT_PENDING;
+}
+
+static _Atomic(uint64_t) waiting;
+
+static int until_cancelled(void *arg)
+{
+    (void)arg;
+    while (!weft_cancelled()) {
+        wait_for_ns(100 * 1000);
+    }
+    return 0;
+}
+
+static int last_job_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    if (!weft_cancelled()) {
+        atomic_fetch_add(&waiting, 1);
+        return WEFT_PENDING;
+    }
+    /* Until the last worker's walk over all tasks has gone past the first slabs. */
+    struct wf_sched *sched = wf_worker_current()->sched;
+    unsigned *yields = state;
+    if (wf_load_relaxed(&sched->drain.acknowledged) < 2 || ++*yields < 50) {
+        return WEFT_YIELDED;
+    }
+    int err = weft_spawn_blocking(NULL, until_cancelled, NULL);
+    CHECK(err == 0 || err == WEFT_ESHUTDOWN);
+    return 0;
+}
+
+static void *shut_down(void *arg)
+{
+    weft_runtime_shutdown(arg);
+    return NULL;
+}
+
+static void a_job_spawned_during_the_shutdown_is_refused_or_cancelled(void)
+{
+    atomic_store(&waiting, 0);
+    weft_runtime *rt = create(2);
+    /* Many that only make the walk over all tasks long; it begins at the last. */
+    uint64_t many = test_scale(100000);
+    for (uint64_t i = 0; i < many + 50; i++) {
+        weft_spec spec = { .body = i < many ? wait_body : last_job_body, .state_size = 32 };
+        while (weft_runtime_spawn(rt, NULL, &spec) == -EAGAIN) {
+            (void)sched_yield();
+        }
+    }
+    test_wait_for(&waiting, 50);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, shut_down, rt), 0);
+    for (unsigned i = 0; i < 3000 && wf_load_relaxed(&rt->stopped) == 0; i++) {
+        wait_for_ns(WEFT_MS);
+    }
+    if (wf_load_relaxed(&rt->stopped) == 0) {
+        test_fail(__FILE__, __LINE__, "the shutdown hangs: its jobs were never cancelled");
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static void *spawn_until_refused(void *arg)
+{
+    while (weft_runtime_spawn_blocking(arg, NULL, nothing, NULL) == 0) {
+    }
+    return NULL;
+}
+
+static void no_thread_runs_after_the_shutdown(void)
+{
+    uint64_t rounds = test_scale(300);
+    for (uint64_t i = 0; i < rounds; i++) {
+        weft_config config = WEFT_CONFIG_INIT;
+        config.workers = 1;
+        config.blocking_keep_alive_ns = 1000;
+        weft_runtime *rt;
+        CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, spawn_until_refused, rt), 0);
+        if (i % 2) {
+            (void)sched_yield();
+        }
+        weft_runtime_shutdown(rt);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        struct wf_pool *pool = &rt->sched->pool;
+        CHECK_EQ(wf_load_relaxed(&pool->users), 0);
+        CHECK(!pool->has_exited);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void set_default_stack(size_t bytes)
+{
+    pthread_attr_t attributes;
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+    CHECK_EQ(pthread_setattr_default_np(&attributes), 0);
+    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
+}
+
+static _Atomic(uint64_t) start_line;
+
+struct submitter {
+    pthread_t thread;
+    weft_runtime *rt;
+    weft_task *task;
+    uint64_t round;
+    int err;
+};
+
+static void *submit_main(void *arg)
+{
+    struct submitter *self = arg;
+    atomic_fetch_add(&start_line, 1);
+    test_wait_for(&start_line, 3);
+    self->err = weft_runtime_spawn_blocking(self->rt, &self->task, nothing, NULL);
+    return NULL;
+}
+
+static void no_job_is_left_without_a_thread(void)
+{
+    uint64_t rounds = test_is_sanitized() ? 0 : test_scale(200);
+    for (uint64_t i = 0; i < rounds; i++) {
+        weft_runtime *rt = create(1);
+        struct submitter submitters[2];
+        atomic_store(&start_line, 0);
+        set_default_stack(1 << 20);
+        for (unsigned at = 0; at < 2; at++) {
+            submitters[at] = (struct submitter){ .rt = rt };
+            CHECK_EQ(pthread_create(&submitters[at].thread, NULL, submit_main, &submitters[at]), 0);
+        }
+        test_wait_for(&start_line, 2);
+        set_default_stack((size_t)1 << 46);
+        atomic_fetch_add(&start_line, 1);
+        for (unsigned at = 0; at < 2; at++) {
+            CHECK_EQ(pthread_join(submitters[at].thread, NULL), 0);
+        }
+        weft_stats stats;
+        weft_runtime_stats(rt, &stats);
+        CHECK(stats.blocking_queued == 0 || stats.blocking_threads > 0);
+        set_default_stack(1 << 20);
+        for (unsigned at = 0; at < 2; at++) {
+            if (submitters[at].err == 0) {
+                weft_detach(submitters[at].task);
+            }
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void a_thread_is_named_before_it_may_be_gone(void)
+{
+    if (!test_is_sanitized()) {
+        set_default_stack(64 << 20); /* Too large for the cache of stacks: unmapped by the join. */
+    }
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.blocking_keep_alive_ns = 1000;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    weft_time end = weft_now() + 300 * WEFT_MS;
+    while (weft_now() < end) {
+        for (unsigned i = 0; i < 8; i++) {
+            CHECK_EQ(weft_runtime_spawn_blocking(rt, NULL, nothing, NULL), 0);
+        }
+    }
+    weft_runtime_destroy(rt);
+}
+
+static _Atomic(uint64_t) armed;
+static _Atomic(uint64_t) long_running;
+static _Atomic(uint64_t) long_go_on;
+
+static int long_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    if (atomic_load(&armed) != 0) {
+        atomic_fetch_add(&long_running, 1);
+        test_wait_for(&long_go_on, 1);
+    }
+    return 0;
+}
+
+/* Puts four tasks into the inject queue while the other worker sleeps, without
+ * telling it: what remains of a race in which the other worker looked around
+ * and went to sleep between another's wf_inject_pop() and wf_ring_push_list().
+ * The end of its poll is the end of a tick, whose maintenance fetches them. */
+static int inject_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    struct wf_worker *worker = wf_worker_current();
+    struct wf_sched *sched = worker->sched;
+    struct wf_qlist list = { 0 };
+    while (list.count < 4) {
+        weft_spec spec = { .body = long_body };
+        WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+        CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
+        WF_TLS_STORE(wf_tls_worker, worker);
+        wf_inject_pop(&sched->inject, 1, &list);
+    }
+    while (wf_idle_unparked(&sched->idle) != 1) {
+        wait_for_ns(WEFT_MS);
+    }
+    wait_for_ns(5 * WEFT_MS);
+    atomic_store(&armed, 1);
+    wf_inject_push_list(&sched->inject, &list);
+    return 0;
+}
+
+static void the_rest_of_a_batch_brought_by_maintenance_is_announced(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    config.tick_polls = 1;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    weft_spec spec = { .body = inject_body };
+    CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+    test_wait_for(&long_running, 1);
+    weft_time deadline = weft_now() + 3 * WEFT_S;
+    while (atomic_load(&long_running) < 2 && weft_now() < deadline) {
+        wait_for_ns(WEFT_MS);
+    }
+    CHECK_EQ(atomic_load(&long_running), 2);
+    atomic_store(&long_go_on, 1);
+    weft_runtime_destroy(rt);
+}
+
+static weft_runtime *outer;
+
+static int inner_main(void *arg)
+{
+    (void)arg;
+    weft_runtime_shutdown(outer);
+    return 0;
+}
+
+static int run_function(void *arg)
+{
+    (void)arg;
+    return weft_run(NULL, inner_main, NULL);
+}
+
+static void nested_shutdown(void)
+{
+    outer = create(1);
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn_blocking(outer, &task, run_function, NULL), 0);
+    (void)alarm(3);
+    (void)join(task);
+}
+
+static void shutdown_from_a_job_aborts_also_inside_of_another_run(void)
+{
+    CHECK_ABORTS(nested_shutdown, "called on a thread of this runtime");
+}
+
+/* A wake that is lost, by hand. */
+static struct wf_sched *hand;
+static struct wf_task *lost;
+
+static int lost_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return 0;
+}
+
+static void lose_a_wake(void *ctx, unsigned worker)
+{
+    (void)ctx;
+    (void)worker;
+    if (lost != NULL) {
+        wf_inject_push(&hand->inject, &lost->node);
+        lost = NULL;
+    }
+}
+
+static void one_lost_wake_is_counted(void)
+{
+    struct wf_sched_options options = {
+        .workers = 1,
+        .stealing = true,
+        .lifo = true,
+        .tick_polls = 128,
+        .tick_ns = 500000,
+        .inject_target_ns = 1000000,
+        .inject_interval_min = 255,
+        .inject_interval_max = 255,
+        .inject_capacity = 100,
+        .park_timeout_ns = 1000000,
+        .seed = 1,
+        .allocator = wf_alloc_default,
+        .thread_name = "weft",
+        .on_park = lose_a_wake,
+    };
+    hand = wf_alloc_zeroed(&wf_alloc_default, sizeof *hand, _Alignof(struct wf_sched));
+    CHECK_EQ(wf_sched_init(hand, &options, NULL), 0);
+    weft_spec spec = { .body = lost_body };
+    CHECK_EQ(wf_spawn(hand, NULL, &spec), 0);
+    struct wf_qlist list = { 0 };
+    wf_inject_pop(&hand->inject, 1, &list);
+    lost = wf_task_of(list.first);
+    struct wf_worker *worker = &hand->workers[0];
+    WF_TLS_STORE(wf_tls_worker, worker);
+    /* As the loop of a worker does. */
+    for (unsigned i = 0; i < 20; i++) {
+        struct wf_task *task = wf_worker_next(worker);
+        if (task == NULL) {
+            task = wf_worker_search(worker);
+        }
+        if (task != NULL) {
+            if (worker->searching) {
+                wf_worker_stop_search(worker);
+            }
+            wf_worker_run(worker, task);
+        }
+    }
+    CHECK_EQ(wf_counter_read(&worker->counters.completed), 1);
+    CHECK_GE(wf_counter_read(&worker->counters.unannounced_work), 1);
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    wf_sched_fini(hand);
+}
+
+static int forking_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        weft_spec spec = { .body = end_body };
+        int err = weft_spawn(NULL, &spec);
+        _exit(err == 0 ? 3 : 4);
+    }
+    int status = 0;
+    (void)waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+static void a_spawn_in_a_child_forked_by_a_body_aborts(void)
+{
+    weft_runtime *rt = create(1);
+    weft_task *task;
+    weft_spec spec = { .body = forking_body };
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(join(task), 6); /* SIGABRT */
+    weft_runtime_destroy(rt);
+}
+
+/* A body that yields for ever, awaited by a plain thread. */
+static int yield_body(weft_co *co, void *state)
+{
+    (void)state;
+    int err;
+    WEFT_BEGIN(co);
+    do {
+        WEFT_YIELD(co, err);
+    } while (err == 0);
+    WEFT_END(co, err);
+}
+
+static void a_deadline_ends_a_wait_for_what_wakes_itself(void)
+{
+    weft_co_future future;
+    weft_co_init(&future, yield_body, NULL);
+    CHECK_EQ(weft_await(&future.future, weft_now() + 5 * WEFT_MS), WEFT_ETIMEDOUT);
+}
+
+/* A job that waits for a task which only ends when it is cancelled itself. */
+static _Atomic(uint64_t) job_waits;
+
+static int join_it(void *arg)
+{
+    atomic_fetch_add(&job_waits, 1);
+    int err = weft_join(arg, NULL, WEFT_NEVER);
+    CHECK_EQ(err, WEFT_ECANCELED);
+    CHECK_EQ(weft_join(arg, NULL, WEFT_NEVER), WEFT_ECANCELED);
+    return err;
+}
+
+static void cancelling_a_job_ends_its_wait(void)
+{
+    weft_runtime *rt = create(1);
+    weft_task *endless;
+    weft_spec spec = { .body = wait_body };
+    CHECK_EQ(weft_runtime_spawn(rt, &endless, &spec), 0);
+    for (uint64_t i = 1; i <= test_scale(200); i++) {
+        weft_task *job;
+        CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, join_it, endless), 0);
+        if (i % 2 == 0) {
+            test_wait_for(&job_waits, i / 2);
+        }
+        weft_cancel(job);
+        CHECK_EQ(join(job), WEFT_ECANCELED);
+    }
+    weft_detach(endless);
+    weft_runtime_destroy(rt);
+}
+
+/* In a child: calls about a task of the parent's runtime. */
+static weft_task *parents_task;
+
+static void join_parents_task(void)
+{
+    CHECK_EQ(weft_join(parents_task, NULL, WEFT_NEVER), 0);
+}
+
+static void cancel_parents_task(void)
+{
+    weft_cancel(parents_task);
+}
+
+static void calls_about_a_task_in_a_forked_child_abort(void)
+{
+    weft_runtime *rt = create(1);
+    weft_spec spec = { .body = wait_body };
+    CHECK_EQ(weft_runtime_spawn(rt, &parents_task, &spec), 0);
+    CHECK_ABORTS(join_parents_task, "weft_join: this process is a fork");
+    CHECK_ABORTS(cancel_parents_task, "weft_cancel: this process is a fork");
+    weft_detach(parents_task);
+    weft_runtime_destroy(rt);
+}
+
+/* Short polls, then long ones: how many run before the clock is looked at? */
+static int phases_body(weft_co *co, void *state)
+{
+    int *i = state;
+    int err;
+    WEFT_BEGIN(co);
+    for (*i = 0; *i < 5000; (*i)++) {
+        WEFT_YIELD(co, err);
+        CHECK_EQ(err, 0);
+    }
+    for (*i = 0; *i < 20; (*i)++) {
+        for (weft_time end = weft_now() + WEFT_MS; weft_now() < end;) {
+        }
+        WEFT_YIELD(co, err);
+        CHECK_EQ(err, 0);
+    }
+    WEFT_END(co, 0);
+}
+
+static void the_average_follows_when_polls_become_long(void)
+{
+    weft_runtime *rt = create(1);
+    weft_task *task;
+    weft_spec spec = { .body = phases_body, .state_size = sizeof(int) };
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(join(task), 0);
+    weft_worker_stats stats;
+    CHECK_EQ(weft_worker_stats_read(rt, 0, &stats), 0);
+    CHECK_GE(stats.average_poll_ns, 50 * WEFT_US);
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(ids_of_jobs_spawned_on_a_worker_are_unique),
+    TEST(a_job_spawned_during_the_shutdown_is_refused_or_cancelled),
+    TEST(no_thread_runs_after_the_shutdown),
+    TEST(no_job_is_left_without_a_thread),
+    TEST(a_thread_is_named_before_it_may_be_gone),
+    TEST(the_rest_of_a_batch_brought_by_maintenance_is_announced),
+    TEST(shutdown_from_a_job_aborts_also_inside_of_another_run),
+    TEST(one_lost_wake_is_counted),
+    TEST(a_spawn_in_a_child_forked_by_a_body_aborts),
+    TEST(a_deadline_ends_a_wait_for_what_wakes_itself),
+    TEST(cancelling_a_job_ends_its_wait),
+    TEST(calls_about_a_task_in_a_forked_child_abort),
+    TEST(the_average_follows_when_polls_become_long),
+})
