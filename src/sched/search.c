@@ -214,7 +214,8 @@ static void park(struct wf_worker *worker)
         wf_idle_search(&sched->idle);
         worker->searching = true;
     }
-    wf_worker_enter(worker, worker->searching ? WEFT_WORKER_SEARCHING : WEFT_WORKER_RUNNING);
+    /* Not SEARCHING yet: who was woken most often finds its task at once. */
+    wf_worker_enter(worker, WEFT_WORKER_RUNNING);
     worker->watch_asleep = wf_watch_is_asleep(&sched->watch);
 }
 

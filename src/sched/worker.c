@@ -69,6 +69,7 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
                      options->inject_interval_max);
     worker->polls_to_inject = wf_interval_polls(&worker->interval);
     worker->polls_to_clock = 1;
+    worker->clock_period = 1;
     wf_counter_set(&worker->counters.inject_interval, worker->polls_to_inject);
     wf_counter_set(&worker->counters.average_poll_ns, WF_INTERVAL_FIRST_NS);
     wf_counter_set(&worker->counters.since_ns, (uint64_t)wf_clock_now());
@@ -82,6 +83,7 @@ void wf_worker_enter(struct wf_worker *worker, weft_worker_state state)
         return;
     }
     uint64_t now = (uint64_t)wf_clock_now();
+    worker->tick_start = (int64_t)now;
     wf_counter_add(&counters->time_ns[before], now - wf_counter_read(&counters->since_ns));
     wf_counter_set(&counters->since_ns, now);
     wf_counter_set(&counters->state, state);
@@ -364,10 +366,10 @@ static uint32_t clock_countdown(const struct wf_worker *worker)
 /* After a poll. Returns a task that maintenance has brought, to run next. */
 static struct wf_task *count_poll(struct wf_worker *worker)
 {
-    worker->tick_polls++;
     if (wf_likely(--worker->polls_to_clock != 0)) {
         return NULL;
     }
+    worker->tick_polls += worker->clock_period;
     const struct wf_sched_options *options = &worker->sched->options;
     wf_fork_check(worker->sched->fork_number, "a body that has forked has returned to its worker");
     int64_t now = wf_clock_now();
@@ -379,7 +381,8 @@ static struct wf_task *count_poll(struct wf_worker *worker)
             announce_rest(worker);
         }
     }
-    worker->polls_to_clock = clock_countdown(worker);
+    worker->clock_period = clock_countdown(worker);
+    worker->polls_to_clock = worker->clock_period;
     return task;
 }
 
@@ -387,6 +390,8 @@ static struct wf_task *count_poll(struct wf_worker *worker)
  * time in tasks. */
 static void end_tick(struct wf_worker *worker)
 {
+    worker->tick_polls += worker->clock_period - worker->polls_to_clock;
+    worker->polls_to_clock = worker->clock_period;
     if (worker->tick_polls > 0) {
         int64_t now = wf_clock_now();
         wf_interval_sample(&worker->interval, (uint64_t)(now - worker->tick_start),
@@ -406,7 +411,6 @@ static void run_until_stopped(struct wf_worker *worker)
         if (task == NULL) {
             end_tick(worker);
             task = wf_worker_search(worker);
-            worker->tick_start = wf_clock_now();
         }
         if (task != NULL) {
             if (wf_unlikely(worker->searching)) {
@@ -422,7 +426,7 @@ void wf_worker_in_child(void)
 {
     struct wf_worker *worker = wf_worker_current();
     if (worker != NULL) {
-        worker->polls_to_clock = 1; /* The next look at the clock refuses. */
+        worker->polls_to_clock = 1; /* The next poll looks at the clock, and refuses. */
     }
 }
 

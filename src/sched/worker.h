@@ -55,8 +55,9 @@ struct wf_worker {
     uint32_t budget;          /* ready operations left in this poll */
     uint32_t lifo_streak;     /* polls from the LIFO slot in a row */
     uint32_t polls_to_inject; /* until the inject queue comes first */
-    uint32_t tick_polls;      /* in this tick */
-    uint32_t polls_to_clock;  /* until the clock is read */
+    uint32_t tick_polls;      /* in this tick, up to the last look at the clock */
+    uint32_t polls_to_clock;  /* until the next look */
+    uint32_t clock_period;    /* polls between the last look and the next */
     int64_t tick_start;
     bool shares;        /* constant: others may take from the ring */
     bool searching;     /* counted as such by idle.c */

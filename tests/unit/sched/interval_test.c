@@ -156,13 +156,33 @@ static void converges_upward_within_44_ticks_to_a_hundredth(void)
     CHECK_EQ(wf_interval_polls(&interval), 10);
 }
 
-/* A jump of any size is cut to 8 times the average, which grows by 1.7 a tick
- * until it is that near: 1.7^n >= 1000 / 8 after 10. */
+static void a_second_outlier_in_a_row_counts_in_full(void)
+{
+    struct wf_interval interval = converged(10 * US);
+    wf_interval_sample(&interval, 10 * MS, 1);
+    CHECK_EQ(interval.average_ns, 17 * US); /* As 80 us. */
+    wf_interval_sample(&interval, 10 * MS, 1);
+    CHECK_EQ(interval.average_ns / 10, 101530); /* 0.1 * 10 ms + 0.9 * 17 us */
+}
+
+static void outliers_that_are_apart_are_cut_each(void)
+{
+    struct wf_interval interval = converged(10 * US);
+    for (int i = 0; i < 5; i++) {
+        double before = interval.average_ns;
+        wf_interval_sample(&interval, 10 * MS, 1);
+        CHECK(interval.average_ns < 1.8 * before);
+        feed(&interval, 10 * US, NEARLY);
+    }
+    feed(&interval, 10 * US, CONVERGED);
+    CHECK_EQ(wf_interval_polls(&interval), 100);
+}
+
 static void a_jump_of_a_thousand_times_arrives_within_60_ticks(void)
 {
     struct wf_interval interval = converged(1 * US);
     CHECK_EQ(wf_interval_polls(&interval), 255);
-    feed(&interval, 1 * MS, 10);
+    feed(&interval, 1 * MS, 3);
     CHECK_EQ(wf_interval_polls(&interval), 8);
     feed(&interval, 1 * MS, 50);
     CHECK(interval.average_ns > 980 * US);
@@ -205,6 +225,8 @@ TEST_MAIN({
     TEST(the_average_is_at_least_1_ns),
     TEST(converges_downward_within_44_ticks_to_a_hundredth),
     TEST(converges_upward_within_44_ticks_to_a_hundredth),
+    TEST(a_second_outlier_in_a_row_counts_in_full),
+    TEST(outliers_that_are_apart_are_cut_each),
     TEST(a_jump_of_a_thousand_times_arrives_within_60_ticks),
     TEST(bounds_and_target_are_the_callers),
 })

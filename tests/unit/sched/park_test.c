@@ -168,7 +168,9 @@ static void *sleeper_main(void *arg)
         if (atomic_load(&sleeper.stop) != 0) {
             return NULL;
         }
-        CHECK(wf_park_sleep(&sleeper.park, wf_clock_now() + INT64_C(10000) * MS));
+        int64_t deadline = wf_clock_now() + INT64_C(10000) * MS;
+        CHECK(wf_park_sleep(&sleeper.park, deadline));
+        CHECK_LT(wf_clock_now(), deadline);
         atomic_store(&sleeper.back, round);
     }
 }
@@ -201,8 +203,8 @@ static void let_sleeper_fall_asleep(void)
 /*
  * Goal:   one who falls asleep at any moment of a wake is woken by it.
  * Method: a wake is interrupted after each of its instructions, until the other
- *         thread is asleep in the kernel, or has come back. Lost, it would come
- *         back without having been woken.
+ *         thread is asleep in the kernel, or has come back. A lost wake would be
+ *         found at the deadline only.
  */
 static void a_wake_interrupted_by_a_sleep_ends_it(void)
 {

@@ -805,44 +805,127 @@ static void the_last_of_completer_and_wakers_frees(void)
     }
 }
 
-static void *pend_all_main(void *arg)
+/* A step on one thread, then one on another that must see what came before. */
+struct handover {
+    uint64_t before;
+    void (*first)(_Atomic(uint64_t) *state);
+    void (*second)(_Atomic(uint64_t) *state);
+};
+
+static void wake_step(_Atomic(uint64_t) *state)
+{
+    (void)wf_state_wake(state, 0);
+}
+
+static void cancel_step(_Atomic(uint64_t) *state)
+{
+    (void)wf_state_cancel(state);
+}
+
+static void pend_and_begin_step(_Atomic(uint64_t) *state)
+{
+    CHECK_EQ(wf_state_pend(state), WF_STEP_SCHEDULE);
+    (void)wf_state_begin(state);
+}
+
+static void queue_after_wake_step(_Atomic(uint64_t) *state)
+{
+    CHECK_EQ(wf_state_wake(state, 0), WF_STEP_SCHEDULE);
+}
+
+static void queue_after_cancel_step(_Atomic(uint64_t) *state)
+{
+    CHECK_EQ(wf_state_cancel(state), WF_STEP_SCHEDULE);
+}
+
+static void drop_step(_Atomic(uint64_t) *state)
+{
+    (void)wf_state_wake(state, WF_STATE_REF);
+}
+
+static void free_after_drop_step(_Atomic(uint64_t) *state)
+{
+    CHECK_EQ(wf_state_wake(state, WF_STATE_REF), WF_STEP_FREE);
+}
+
+static void free_after_release_step(_Atomic(uint64_t) *state)
+{
+    CHECK_EQ(wf_state_refs(wf_state_release(state)), 1);
+}
+
+static void free_after_complete_step(_Atomic(uint64_t) *state)
+{
+    CHECK_EQ(wf_state_refs(wf_state_complete(state)), 1);
+}
+
+static void find_complete_step(_Atomic(uint64_t) *state)
+{
+    CHECK(!wf_state_join_register(state));
+}
+
+static const struct handover *handover;
+
+static void *first_half_main(void *arg)
 {
     (void)arg;
-    wait_at_gate(0, 2);
     for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
         ending.written[at][0] = at;
-        CHECK_EQ(wf_state_pend(&ending.state[at]), WF_STEP_NONE);
+        handover->first(&ending.state[at]);
+        atomic_store_explicit(&ending.freed[at], 1, memory_order_relaxed);
     }
     return NULL;
 }
 
-/*
- * Goal:   whoever is told to queue a task comes after its last poll, and may write
- *         what that one wrote: the link of the queue.
- * Method: one thread pends a thousand tasks, the other wakes or cancels each as
- *         soon as it is idle, and writes the same plain words.
- */
-static void who_queues_a_task_comes_after_its_last_poll(void)
+static void hand_over(const struct handover *which)
 {
-    for (int64_t end = race_end(); wf_clock_now() < end;) {
-        atomic_store(&ending.at_gate, 0);
-        for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
-            ending.state[at] = word_of(RUNNING, 0, 0, 2);
+    handover = which;
+    for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
+        ending.state[at] = which->before;
+        ending.freed[at] = 0;
+    }
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, first_half_main, NULL), 0);
+    for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
+        while (atomic_load_explicit(&ending.freed[at], memory_order_relaxed) == 0) {
+            (void)sched_yield();
         }
-        pthread_t thread;
-        CHECK_EQ(pthread_create(&thread, NULL, pend_all_main, NULL), 0);
-        wait_at_gate(0, 2);
-        for (uint64_t at = 0; at < ROUNDS_AT_ONCE; at++) {
-            _Atomic(uint64_t) *state = &ending.state[at];
-            while (wf_state_lifecycle(wf_load_relaxed(state)) != WF_STATE_IDLE) {
-                (void)sched_yield();
-            }
-            enum wf_step step = at % 2 == 0 ? wf_state_cancel(state) : wf_state_wake(state, 0);
-            CHECK_EQ(step, WF_STEP_SCHEDULE);
-            CHECK_EQ(ending.written[at][0], at);
-            ending.written[at][0] = UINT64_MAX;
-        }
-        CHECK_EQ(pthread_join(thread, NULL), 0);
+        which->second(&ending.state[at]);
+        CHECK_EQ(ending.written[at][0], at);
+        ending.written[at][0] = UINT64_MAX;
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/*
+ * Goal:   a poll sees what wakers, cancellers and the poll before it wrote; who
+ *         queues a task comes after its last poll; who frees it, after everybody;
+ *         a joiner sees the result.
+ * Method: one thread writes a plain word and takes the first step, the other one,
+ *         told so without any order, takes the second and writes the same word.
+ *         The sanitizer would tell if the steps alone did not order them.
+ */
+static void steps_on_two_threads_are_ordered(void)
+{
+    const struct handover rows[] = {
+        { word_of(IDLE, 0, 0, 2), wake_step, begin_step },
+        { word_of(IDLE, 0, 0, 2), cancel_step, begin_step },
+        { word_of(SCHEDULED, 0, 0, 2), wake_step, begin_step },
+        { word_of(SCHEDULED, 0, 0, 2), cancel_step, begin_step },
+        { word_of(RUNNING, 0, 0, 2), wake_step, pend_and_begin_step },
+        { word_of(RUNNING, 0, 0, 2), cancel_step, pend_and_begin_step },
+        { word_of(RUNNING, 0, 0, 2), wf_state_yield, begin_step },
+        { word_of(RUNNING, 0, 0, 2), pend_step, queue_after_wake_step },
+        { word_of(RUNNING, 0, 0, 2), pend_step, queue_after_cancel_step },
+        { word_of(RUNNING, 0, 0, 2), drop_step, free_after_complete_step },
+        { word_of(RUNNING, 0, 0, 2), release_step, free_after_complete_step },
+        { word_of(RUNNING, 0, 0, 2), complete_step, free_after_drop_step },
+        { word_of(RUNNING, 0, 0, 2), complete_step, free_after_release_step },
+        { word_of(RUNNING, 0, 0, 2), complete_step, find_complete_step },
+        { word_of(COMPLETE, 0, 0, 2), release_step, free_after_drop_step },
+        { word_of(COMPLETE, 0, 0, 2), drop_step, free_after_release_step },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hand_over(&rows[i]);
     }
 }
 
@@ -921,6 +1004,6 @@ TEST_MAIN({
     TEST(a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll),
     TEST(volleys_of_wakes_are_followed_by_a_poll),
     TEST(the_last_of_completer_and_wakers_frees),
-    TEST(who_queues_a_task_comes_after_its_last_poll),
+    TEST(steps_on_two_threads_are_ordered),
     TEST(completer_and_joiner_do_not_miss_each_other),
 })
