@@ -633,6 +633,25 @@ static void a_cancellation_is_delivered_to_the_innermost_await(void)
     weft_runtime_destroy(rt);
 }
 
+static int yield_until_told_body(weft_co *co, void *state)
+{
+    int *error = state;
+    WEFT_BEGIN(co);
+    do {
+        WEFT_YIELD(co, *error);
+    } while (*error == 0);
+    WEFT_END(co, *error);
+}
+
+static void a_body_that_keeps_yielding_does_not_hold_off_the_deadline(void)
+{
+    int error = 0;
+    weft_co_future future;
+    weft_co_init(&future, yield_until_told_body, &error);
+    CHECK_EQ(weft_await(&future.future, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
+    CHECK_EQ(error, WEFT_ECANCELED);
+}
+
 static int stubborn_leaf_body(weft_co *co, void *state)
 {
     (void)co;
@@ -897,6 +916,7 @@ TEST_MAIN({
     TEST(bodies_compose_in_sequence_in_loops_and_nested),
     TEST(a_thread_awaits_a_body),
     TEST(a_thread_that_gives_up_cancels_the_innermost_await),
+    TEST(a_body_that_keeps_yielding_does_not_hold_off_the_deadline),
     TEST(a_cancellation_is_delivered_to_the_innermost_await),
     TEST(a_nested_body_that_ignores_its_cancellation_is_ended),
     TEST(a_shield_around_an_await_defers_the_cancellation),

@@ -237,7 +237,7 @@ enum {
 };
 
 static _Atomic(uint64_t) id_count;
-static uint64_t ids[PARENTS * (CHILDREN + 1)];
+static uint64_t ids[PARENTS * (2 * CHILDREN + 1)];
 
 static void note_id(uint64_t id)
 {
@@ -253,6 +253,13 @@ static int note_id_body(weft_co *co, void *state)
     return 0;
 }
 
+static int note_id_job(void *arg)
+{
+    (void)arg;
+    note_id(weft_task_id(weft_task_current()));
+    return 0;
+}
+
 static int note_family_body(weft_co *co, void *state)
 {
     (void)co;
@@ -260,21 +267,26 @@ static int note_family_body(weft_co *co, void *state)
     note_id(weft_task_id(weft_task_current()));
     for (int i = 0; i < CHILDREN; i++) {
         CHECK_EQ(weft_spawn(NULL, &(weft_spec){ .body = note_id_body }), 0);
+        CHECK_EQ(weft_spawn_blocking(NULL, note_id_job, NULL), 0);
     }
     return 0;
 }
 
 static void ids_differ_wherever_tasks_are_spawned(void)
 {
-    weft_runtime *rt = start(3);
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 3;
+    config.blocking_threads = 4;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
     atomic_store(&id_count, 0);
     for (int i = 0; i < PARENTS; i++) {
         CHECK_EQ(weft_runtime_spawn(rt, NULL, &(weft_spec){ .body = note_family_body }), 0);
     }
-    test_wait_for(&id_count, PARENTS * (CHILDREN + 1));
+    test_wait_for(&id_count, PARENTS * (2 * CHILDREN + 1));
     weft_runtime_destroy(rt);
-    qsort(ids, PARENTS * (CHILDREN + 1), sizeof ids[0], compare_ids);
-    for (int i = 1; i < PARENTS * (CHILDREN + 1); i++) {
+    qsort(ids, PARENTS * (2 * CHILDREN + 1), sizeof ids[0], compare_ids);
+    for (int i = 1; i < PARENTS * (2 * CHILDREN + 1); i++) {
         CHECK_NE(ids[i], ids[i - 1]);
     }
 }
