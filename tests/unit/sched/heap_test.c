@@ -454,6 +454,7 @@ static void each_kind_of_task_can_be_the_last_one(void)
 struct straggler {
     struct dummy *dummy;
     _Atomic(uint64_t) steps;
+    _Atomic(uint64_t) retiring;
 };
 
 static struct straggler straggler;
@@ -474,6 +475,7 @@ static void *straggler_main(void *arg)
 
 static void *retire_main(void *arg)
 {
+    (void)atomic_fetch_add(&straggler.retiring, 1);
     wf_heap_retire(arg, free_fake_sched);
     return NULL;
 }
@@ -497,6 +499,7 @@ static void retire_waits_for_who_is_about_to_free(void)
         CHECK_EQ(pthread_create(&dropper, NULL, straggler_main, NULL), 0);
         test_wait_for(&straggler.steps, 1);
         CHECK_EQ(pthread_create(&retirer, NULL, retire_main, heap), 0);
+        test_wait_for(&straggler.retiring, 1);
         for (int n = 0; n < 200; n++) {
             (void)sched_yield();
             CHECK_EQ(atomic_load(&sched_freed), 0);

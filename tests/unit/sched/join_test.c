@@ -6,9 +6,12 @@
 
 #include <weft.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "sched/heap.h"
 #include "sched/task.h"
+#include "sched/waitq.h"
 #include "test.h"
 
 /* A deadline that has passed. */
@@ -93,6 +96,47 @@ static void wait_for_joiner(const weft_task *task)
     while (!has_joiner(task)) {
         (void)sched_yield();
     }
+}
+
+/* --- The answer, on tasks that only count --------------------------------------- */
+
+struct fake {
+    struct wf_task task;
+    int scheduled;
+};
+
+static void fake_schedule(struct wf_task *task)
+{
+    ((struct fake *)task)->scheduled++;
+}
+
+static const struct wf_task_ops fake_ops = { .kind = "fake", .schedule = fake_schedule };
+
+static void the_answer_wakes_a_joiner_that_still_waits(void)
+{
+    struct wf_heap *heap = wf_heap_create(&wf_alloc_default, NULL, 1);
+    CHECK(heap != NULL);
+    for (int gives_up = 0; gives_up < 2; gives_up++) {
+        struct fake joiner = { .task.ops = &fake_ops };
+        joiner.task.state = WF_STATE_IDLE | WF_STATE_REF;
+        struct wf_task ended = { .heap = heap };
+        struct wf_wait wait = { 0 };
+        struct wf_wait_node node;
+        wf_wait_start(&wait, &joiner.task);
+        wf_wait_node_init(&node, &wait, 0);
+        ended.joiner = &node;
+        if (gives_up == 1) { /* It is on its way to the lock, to take its node out. */
+            CHECK(wf_wait_abandon(&wait, WF_WAIT_CANCELLED));
+        }
+        wf_join_answer(&ended);
+        CHECK(ended.joiner == NULL);
+        CHECK_EQ(joiner.scheduled, gives_up == 0);
+        CHECK_EQ(wf_wait_poll(&wait), gives_up == 0 ? 0 : WEFT_ECANCELED);
+        CHECK_EQ(wf_state_refs(wf_task_state(&joiner.task)), 1);
+        wf_join_answer(&ended); /* Nobody is there any more. */
+        CHECK_EQ(joiner.scheduled, gives_up == 0);
+    }
+    wf_heap_retire(heap, NULL);
 }
 
 /* --- Joining on a thread ------------------------------------------------------ */
@@ -595,6 +639,7 @@ static void two_threads_join_at_once(void)
 }
 
 TEST_MAIN({
+    TEST(the_answer_wakes_a_joiner_that_still_waits),
     TEST(join_of_a_task_that_has_ended_returns_its_result),
     TEST(join_before_the_end_is_woken_by_it),
     TEST(the_result_may_be_ignored),

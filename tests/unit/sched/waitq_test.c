@@ -625,6 +625,61 @@ static void a_grant_is_used_or_not_taken(void)
     CHECK(wf_waitq_is_empty(&race.queue));
 }
 
+static void *grant_each_round(void *arg)
+{
+    struct race *race = arg;
+    for (uint64_t round = 1;; round++) {
+        spin_for(&race->waiter_round, round);
+        if (atomic_load(&race->stop) != 0) {
+            return NULL;
+        }
+        wf_lock(&race->lock);
+        struct wf_wait_node *node = wf_waitq_claim_first(&race->queue);
+        struct wf_task *task = wf_wait_finish(node->wait);
+        wf_unlock(&race->lock);
+        wf_task_wake(task);
+        atomic_store(&race->granter_round, round);
+    }
+}
+
+/*
+ * Goal:   the frame of a wait is the waiter's again as soon as it is DONE.
+ * Method: the waiter looks until then and overwrites it; the sanitizer would tell
+ *         of a granter that comes late.
+ */
+static void a_wait_that_is_done_is_the_waiters_again(void)
+{
+    static struct race race;
+    race = (struct race){ .stop = 0 };
+    wf_lock_init(&race.lock, WF_RANK_ROOM);
+    wf_waitq_init(&race.queue);
+    pthread_t granter;
+    CHECK_EQ(pthread_create(&granter, NULL, grant_each_round, &race), 0);
+    for (uint64_t round = 1; round <= 1000; round++) {
+        struct wf_wait wait = { 0 };
+        struct wf_wait_node node;
+        fake_init(&race.fake);
+        wf_wait_start(&wait, &race.fake.task);
+        wf_wait_node_init(&node, &wait, 0);
+        wf_lock(&race.lock);
+        wf_waitq_add(&race.queue, &node);
+        wf_unlock(&race.lock);
+        atomic_store(&race.waiter_round, round);
+        while (state_of(&wait) != WF_WAIT_DONE) {
+            (void)sched_yield();
+        }
+        wait.task = NULL;
+        node.wait = NULL;
+        node.branch = UINT32_MAX;
+        __asm__ volatile("" ::"r"(&wait), "r"(&node) : "memory");
+        spin_for(&race.granter_round, round);
+        CHECK_EQ(race.fake.scheduled, 1);
+    }
+    atomic_store(&race.stop, 1);
+    atomic_store(&race.waiter_round, UINT64_MAX);
+    CHECK_EQ(pthread_join(granter, NULL), 0);
+}
+
 /* A wait with a branch in each of two objects. */
 struct fork_race {
     struct wf_wait wait;
@@ -718,6 +773,7 @@ TEST_MAIN({
     TEST(claim_first_of_decided_waits_only_finds_nobody),
     TEST(remove_takes_a_node_out_of_the_middle),
     TEST(each_side_may_be_interrupted_by_the_other),
+    TEST(a_wait_that_is_done_is_the_waiters_again),
     TEST(a_grant_is_used_or_not_taken),
     TEST(two_branches_claimed_at_once_have_one_winner),
 })
