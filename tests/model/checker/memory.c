@@ -242,7 +242,7 @@ static void write_effect(struct mc_thread *self, struct mc_location *location, u
 static void tell(struct mc_location *location, unsigned flags, enum mc_order order)
 {
     unsigned sc = order == MC_SEQ_CST ? MC_DID_SC : 0;
-    if (is_early()) {
+    if (is_early() && (flags & MC_DID_AWAIT) == 0) {
         flags &= ~(unsigned)MC_DID_NEWEST;
     }
     mc_did_access(location, flags | sc);
@@ -539,12 +539,14 @@ void mc_memory_fence(enum mc_order order, const void *pc)
     if (self == NULL) {
         return;
     }
-    uint32_t size = mc_view_size();
-    if (order == MC_SEQ_CST && !mc_spin_is_again()) {
-        /* Others notice only this kind. */
-        mc_point(&(struct mc_op){ .kind = MC_OP_FENCE, .order = order, .pc = pc });
-        size = mc_view_size();
+    if (order == MC_SEQ_CST) {
+        /* Others notice only this kind. In a spin loop it is like a yield. */
+        if (mc_spin_before(pc, 0) == MC_SPIN_READ_FREELY) {
+            mc_point(&(struct mc_op){ .kind = MC_OP_FENCE, .order = order, .pc = pc });
+        }
+        mc_spin_after(pc, 0, 0);
     }
+    uint32_t size = mc_view_size();
     if (mc_order_acquires(order)) {
         mc_view_join(self->current, self->acquire, size);
     }

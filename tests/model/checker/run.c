@@ -371,7 +371,8 @@ static bool take_step(unsigned *last)
         mc_exec.cut = true;
         return false;
     }
-    *last = (unsigned)next;
+    /* That another thread could take a local step does not interrupt the last. */
+    *last = local >= 0 ? *last : (unsigned)next;
     resume((unsigned)next);
     if (mc_report_fault() != MC_NONE || mc_exec.cut) {
         return false;

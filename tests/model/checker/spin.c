@@ -47,11 +47,6 @@ static void stop(struct mc_spin *spin)
     spin->count = 0;
 }
 
-bool mc_spin_is_again(void)
-{
-    return mc_self->spin.mode == MC_SPIN_AGAIN;
-}
-
 /* The loop has ended by itself. */
 static void end_again(struct mc_spin *spin)
 {

@@ -13,7 +13,8 @@ enum mc_spin_verdict {
     MC_SPIN_READ_NEWER,  /* a message that it has not seen, in the step that runs */
 };
 
-/* Before an operation that may turn out to only read. An addr of 0 is a yield. */
+/* Before an operation that may turn out to only read. An addr of 0 is a yield, or a
+ * fence. */
 enum mc_spin_verdict mc_spin_before(const void *pc, uintptr_t addr);
 
 /* After MC_SPIN_READ_SAME: the value it read in the last round. */
@@ -24,9 +25,6 @@ void mc_spin_after(const void *pc, uintptr_t addr, uint64_t value);
 
 /* It does something that others can see, so it does not spin. */
 void mc_spin_effect(void);
-
-/* Has the thread been told to go on reading the same? */
-bool mc_spin_is_again(void);
 
 /* A thread that waits by MC_OP_SPIN: has a word of its round changed? */
 bool mc_spin_can_go(const struct mc_thread *thread);

@@ -289,7 +289,7 @@ static const struct mc_test fixed[] = {
     { .name = "pct_finds_a_long_run",
       .run = needs_a_long_run,
       .mode = MC_PCT,
-      .runs = 100,
+      .runs = 1000,
       .expect = MC_ASSERTION },
 };
 
