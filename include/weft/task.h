@@ -189,7 +189,7 @@ WEFT_API bool weft_cancelled(void);
  * Defers cancellation of the current task until the matching weft_shield_leave()
  * for a piece of work that must not be cut in two. Nests up to 255 deep.
  *
- * Context: a body. Aborts on a plain thread.
+ * Context: a body, or a blocking job. Aborts where neither runs.
  */
 WEFT_API void weft_shield_enter(void);
 
@@ -197,7 +197,7 @@ WEFT_API void weft_shield_enter(void);
  * Ends the innermost shield. Awaits after the last one give WEFT_ECANCELED if
  * the task was cancelled meanwhile.
  *
- * Context: a body. Aborts on a plain thread, or if no shield is entered.
+ * Context: as weft_shield_enter(). Aborts also if no shield is entered.
  */
 WEFT_API void weft_shield_leave(void);
 

@@ -96,8 +96,9 @@ static int co_poll(weft_future *future)
     return self->done ? self->result : WEFT_PENDING;
 }
 
-/* Cancels what the body waits for, then lets it come to its end. A body that
- * waits without awaiting anything has been told, and is ended. */
+/* Cancels what the body waits for, unless it is behind a shield, then lets it
+ * come to its end. A body that waits without awaiting anything has been told, and
+ * is ended. */
 static bool co_cancel(weft_future *future)
 {
     weft_co_future *self = (weft_co_future *)future;
@@ -106,7 +107,8 @@ static bool co_cancel(weft_future *future)
     }
     weft_future *waiting = self->co.waiting;
     self->co.flags |= CO_CANCELLED;
-    if (waiting != NULL && !waiting->ops->cancel(waiting)) {
+    bool told = must_cancel(&self->co, wf_thread_waiter());
+    if (told && waiting != NULL && !waiting->ops->cancel(waiting)) {
         return false;
     }
     if (co_advance(self) == WEFT_PENDING && self->co.waiting == NULL &&

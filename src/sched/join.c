@@ -74,7 +74,7 @@ static int join_start(struct join *join)
 {
     struct wf_task *task = join->task;
     struct wf_task *waiter = wf_thread_waiter();
-    if (task == waiter) {
+    if (task == waiter || task == wf_thread_running()) {
         wf_fatal("weft_join: a task joins itself and would wait for ever");
     }
     if (wf_state_is_complete(wf_task_state(task))) {

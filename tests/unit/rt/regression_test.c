@@ -554,6 +554,109 @@ static void the_average_follows_when_polls_become_long(void)
     weft_runtime_destroy(rt);
 }
 
+/* A future that another thread opens; its cancellations are counted. */
+struct gate {
+    weft_future future;
+    _Atomic(uint64_t) polls;
+    _Atomic(uint64_t) cancels;
+    _Atomic(int) result; /* WEFT_PENDING until it is open */
+    _Atomic(weft_waker *) waker;
+};
+
+static int gate_poll(weft_future *future)
+{
+    struct gate *gate = (struct gate *)future;
+    weft_waker_drop(atomic_exchange(&gate->waker, weft_waker_current()));
+    int result = atomic_load(&gate->result);
+    if (result != WEFT_PENDING) {
+        weft_waker_drop(atomic_exchange(&gate->waker, NULL));
+    }
+    atomic_fetch_add(&gate->polls, 1);
+    return result;
+}
+
+static bool gate_cancel(weft_future *future)
+{
+    struct gate *gate = (struct gate *)future;
+    atomic_fetch_add(&gate->cancels, 1);
+    atomic_store(&gate->result, WEFT_ECANCELED);
+    return true;
+}
+
+static const weft_future_ops gate_ops = { gate_poll, gate_cancel, NULL };
+
+static struct gate open_gate(int result)
+{
+    return (struct gate){ .future.ops = &gate_ops, .result = result };
+}
+
+struct shielded {
+    struct gate first;
+    struct gate second;
+    int first_result;
+    int err;
+};
+
+/* Told that it is late, it finishes behind a shield. */
+static int shielded_body(weft_co *co, void *state)
+{
+    struct shielded *s = state;
+    WEFT_BEGIN(co);
+    WEFT_AWAIT(co, s->first_result, &s->first.future);
+    weft_shield_enter();
+    WEFT_AWAIT(co, s->err, &s->second.future);
+    weft_shield_leave();
+    WEFT_END(co, s->err);
+}
+
+static void *open_second(void *arg)
+{
+    struct shielded *s = arg;
+    test_wait_for(&s->second.polls, 1);
+    atomic_store(&s->second.result, 44);
+    weft_waker *waker = atomic_exchange(&s->second.waker, NULL);
+    if (waker != NULL) {
+        weft_waker_fire(waker);
+    }
+    return NULL;
+}
+
+/* The deadline has passed in the first await, or passes behind the shield. */
+static void a_deadline_does_not_cut_an_await_behind_a_shield(void)
+{
+    for (int i = 0; i < 40; i++) {
+        struct shielded s = { .first = open_gate(i % 2 == 0 ? WEFT_PENDING : 1),
+                              .second = open_gate(WEFT_PENDING) };
+        weft_co_future future;
+        weft_co_init(&future, shielded_body, &s);
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, open_second, &s), 0);
+        CHECK_EQ(weft_await(&future.future, 1), 44);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(s.first_result, i % 2 == 0 ? WEFT_ECANCELED : 1);
+        CHECK_EQ(atomic_load(&s.second.cancels), 0);
+    }
+}
+
+static int join_self_job(void *arg)
+{
+    (void)arg;
+    return weft_join(weft_task_current(), NULL, WEFT_NEVER);
+}
+
+static void join_self(void)
+{
+    weft_runtime *rt = create(1);
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, join_self_job, NULL), 0);
+    (void)join(task);
+}
+
+static void a_job_that_joins_itself_aborts(void)
+{
+    CHECK_ABORTS(join_self, "joins itself");
+}
+
 TEST_MAIN({
     TEST(ids_of_jobs_spawned_on_a_worker_are_unique),
     TEST(a_job_spawned_during_the_shutdown_is_refused_or_cancelled),
@@ -568,4 +671,6 @@ TEST_MAIN({
     TEST(cancelling_a_job_ends_its_wait),
     TEST(calls_about_a_task_in_a_forked_child_abort),
     TEST(the_average_follows_when_polls_become_long),
+    TEST(a_deadline_does_not_cut_an_await_behind_a_shield),
+    TEST(a_job_that_joins_itself_aborts),
 })
