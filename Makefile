@@ -9,7 +9,10 @@ CTEST   = ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 CONFIGURE = cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS)
 
-.PHONY: all run test soak bench rivals tidy format format-check install clean deps
+# "make model DEEP=1" goes further, for an hour or so.
+export DEEP
+
+.PHONY: all run test model soak bench rivals tidy format format-check install clean deps
 
 all: deps
 	$(CONFIGURE)
@@ -24,6 +27,12 @@ run: all
 
 test: all
 	$(CTEST)
+
+# Every interleaving of the protocols, and the proof that the tests would notice.
+model: deps
+	$(CONFIGURE)
+	cmake --build $(BUILD) -j $(JOBS) --target models
+	tests/model/mutants --build $(BUILD)/tests/model --jobs $(JOBS)
 
 # Long runs: millions of tasks, minutes of stress. Before an issue is closed.
 soak: all

@@ -71,13 +71,10 @@
  *   instruction on the stack costs 3;
  * - ThreadSanitizer does not model fences: there it is a read-modify-write on
  *   one shared word, which is as strong;
- * - a model checker must see the C11 fence itself.
+ * - a model checker must see the C11 fence itself, and where it stands.
  */
 #if defined(WF_MODEL)
-static inline void wf_fence_full(void)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-}
+#define wf_fence_full() atomic_thread_fence(memory_order_seq_cst)
 #elif defined(WF_TSAN)
 extern _Atomic(unsigned) wf_fence_word;
 static inline void wf_fence_full(void)

@@ -46,7 +46,9 @@ static int nothing_body(weft_co *co, void *state)
  * Goal:   one task put into a sleeping runtime wakes at most two workers, and
  *         the chain of wakes stops there.
  * Method: eight parked workers, many tasks one after the other, counters read
- *         when all are parked again.
+ *         when all are parked again. A worker that is counted as parked but has
+ *         yet to look at the queues once more may find the task by itself, so a
+ *         single round may need no wake; a hundred do.
  */
 static void one_task_wakes_at_most_two_of_eight(void)
 {
@@ -55,6 +57,7 @@ static void one_task_wakes_at_most_two_of_eight(void)
     config.workers = 8;
     config.seed = test_seed();
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
+    uint64_t wakes = 0;
     for (int i = 0; i < 100; i++) {
         wait_until_all_park(rt);
         struct totals before = read_totals(rt);
@@ -63,9 +66,10 @@ static void one_task_wakes_at_most_two_of_eight(void)
         CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
         wait_until_all_park(rt);
         struct totals after = read_totals(rt);
-        CHECK_GE(after.wakes - before.wakes, 1);
         CHECK_LE(after.wakes - before.wakes, 2);
+        wakes += after.wakes - before.wakes;
     }
+    CHECK_GE(wakes, 1);
     CHECK_EQ(read_totals(rt).unannounced, 0);
     weft_runtime_destroy(rt);
 }

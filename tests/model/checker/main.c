@@ -12,6 +12,7 @@
 #include "report.h"
 #include "run.h"
 #include "spin.h"
+#include "weaken.h"
 
 enum {
     RUNS = 10000,
@@ -37,6 +38,8 @@ struct options {
     bool is_verbose;
     bool is_quiet;
     bool is_listing;
+    bool has_sites;
+    bool is_mutant;
     const char *replay_name;
     const char *replay;
     const char *filters[16];
@@ -268,6 +271,25 @@ static bool run_test(const struct mc_test *test)
     return passed;
 }
 
+/* Runs a test of a mutant. Returns whether it has caught it. */
+static bool run_mutant(const struct mc_test *test)
+{
+    if (test->expect != MC_NONE) {
+        return false;
+    }
+    double started = now();
+    prepare(test, NULL);
+    if (explore(test, started) != FAULTY) {
+        return false;
+    }
+    (void)printf("caught %s %.2f s %s: %s\n", test->name, now() - started,
+                 mc_report_fault_name(mc_report_fault()), mc_report_text());
+    if (options.is_verbose) {
+        mc_report_print(mc_explore_log_text());
+    }
+    return true;
+}
+
 /* --- Options ---------------------------------------------------------------- */
 
 static const char usage[] =
@@ -278,6 +300,9 @@ static const char usage[] =
     "  seconds=N                  limit for each test\n"
     "  deep                       larger tests and bounds; the same as DEEP=1\n"
     "  verbose  quiet  list\n"
+    "  sites                      lists the operations that have an order\n"
+    "  mutant                     stops at the first failure, and succeeds if there is one\n"
+    "  weaken=FILE:LINE:ORDER     the same, with another order on this line\n"
     "MC_REPLAY='name:decisions' runs that one execution. MC_OPTIONS holds options, too.\n";
 
 static bool parse_number(const char *word, const char *name, uint64_t *number)
@@ -317,6 +342,11 @@ static bool parse_flag(const char *word)
         options.is_quiet = true;
     } else if (strcmp(word, "list") == 0) {
         options.is_listing = true;
+    } else if (strcmp(word, "mutant") == 0) {
+        options.is_mutant = true;
+    } else if (strcmp(word, "sites") == 0) {
+        options.has_sites = true;
+        mc_weaken_note_sites();
     } else {
         return false;
     }
@@ -338,6 +368,10 @@ static bool parse_word(const char *word)
         options.preemptions = (unsigned)number;
         options.has_preemptions = true;
         return true;
+    }
+    if (strncmp(word, "weaken=", strlen("weaken=")) == 0) {
+        options.is_mutant = true;
+        return mc_weaken_start(word + strlen("weaken="));
     }
     if (strchr(word, '=') != NULL || word[0] == '-' ||
         options.filter_count == sizeof options.filters / sizeof options.filters[0]) {
@@ -400,13 +434,22 @@ int mc_run_all(const struct mc_test *tests, size_t count, int argc, char **argv)
         }
         if (options.is_listing) {
             (void)printf("%s\n", tests[i].name);
+        } else if (options.is_mutant) {
+            if (run_mutant(&tests[i])) {
+                return 0;
+            }
         } else if (run_test(&tests[i])) {
             passed++;
         } else {
             failed++;
         }
     }
-    if (!options.is_listing) {
+    if (options.has_sites) {
+        mc_weaken_print_sites();
+    }
+    if (options.is_mutant) {
+        (void)printf("survived\n");
+    } else if (!options.is_listing) {
         (void)printf("%u passed, %u failed\n", passed, failed);
     }
     return failed > 0 || (passed == 0 && !options.is_listing) ? 1 : 0;

@@ -128,6 +128,16 @@ const char *mc_report_fault_name(enum mc_fault which)
     return fault_names[which];
 }
 
+const char *mc_report_kind_name(enum mc_kind kind)
+{
+    return kind_names[kind];
+}
+
+const char *mc_report_order_name(enum mc_order order)
+{
+    return order_names[order];
+}
+
 _Noreturn void mc_report_limit(const char *problem)
 {
     (void)fflush(stdout);

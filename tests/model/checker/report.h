@@ -44,6 +44,8 @@ void mc_report_fail(enum mc_fault fault, const char *format, ...)
 enum mc_fault mc_report_fault(void);
 const char *mc_report_text(void);
 const char *mc_report_fault_name(enum mc_fault fault);
+const char *mc_report_kind_name(enum mc_kind kind);
+const char *mc_report_order_name(enum mc_order order);
 
 /* Prints the failure, the schedule, and how to replay it. */
 void mc_report_print(const char *replay);

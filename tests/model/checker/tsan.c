@@ -12,6 +12,7 @@
 #include "memory.h"
 #include "report.h"
 #include "shadow.h"
+#include "weaken.h"
 
 #define PC __builtin_return_address(0)
 
@@ -108,6 +109,23 @@ void __tsan_func_exit(void)
 
 /* --- Atomics ---------------------------------------------------------------- */
 
+static enum mc_order order_of(enum mc_kind kind, int order, const void *pc)
+{
+    return mc_weaken_order(kind, (enum mc_order)order, pc);
+}
+
+static struct mc_cas cas_of(uint64_t expected, uint64_t desired, int order, int fail_order,
+                            const void *pc)
+{
+    enum mc_order used = order_of(MC_OP_CAS, order, pc);
+    return (struct mc_cas){
+        .expected = expected,
+        .desired = desired,
+        .order = used,
+        .fail_order = mc_weaken_fail_order((enum mc_order)fail_order, used),
+    };
+}
+
 static uint64_t do_exchange(uint64_t old, uint64_t operand)
 {
     (void)old;
@@ -149,7 +167,7 @@ static uint64_t do_nand(uint64_t old, uint64_t operand)
     type __tsan_atomic##bits##_##name(volatile type *word, type operand, int order)                \
     {                                                                                              \
         return (type)mc_memory_update((uintptr_t)word, bits / 8, function, operand,                \
-                                      (enum mc_order)order, PC);                                   \
+                                      order_of(MC_OP_RMW, order, PC), PC);                         \
     }
 
 #define EXCHANGE_IF(bits, type, name, weak)                                                        \
@@ -158,8 +176,8 @@ static uint64_t do_nand(uint64_t old, uint64_t operand)
     int __tsan_atomic##bits##_compare_exchange_##name(volatile type *word, type *expected,         \
                                                       type desired, int order, int fail_order)     \
     {                                                                                              \
-        struct mc_cas cas = { *expected, desired, (enum mc_order)order, (enum mc_order)fail_order, \
-                              weak };                                                              \
+        struct mc_cas cas = cas_of(*expected, desired, order, fail_order, PC);                     \
+        cas.is_weak = weak;                                                                        \
         bool is_done = mc_memory_cas((uintptr_t)word, bits / 8, &cas, PC);                         \
         if (!is_done) {                                                                            \
             *expected = (type)cas.expected;                                                        \
@@ -171,12 +189,13 @@ static uint64_t do_nand(uint64_t old, uint64_t operand)
     MC_API type __tsan_atomic##bits##_load(const volatile type *word, int order);                  \
     type __tsan_atomic##bits##_load(const volatile type *word, int order)                          \
     {                                                                                              \
-        return (type)mc_memory_load((uintptr_t)word, bits / 8, (enum mc_order)order, PC);          \
+        return (type)mc_memory_load((uintptr_t)word, bits / 8, order_of(MC_OP_LOAD, order, PC),    \
+                                    PC);                                                           \
     }                                                                                              \
     MC_API void __tsan_atomic##bits##_store(volatile type *word, type value, int order);           \
     void __tsan_atomic##bits##_store(volatile type *word, type value, int order)                   \
     {                                                                                              \
-        mc_memory_store((uintptr_t)word, bits / 8, value, (enum mc_order)order, PC);               \
+        mc_memory_store((uintptr_t)word, bits / 8, value, order_of(MC_OP_STORE, order, PC), PC);   \
     }                                                                                              \
     UPDATE(bits, type, exchange, do_exchange)                                                      \
     UPDATE(bits, type, fetch_add, do_add)                                                          \
@@ -193,8 +212,7 @@ static uint64_t do_nand(uint64_t old, uint64_t operand)
     type __tsan_atomic##bits##_compare_exchange_val(volatile type *word, type expected,            \
                                                     type desired, int order, int fail_order)       \
     {                                                                                              \
-        struct mc_cas cas = { expected, desired, (enum mc_order)order, (enum mc_order)fail_order,  \
-                              false };                                                             \
+        struct mc_cas cas = cas_of(expected, desired, order, fail_order, PC);                      \
         (void)mc_memory_cas((uintptr_t)word, bits / 8, &cas, PC);                                  \
         return (type)cas.expected;                                                                 \
     }
@@ -207,7 +225,7 @@ ATOMIC(64, uint64_t)
 MC_API void __tsan_atomic_thread_fence(int order);
 void __tsan_atomic_thread_fence(int order)
 {
-    mc_memory_fence((enum mc_order)order, PC);
+    mc_memory_fence(order_of(MC_OP_FENCE, order, PC), PC);
 }
 
 MC_API void __tsan_atomic_signal_fence(int order);
@@ -219,9 +237,8 @@ void __tsan_atomic_signal_fence(int order)
 bool mc_cas_weak(volatile void *word, void *expected, const void *desired, size_t size, int order,
                  int fail_order)
 {
-    struct mc_cas cas = { .order = (enum mc_order)order,
-                          .fail_order = (enum mc_order)fail_order,
-                          .is_weak = true };
+    struct mc_cas cas = cas_of(0, 0, order, fail_order, PC);
+    cas.is_weak = true;
     memcpy(&cas.expected, expected, size);
     memcpy(&cas.desired, desired, size);
     bool is_done = mc_memory_cas((uintptr_t)word, (unsigned)size, &cas, PC);
