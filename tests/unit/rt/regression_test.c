@@ -657,6 +657,60 @@ static void a_job_that_joins_itself_aborts(void)
     CHECK_ABORTS(join_self, "joins itself");
 }
 
+struct yielder {
+    uint32_t i;
+};
+
+static int yielder_body(weft_co *co, void *state)
+{
+    struct yielder *s = state;
+    int err;
+    WEFT_BEGIN(co);
+    for (s->i = 0; s->i < 100; s->i++) {
+        WEFT_YIELD(co, err);
+        CHECK_EQ(err, 0);
+    }
+    WEFT_END(co, 0);
+}
+
+struct yielders {
+    weft_task *tasks[1000];
+    uint32_t i;
+    weft_join_future join;
+};
+
+static int yielders_body(weft_co *co, void *state)
+{
+    static const weft_spec spec = { .body = yielder_body, .state_size = sizeof(struct yielder) };
+    struct yielders *s = state;
+    int err;
+    WEFT_BEGIN(co);
+    for (s->i = 0; s->i < 1000; s->i++) {
+        CHECK_EQ(weft_spawn(&s->tasks[s->i], &spec), 0);
+    }
+    for (s->i = 0; s->i < 1000; s->i++) {
+        weft_join_init(&s->join, s->tasks[s->i], NULL);
+        WEFT_AWAIT(co, err, &s->join.future);
+        CHECK_EQ(err, 0);
+    }
+    WEFT_END(co, 0);
+}
+
+/* A full ring fetched batch after batch, which went back by overflows. */
+static void a_full_ring_does_not_pass_its_tasks_around(void)
+{
+    weft_runtime *rt = create(1);
+    weft_task *task;
+    weft_spec spec = { .body = yielders_body, .state_size = sizeof(struct yielders) };
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    CHECK_EQ(join(task), 0);
+    weft_worker_stats stats;
+    CHECK_EQ(weft_worker_stats_read(rt, 0, &stats), 0);
+    CHECK_GE(stats.polls, 100000);
+    CHECK_LE(stats.injected_tasks, stats.polls / 8);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
     TEST(ids_of_jobs_spawned_on_a_worker_are_unique),
     TEST(a_job_spawned_during_the_shutdown_is_refused_or_cancelled),
@@ -673,4 +727,5 @@ TEST_MAIN({
     TEST(the_average_follows_when_polls_become_long),
     TEST(a_deadline_does_not_cut_an_await_behind_a_shield),
     TEST(a_job_that_joins_itself_aborts),
+    TEST(a_full_ring_does_not_pass_its_tasks_around),
 })
