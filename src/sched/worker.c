@@ -272,10 +272,10 @@ struct wf_task *wf_worker_fetch(struct wf_worker *worker)
     if (count > WF_WORKER_FETCH_MAX) {
         count = WF_WORKER_FETCH_MAX;
     }
-    /* A ring that is full of tasks which yield would only overflow again. */
-    size_t length_own = wf_ring_len(&worker->ring);
-    size_t room = length_own < WF_RING_SLOTS / 2 ? WF_RING_SLOTS / 2 - length_own : 1;
-    return fetch(worker, count < room ? count : room);
+    /* Up to half of the ring: one full of tasks that yield would only overflow. */
+    size_t room = wf_ring_room(&worker->ring);
+    size_t max = room > WF_RING_SLOTS / 2 ? room - WF_RING_SLOTS / 2 + 1 : 1;
+    return fetch(worker, count < max ? count : max);
 }
 
 /* After the next task was chosen: does another one wait in the ring? */
