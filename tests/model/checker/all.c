@@ -130,6 +130,12 @@ static bool is_active(void)
 
 static void note(int32_t location, int32_t *last, unsigned flags)
 {
+    if (*last >= 0) {
+        const struct access *before = &accesses[*last];
+        if (before->step == mc_exec.step && (flags & ~before->flags) == 0) {
+            return;
+        }
+    }
     GROW(accesses, access_count, access_capacity);
     accesses[access_count] = (struct access){ mc_exec.step, flags, *last, location };
     *last = (int32_t)access_count++;

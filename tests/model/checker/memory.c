@@ -252,6 +252,15 @@ static void tell(struct mc_location *location, unsigned flags, enum mc_order ord
     }
 }
 
+/* The same for a repeated read in a spin loop, of which only the place in the
+ * order of seq_cst operations is new. */
+static void tell_sc(struct mc_location *location, unsigned flags, enum mc_order order)
+{
+    if (order == MC_SEQ_CST) {
+        tell(location, flags, order);
+    }
+}
+
 static struct mc_event event_of(const struct mc_location *location, enum mc_kind kind,
                                 enum mc_order order, const void *pc)
 {
@@ -292,6 +301,7 @@ uint64_t mc_memory_load(uintptr_t addr, unsigned size, enum mc_order order, cons
     uint32_t low = floor_of(self, location, order);
     if (verdict == MC_SPIN_READ_SAME) {
         if (location->messages[low].value == mc_spin_expected()) {
+            tell_sc(location, MC_DID_READ, order);
             mc_report_again();
             mc_spin_after(pc, addr, location->messages[low].value);
             return location->messages[low].value;
@@ -480,6 +490,7 @@ bool mc_memory_cas(uintptr_t addr, unsigned size, struct mc_cas *cas, const void
         uint64_t value = location->messages[fail_low].value;
         if (value == mc_spin_expected() && value != cas->expected) {
             cas->expected = value;
+            tell_sc(location, MC_DID_READ | MC_DID_NEWEST | MC_DID_FAIL, cas->order);
             mc_report_again();
             mc_spin_after(pc, addr, value);
             return false;
