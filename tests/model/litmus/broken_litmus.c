@@ -116,6 +116,9 @@ static void deque(void)
  * no_fence    neither sees the other.
  * no_recheck  the sleeper does not look once more.
  * one_fence   a fence on one side is not enough.
+ * sc_load     nor is a seq_cst load of who sleeps, after a store that is only
+ *             released (seeds 002 and 004).
+ * rmw         right: each side has an RMW of the same word instead.
  */
 static atomic_int work;
 static _Atomic(uint32_t) asleep;
@@ -123,11 +126,17 @@ static _Atomic(uint32_t) asleep;
 static void submitter(void *arg)
 {
     (void)arg;
-    store(&work, 1, RLX);
-    if (!is_broken("no_fence")) {
-        fence(SC);
+    uint32_t seen;
+    store(&work, 1, REL);
+    if (is_broken("sc_load")) {
+        seen = atomic_load_explicit(&asleep, memory_order_seq_cst);
+    } else if (is_broken("rmw")) {
+        seen = atomic_fetch_add_explicit(&asleep, 0, memory_order_acq_rel);
+    } else {
+        fence(is_broken("no_fence") ? NO : SC);
+        seen = atomic_load_explicit(&asleep, memory_order_relaxed);
     }
-    if (atomic_load_explicit(&asleep, memory_order_relaxed) == 1) {
+    if (seen == 1) {
         atomic_store_explicit(&asleep, 0, memory_order_relaxed);
         (void)mc_futex_wake(&asleep, 1);
     }
@@ -136,9 +145,13 @@ static void submitter(void *arg)
 static void sleeper(void *arg)
 {
     (void)arg;
-    atomic_store_explicit(&asleep, 1, memory_order_relaxed);
-    if (!is_broken("no_fence") && !is_broken("one_fence")) {
-        fence(SC);
+    if (is_broken("sc_load")) {
+        (void)atomic_exchange_explicit(&asleep, 1, memory_order_seq_cst);
+    } else if (is_broken("rmw")) {
+        (void)atomic_exchange_explicit(&asleep, 1, memory_order_acq_rel);
+    } else {
+        atomic_store_explicit(&asleep, 1, memory_order_relaxed);
+        fence(is_broken("no_fence") || is_broken("one_fence") ? NO : SC);
     }
     if (!is_broken("no_recheck") && load(&work, RLX) == 1) {
         return;
@@ -385,6 +398,244 @@ static void stack(void)
     mc_assert(owners[2] == 1);
 }
 
+/* --- Positions that wrap ---------------------------------------------------------------------- */
+
+/*
+ * A ring of two slots. The owner pushes and pops, a thief takes.
+ *
+ * two_bits   positions of two bits come round while the thief is between its look
+ *            and its exchange: it takes what it saw then (seed 002, with 16 bits).
+ */
+enum {
+    ITEMS = 5,
+};
+
+static atomic_int ring_head;
+static atomic_int ring_tail;
+static atomic_int ring_slots[2];
+static int takers[ITEMS];
+
+static int next_position(int position)
+{
+    return is_broken("two_bits") ? (position + 1) & 3 : position + 1;
+}
+
+static void ring_push(int item)
+{
+    int tail = load(&ring_tail, RLX);
+    store(&ring_slots[tail & 1], item, RLX);
+    store(&ring_tail, next_position(tail), REL);
+}
+
+static void ring_take(int head_order)
+{
+    int position = load(&ring_head, head_order);
+    if (position == load(&ring_tail, ACQ)) {
+        return;
+    }
+    int item = load(&ring_slots[position & 1], RLX);
+    if (cas(&ring_head, position, next_position(position), AR) == position) {
+        takers[item]++;
+    }
+}
+
+static void ring_thief(void *arg)
+{
+    (void)arg;
+    ring_take(ACQ);
+}
+
+static void ring(void)
+{
+    mc_go(ring_thief, NULL);
+    for (int i = 0; i < ITEMS; i++) {
+        ring_push(i);
+        if (i + 1 < ITEMS) {
+            ring_take(RLX);
+        }
+    }
+    mc_join();
+    ring_take(RLX);
+    for (int i = 0; i < ITEMS; i++) {
+        mc_assert(takers[i] == 1);
+    }
+}
+
+/* --- A stack of allocated nodes ------------------------------------------------------------------ */
+
+/*
+ * pop_one   reads the next of a node that another has popped and freed (seed 001).
+ *           The right one takes all nodes at once.
+ */
+struct node {
+    struct node *next;
+};
+
+static _Atomic(struct node *) nodes;
+
+static void push_node(void)
+{
+    struct node *node = malloc(sizeof *node);
+    struct node *old = atomic_load_explicit(&nodes, memory_order_relaxed);
+    do {
+        node->next = old;
+    } while (!atomic_compare_exchange_strong_explicit(&nodes, &old, node, memory_order_release,
+                                                      memory_order_relaxed));
+}
+
+static void free_nodes(struct node *list)
+{
+    while (list != NULL) {
+        struct node *next = list->next;
+        free(list);
+        list = next;
+    }
+}
+
+static void take_nodes(void *arg)
+{
+    (void)arg;
+    if (!is_broken("pop_one")) {
+        free_nodes(atomic_exchange_explicit(&nodes, NULL, memory_order_acquire));
+        return;
+    }
+    struct node *old = atomic_load_explicit(&nodes, memory_order_acquire);
+    while (old != NULL) {
+        if (atomic_compare_exchange_strong_explicit(&nodes, &old, old->next, memory_order_acquire,
+                                                    memory_order_acquire)) {
+            free(old);
+            return;
+        }
+    }
+}
+
+static void heap_stack(void)
+{
+    push_node();
+    push_node();
+    mc_go(take_nodes, NULL);
+    mc_go(take_nodes, NULL);
+    push_node();
+    mc_join();
+    free_nodes(atomic_exchange_explicit(&nodes, NULL, memory_order_acquire));
+}
+
+/* --- References ------------------------------------------------------------------------------------ */
+
+/*
+ * relaxed      the free is not ordered after the last use of the other.
+ * no_acquire   nor is it, if the one who frees has released only.
+ * two_steps    drops, then looks: it may be gone.
+ * forgotten    one does not drop its reference.
+ * revived      takes a reference where the last may have been dropped.
+ */
+struct object {
+    atomic_int references;
+    int used[2];
+};
+
+static struct object *object;
+
+static void drop_reference(struct object *which)
+{
+    int order = is_broken("relaxed") ? RLX : is_broken("no_acquire") ? REL : AR;
+    bool is_last = fetch_add(&which->references, -1, order) == 1;
+    if (is_broken("two_steps")) {
+        is_last = load(&which->references, ACQ) == 0;
+    }
+    if (is_last) {
+        free(which);
+    }
+}
+
+static void use_object(void *arg)
+{
+    int me = (int)(intptr_t)arg;
+    struct object *mine = object;
+    mine->used[me] = 1;
+    if (!is_broken("forgotten") || me == 0) {
+        drop_reference(mine);
+    }
+}
+
+static void borrow_object(void *arg)
+{
+    (void)arg;
+    (void)fetch_add(&object->references, 1, RLX);
+    drop_reference(object);
+}
+
+static void references(void)
+{
+    object = malloc(sizeof *object);
+    store(&object->references, 2, RLX);
+    mc_go(use_object, (void *)0);
+    mc_go(use_object, (void *)1);
+    if (is_broken("revived")) {
+        mc_go(borrow_object, NULL);
+    }
+    mc_join();
+}
+
+/* look_then_set   two that close it find it open, and both free it. */
+static atomic_int is_closed;
+
+static void close_object(void *arg)
+{
+    (void)arg;
+    if (is_broken("look_then_set")) {
+        if (load(&is_closed, ACQ) == 1) {
+            return;
+        }
+        store(&is_closed, 1, REL);
+    } else if (exchange(&is_closed, 1, AR) == 1) {
+        return;
+    }
+    free(object);
+}
+
+static void close_once(void)
+{
+    object = malloc(sizeof *object);
+    mc_go(close_object, NULL);
+    mc_go(close_object, NULL);
+    mc_join();
+}
+
+/* --- A value that is handed over once ---------------------------------------------------------------- */
+
+/* ready_first   says that it is there before it is (seed 004). */
+static atomic_int slot_state;
+static int slot_value;
+
+static void hand_over(void *arg)
+{
+    (void)arg;
+    if (is_broken("ready_first")) {
+        (void)cas(&slot_state, 0, 1, AR);
+        slot_value = 42;
+    } else {
+        slot_value = 42;
+        (void)cas(&slot_state, 0, 1, AR);
+    }
+}
+
+static void receive(void *arg)
+{
+    (void)arg;
+    if (load(&slot_state, ACQ) == 1) {
+        mc_assert(slot_value == 42);
+        mc_note(1);
+    }
+}
+
+static void oneshot(void)
+{
+    mc_go(hand_over, NULL);
+    mc_go(receive, NULL);
+    mc_join();
+}
+
 #define FINE(test)                                                                                 \
     {                                                                                              \
         .name = #test, .run = test, .leaks = true                                                  \
@@ -403,6 +654,8 @@ static const struct mc_test tests[] = {
     WRONG(handshake, "no_fence", MC_DEADLOCK),
     WRONG(handshake, "one_fence", MC_DEADLOCK),
     WRONG(handshake, "no_recheck", MC_DEADLOCK),
+    WRONG(handshake, "sc_load", MC_DEADLOCK),
+    { .name = "handshake_rmw", .run = handshake, .arg = "rmw" },
     FINE(bitmap),
     WRONG(bitmap, "load_then_clear", MC_ASSERTION),
     FINE(poll_and_wake),
@@ -411,6 +664,24 @@ static const struct mc_test tests[] = {
     WRONG(double_check, "relaxed", MC_RACE),
     FINE(stack),
     WRONG(stack, "aba", MC_ASSERTION),
+    FINE(ring),
+    WRONG(ring, "two_bits", MC_ASSERTION),
+    FINE(heap_stack),
+    WRONG(heap_stack, "pop_one", MC_USE_AFTER_FREE),
+    FINE(references),
+    WRONG(references, "relaxed", MC_USE_AFTER_FREE),
+    WRONG(references, "no_acquire", MC_USE_AFTER_FREE),
+    WRONG(references, "two_steps", MC_USE_AFTER_FREE),
+    { .name = "references_forgotten",
+      .run = references,
+      .arg = "forgotten",
+      .leaks = true,
+      .expect = MC_LEAK },
+    WRONG(references, "revived", MC_USE_AFTER_FREE),
+    FINE(close_once),
+    WRONG(close_once, "look_then_set", MC_BAD_FREE),
+    FINE(oneshot),
+    WRONG(oneshot, "ready_first", MC_RACE),
 };
 
 MC_MAIN(tests)
