@@ -40,7 +40,8 @@
  * [T3] each drop of a reference releases, the last one acquires: the task is
  *      freed after everybody's last use of it.
  *
- * Checked by tests/unit/sched/state_test.c, step by step.
+ * Checked by tests/unit/sched/state_test.c, step by step, and by
+ * tests/model/state_model.c, in every order.
  */
 #ifndef WF_SCHED_STATE_H
 #define WF_SCHED_STATE_H
