@@ -82,9 +82,9 @@ static inline uint32_t wf_ring_room(const struct wf_ring *ring)
     uint32_t tail = wf_load_relaxed(&ring->tail);
 
     /* acquire [R2]: a slot seen as free has been read out by its thief. */
-    uint64_t head = wf_load_acquire(&ring->head);
+    uint32_t oldest = wf_ring_steal_of(wf_load_acquire(&ring->head));
 
-    return WF_RING_SLOTS - (tail - wf_ring_steal_of(head));
+    return WF_RING_SLOTS - (tail - oldest);
 }
 
 /* Owner only. Returns false when the ring is full; the node is still yours. */

@@ -25,8 +25,8 @@ static bool take(struct wf_park *park)
 bool wf_park_sleep(struct wf_park *park, int64_t deadline)
 {
     uint32_t word = EMPTY;
-    /* acquire [P1]: if it is NOTIFIED already, see what the waker wrote. */
-    if (!wf_cas_acquire(&park->word, &word, (uint32_t)PARKED)) {
+    /* relaxed: nothing is read by it; if it is NOTIFIED already, take() acquires. */
+    if (!wf_cas_relaxed(&park->word, &word, (uint32_t)PARKED)) {
         return take(park);
     }
     for (;;) {
@@ -38,8 +38,9 @@ bool wf_park_sleep(struct wf_park *park, int64_t deadline)
             continue; /* Woken for no reason. */
         }
         word = PARKED;
-        /* acquire [P1]: a wake that came with the deadline is not lost. */
-        if (wf_cas_acquire(&park->word, &word, (uint32_t)EMPTY)) {
+        /* relaxed: a wake that came with the deadline makes it fail, and the next
+         * take() acquires. */
+        if (wf_cas_relaxed(&park->word, &word, (uint32_t)EMPTY)) {
             return false;
         }
     }

@@ -98,14 +98,21 @@ static void thief(void *arg)
     }
 }
 
+/* No claim is left, which would close the ring to thieves; takes what is there. */
+static void empty(struct wf_ring *left)
+{
+    uint64_t head = wf_load_relaxed(&left->head);
+    mc_assert(wf_ring_steal_of(head) == wf_ring_real_of(head));
+    while (pop(left)) {
+    }
+}
+
 /* Everybody is done: what is left is taken, and nothing was lost or doubled. */
 static void end(unsigned count)
 {
-    while (pop(&ring)) {
-    }
+    empty(&ring);
     for (unsigned i = 0; i < THIEVES_MAX; i++) {
-        while (pop(&loot[i])) {
-        }
+        empty(&loot[i]);
     }
     for (unsigned i = 0; i < count; i++) {
         mc_assert(items[i].taken == 1);
@@ -253,13 +260,15 @@ static void steal_of_what_was_stolen(void)
 
 /*
  * Goal:   a thief takes no more than its own ring has room for.
- * Method: its ring has one free slot; another thief steals from it meanwhile.
+ * Method: its ring has one free slot, or none; another thief steals from it
+ *         meanwhile.
  */
 static void steal_into_a_nearly_full_ring(void)
 {
     begin();
     fill();
-    for (unsigned i = WF_RING_SLOTS; i < 2 * WF_RING_SLOTS - 1; i++) {
+    unsigned count = 2 * WF_RING_SLOTS - mc_choose(2);
+    for (unsigned i = WF_RING_SLOTS; i < count; i++) {
         items[i].payload = (int)i + 100;
         mc_assert(wf_ring_push(&loot[0], &items[i].node));
     }
@@ -267,7 +276,7 @@ static void steal_into_a_nearly_full_ring(void)
     mc_go(thief_of_the_thief, &loot[1]);
     (void)pop(&ring);
     mc_join();
-    end(2 * WF_RING_SLOTS - 1);
+    end(count);
 }
 
 static void look(void *arg)
@@ -290,6 +299,30 @@ static void length_is_at_most_what_was_pushed(void)
     (void)pop(&ring);
     mc_join();
     end(2);
+}
+
+static void look_at_most_slots(void *arg)
+{
+    (void)arg;
+    mc_assert(wf_ring_len(&ring) <= WF_RING_SLOTS);
+}
+
+/*
+ * Goal:   the length that others see is never more than the ring holds.
+ * Method: it is read while the owner pops two of a full ring and pushes two, so an
+ *         old head may meet a new tail.
+ */
+static void length_is_at_most_the_slots(void)
+{
+    begin();
+    fill();
+    mc_go(look_at_most_slots, NULL);
+    (void)pop(&ring);
+    (void)pop(&ring);
+    mc_assert(push(WF_RING_SLOTS));
+    mc_assert(push(WF_RING_SLOTS + 1));
+    mc_join();
+    end(WF_RING_SLOTS + 2);
 }
 
 /*
@@ -323,6 +356,7 @@ static const struct mc_test tests[] = {
       .run = overflow_against_a_thief_with_an_old_tail },
     { .name = "steal_of_what_was_stolen", .run = steal_of_what_was_stolen },
     { .name = "length_is_at_most_what_was_pushed", .run = length_is_at_most_what_was_pushed },
+    { .name = "length_is_at_most_the_slots", .run = length_is_at_most_the_slots },
     { .name = "steal_into_a_nearly_full_ring", .run = steal_into_a_nearly_full_ring },
     /* The thief takes two, or it found nothing: never one of one. */
     { .name = "list_comes_at_once",
