@@ -36,6 +36,8 @@
  * [W2] the start of a wait releases the word, claim acquires it: a granter sees
  *      the waker. (An object's lock orders this as well; a wait with branches
  *      in several objects is linked into the first before it is whole.)
+ *
+ * Checked by tests/model/waitq_model.c.
  */
 #ifndef WF_SCHED_WAITQ_H
 #define WF_SCHED_WAITQ_H
