@@ -44,10 +44,14 @@ enum {
     HASH_FENCE = 0x54,
 };
 
+enum {
+    NO_REASON = 1 << 30, /* with a position: a weak CAS fails, though the value fits */
+};
+
 /* The messages a choice is made from, the newest first, and which of them are
  * open: numbers in the former. */
-static uint32_t positions[MC_MESSAGES_MAX];
-static uint32_t open_choices[MC_MESSAGES_MAX];
+static uint32_t positions[2 * MC_MESSAGES_MAX];
+static uint32_t open_choices[2 * MC_MESSAGES_MAX];
 
 static uint32_t *entry_of(uint32_t *view, const struct mc_location *location)
 {
@@ -131,18 +135,22 @@ static uint32_t update_positions(const struct mc_location *location, uint32_t lo
 }
 
 /* Where a CAS may read: to succeed, like an RMW; to fail, like a load, but only
- * another value. */
-static uint32_t cas_positions(const struct mc_location *location, uint64_t expected, uint32_t low,
-                              uint32_t fail_low)
+ * another value, unless it is weak. */
+static uint32_t cas_positions(const struct mc_thread *thread, const struct mc_location *location,
+                              const struct mc_op *op, uint32_t low, uint32_t fail_low)
 {
     uint32_t count = 0;
     for (uint32_t at = location->count; at > 0; at--) {
         uint32_t position = at - 1;
         bool is_newest = at == location->count;
+        bool is_expected = location->messages[position].value == op->expected;
         bool can_succeed = is_newest || (is_early() && position >= low && can_insert(location, at));
         bool can_fail = is_newest || position >= fail_low;
-        if (location->messages[position].value == expected ? can_succeed : can_fail) {
+        if (is_expected ? can_succeed : can_fail) {
             positions[count++] = position;
+        }
+        if (is_expected && can_fail && op->is_weak && thread->spurious_cas > 0) {
+            positions[count++] = position | NO_REASON;
         }
     }
     return count;
@@ -153,7 +161,8 @@ static uint32_t find_open(const struct mc_location *location, uint32_t count, ui
 {
     uint32_t open_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (location->messages[positions[i]].born >= read_before) {
+        uint32_t position = positions[i] & ~(uint32_t)NO_REASON;
+        if (location->messages[position].born >= read_before) {
             open_choices[open_count++] = i;
         }
     }
@@ -421,22 +430,6 @@ uint64_t mc_memory_update(uintptr_t addr, unsigned size, mc_update_fn *update, u
 
 /* --- Compare and exchange --------------------------------------------------- */
 
-static bool cas_fails_for_no_reason(struct mc_thread *self, const struct mc_location *location,
-                                    const struct mc_cas *cas, const void *pc)
-{
-    if (!cas->is_weak || self->spurious_cas == 0 ||
-        mc_location_newest(location)->value != cas->expected || mc_explore_choose(2) == 0) {
-        return false;
-    }
-    self->spurious_cas--;
-    struct mc_event event = event_of(location, MC_OP_CAS, cas->fail_order, pc);
-    event.text = "weak, failed for no reason";
-    (void)mc_report_event(&event);
-    tell(mc_location_get(location->index), MC_DID_READ | MC_DID_NEWEST | MC_DID_FAIL, cas->order);
-    mc_done(HASH_SPURIOUS);
-    return true;
-}
-
 static bool raw_cas(uintptr_t addr, unsigned size, struct mc_cas *cas)
 {
     uint64_t found = raw_read(addr, size);
@@ -448,22 +441,31 @@ static bool raw_cas(uintptr_t addr, unsigned size, struct mc_cas *cas)
     return true;
 }
 
-static bool cas_at(struct mc_location *location, uint32_t position, struct mc_cas *cas,
+static bool cas_at(struct mc_location *location, uint32_t choice, struct mc_cas *cas,
                    const void *pc)
 {
     struct mc_thread *self = mc_self;
+    uint32_t position = choice & ~(uint32_t)NO_REASON;
     const struct mc_message *message = &location->messages[position];
-    if (message->value == cas->expected) {
+    if (message->value == cas->expected && choice == position) {
         exchange(location, position, cas->desired, event_of(location, MC_OP_CAS, cas->order, pc));
         mc_spin_effect();
         return true;
     }
-    record_read(event_of(location, MC_OP_CAS, cas->fail_order, pc), location, position);
+    struct mc_event event = event_of(location, MC_OP_CAS, cas->fail_order, pc);
+    event.text = choice != position ? "weak, failed for no reason" : NULL;
+    record_read(event, location, position);
     read_effect(self, location, message, cas->fail_order);
     tell(location, MC_DID_READ | MC_DID_NEWEST | MC_DID_FAIL, cas->order);
     cas->expected = message->value;
-    mc_done(mc_mix(HASH_FAILED, message->id));
-    mc_spin_after(pc, location->addr, cas->expected);
+    if (choice != position) {
+        self->spurious_cas--;
+        mc_done(mc_mix(HASH_SPURIOUS, message->id));
+        mc_spin_effect();
+    } else {
+        mc_done(mc_mix(HASH_FAILED, message->id));
+        mc_spin_after(pc, location->addr, cas->expected);
+    }
     return false;
 }
 
@@ -477,6 +479,7 @@ bool mc_memory_cas(uintptr_t addr, unsigned size, struct mc_cas *cas, const void
     struct mc_op op = { .kind = MC_OP_CAS,
                         .order = cas->order,
                         .fail_order = cas->fail_order,
+                        .is_weak = cas->is_weak,
                         .addr = addr,
                         .expected = cas->expected,
                         .pc = pc };
@@ -499,14 +502,11 @@ bool mc_memory_cas(uintptr_t addr, unsigned size, struct mc_cas *cas, const void
         mc_point(&op);
         fail_low = floor_of(self, location, cas->fail_order);
     }
-    if (cas_fails_for_no_reason(self, location, cas, pc)) {
-        return false;
-    }
     if (verdict == MC_SPIN_READ_NEWER) {
         fail_low = newer_floor_of(self, location, cas->fail_order);
     }
     uint32_t low = floor_of(self, location, cas->order);
-    uint32_t count = cas_positions(location, cas->expected, low, fail_low);
+    uint32_t count = cas_positions(self, location, &op, low, fail_low);
     return cas_at(location, choose_position(location, count), cas, pc);
 }
 
@@ -641,7 +641,7 @@ bool mc_memory_can_read_new(struct mc_thread *thread, uint32_t read_before)
         count = update_positions(location, low);
     } else {
         uint32_t fail_low = floor_of(thread, location, op->fail_order);
-        count = cas_positions(location, op->expected, low, fail_low);
+        count = cas_positions(thread, location, op, low, fail_low);
     }
     return find_open(location, count, read_before) > 0;
 }

@@ -61,6 +61,7 @@ struct mc_op {
     enum mc_kind kind;
     enum mc_order order;
     enum mc_order fail_order; /* CAS */
+    bool is_weak;             /* CAS */
     uintptr_t addr;
     uint64_t expected; /* AWAIT, CAS */
     unsigned target;   /* JOIN */

@@ -15,7 +15,7 @@ static bool is_broken(const char *mistake)
     return mc_arg() != NULL && strcmp(mc_arg(), mistake) == 0;
 }
 
-/* --- Chase-Lev deque ---------------------------------------------------------------- */
+/* --- Chase-Lev deque ---------------------------------------------------------------------- */
 
 /*
  * As in "Correct and Efficient Work-Stealing for Weak Memory Models" (Le and others,
@@ -107,7 +107,7 @@ static void deque(void)
     }
 }
 
-/* --- Flag handshake: to sleep, and to wake who sleeps --------------------------------- */
+/* --- Flag handshake: to sleep, and to wake who sleeps ------------------------------------- */
 
 /*
  * The sleeper says that it sleeps and looks for work once more; the submitter
@@ -168,7 +168,7 @@ static void handshake(void)
     mc_join();
 }
 
-/* --- Parked workers in a bitmap: who clears the bit has the duties --------------------- */
+/* --- Parked workers in a bitmap: who clears the bit has the duties ------------------------ */
 
 /*
  * A worker that wakes by itself takes its bit back, a notifier claims it. Whoever
@@ -212,7 +212,7 @@ static void bitmap(void)
     mc_assert(load(&parked_count, RLX) == 0);
 }
 
-/* --- A task that is woken while it runs ------------------------------------------------- */
+/* --- A task that is woken while it runs --------------------------------------------------- */
 
 /*
  * The worker's poll was pending. If the task was woken meanwhile it must run again.
@@ -317,7 +317,7 @@ static void double_check(void)
     mc_join();
 }
 
-/* --- ABA ------------------------------------------------------------------------------------ */
+/* --- ABA ---------------------------------------------------------------------------------- */
 
 /*
  * A stack whose pop reads the next node and then exchanges the head. The head is a
@@ -398,7 +398,7 @@ static void stack(void)
     mc_assert(owners[2] == 1);
 }
 
-/* --- Positions that wrap ---------------------------------------------------------------------- */
+/* --- Positions that wrap ------------------------------------------------------------------ */
 
 /*
  * A ring of two slots. The owner pushes and pops, a thief takes.
@@ -461,7 +461,7 @@ static void ring(void)
     }
 }
 
-/* --- A stack of allocated nodes ------------------------------------------------------------------ */
+/* --- A stack of allocated nodes ----------------------------------------------------------- */
 
 /*
  * pop_one   reads the next of a node that another has popped and freed (seed 001).
@@ -520,7 +520,7 @@ static void heap_stack(void)
     free_nodes(atomic_exchange_explicit(&nodes, NULL, memory_order_acquire));
 }
 
-/* --- References ------------------------------------------------------------------------------------ */
+/* --- References --------------------------------------------------------------------------- */
 
 /*
  * relaxed      the free is not ordered after the last use of the other.
@@ -602,7 +602,7 @@ static void close_once(void)
     mc_join();
 }
 
-/* --- A value that is handed over once ---------------------------------------------------------------- */
+/* --- A value that is handed over once ----------------------------------------------------- */
 
 /* ready_first   says that it is there before it is (seed 004). */
 static atomic_int slot_state;

@@ -77,7 +77,7 @@ static void needs_a_long_run(void)
  */
 enum {
     WORDS = 3,
-    THREADS_MAX = 3,
+    THREADS_MAX = 4,
     OPS_MAX = 3,
     PROGRAMS = 1200,
     DEEP_PROGRAMS = 20000,
@@ -88,13 +88,20 @@ enum kind {
     STORE,
     EXCHANGE,
     CAS,
+    WEAK_CAS,
     ADD,
+    ADD_NOTHING,
     FENCE,
     LOAD_AND_STORE,
     LOCK,
     WAIT,
     WAKE,
     SPIN,
+    AWAIT,
+    CHOOSE,
+    CLOCK,
+    PUBLISH,
+    RECEIVE,
 };
 
 struct op {
@@ -114,6 +121,10 @@ static atomic_int words[WORDS];
 static _Atomic(uint32_t) gate;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int guarded;
+static _Atomic(uint32_t) token;
+static int held;
+static int parcel;
+static atomic_int parcel_state;
 static int results[THREADS_MAX][OPS_MAX];
 
 static int spin_a_little(atomic_int *word, int order)
@@ -147,6 +158,48 @@ static int open_gate(void)
     return mc_futex_wake(&gate, 1);
 }
 
+static int take_and_return_token(void)
+{
+    mc_await_exchange(&token, 0, 1);
+    int value = ++held;
+    atomic_store_explicit(&token, 0, memory_order_release);
+    return value;
+}
+
+/* The first who comes fills the parcel; only then may it be read. */
+static int publish(int value)
+{
+    if (cas(&parcel_state, 0, 1, RLX) != 0) {
+        return 0;
+    }
+    parcel = value;
+    store(&parcel_state, 2, REL);
+    return 1;
+}
+
+static int receive(int order)
+{
+    int state = load(&parcel_state, order);
+    if (order == RLX) {
+        fence(ACQ);
+    }
+    return state == 2 ? parcel : -state;
+}
+
+static int advance_clock(int ns)
+{
+    mc_clock_advance(ns);
+    return (int)mc_clock_now();
+}
+
+static int weak_cas(atomic_int *word, int desired)
+{
+    int expected = 0;
+    bool done = atomic_compare_exchange_weak_explicit(word, &expected, desired,
+                                                      memory_order_acq_rel, memory_order_relaxed);
+    return 2 * expected + done;
+}
+
 static int run_op(const struct op *op)
 {
     atomic_int *word = &words[op->word];
@@ -160,8 +213,12 @@ static int run_op(const struct op *op)
         return exchange(word, op->value, op->order);
     case CAS:
         return cas(word, 0, op->value, op->order);
+    case WEAK_CAS:
+        return weak_cas(word, op->value);
     case ADD:
         return fetch_add(word, 16, op->order);
+    case ADD_NOTHING:
+        return fetch_add(word, 0, op->order);
     case FENCE:
         fence(op->order);
         return 0;
@@ -178,6 +235,16 @@ static int run_op(const struct op *op)
         return open_gate();
     case SPIN:
         return spin_a_little(word, op->order);
+    case AWAIT:
+        return take_and_return_token();
+    case CHOOSE:
+        return (int)mc_choose(2);
+    case CLOCK:
+        return advance_clock(op->value);
+    case PUBLISH:
+        return publish(op->value);
+    case RECEIVE:
+        return receive(op->order);
     }
     return 0;
 }
@@ -233,7 +300,7 @@ static int random_order(enum kind kind, unsigned sc_percent)
     if (kind == STORE) {
         return stores[random_below(2)];
     }
-    if (kind == EXCHANGE || kind == CAS || kind == ADD) {
+    if (kind == EXCHANGE || kind == CAS || kind == ADD || kind == ADD_NOTHING) {
         return updates[random_below(4)];
     }
     return loads[random_below(2)];
@@ -241,21 +308,24 @@ static int random_order(enum kind kind, unsigned sc_percent)
 
 static void make_program(struct program *program, bool is_early)
 {
-    static const enum kind kinds[] = { LOAD,     LOAD, LOAD, LOAD, STORE, STORE,
-                                       STORE,    CAS,  CAS,  ADD,  FENCE, FENCE,
-                                       EXCHANGE, LOCK, WAIT, WAKE, SPIN,  LOAD_AND_STORE };
+    static const enum kind kinds[] = {
+        LOAD, LOAD,     LOAD, LOAD,        LOAD,  STORE,  STORE, STORE,    STORE,   CAS,
+        CAS,  WEAK_CAS, ADD,  ADD_NOTHING, FENCE, FENCE,  FENCE, EXCHANGE, LOCK,    WAIT,
+        WAIT, WAKE,     WAKE, SPIN,        AWAIT, CHOOSE, CLOCK, PUBLISH,  RECEIVE, LOAD_AND_STORE
+    };
     unsigned sc_percent = is_early ? 0 : 25 * random_below(4);
     unsigned word_count = 1 + random_below(WORDS);
     program->threads = 2 + random_below(THREADS_MAX - 1);
-    program->ops = 2 + random_below(OPS_MAX - 1);
+    program->ops = program->threads == 4 ? 2 : 2 + random_below(OPS_MAX - 1);
     int value = 1;
     for (unsigned i = 0; i < program->threads; i++) {
         for (unsigned j = 0; j < program->ops; j++) {
             enum kind kind = kinds[random_below(sizeof kinds / sizeof kinds[0])];
+            int order = random_order(kind, sc_percent);
             program->op[i][j] = (struct op){
                 .kind = kind,
                 .word = (int)random_below(word_count),
-                .order = random_order(kind, sc_percent),
+                .order = order,
                 .value = value++,
             };
         }
@@ -320,6 +390,9 @@ int main(int argc, char **argv)
             .arg = &programs[i],
             .early_stores = is_early,
             .timeouts = 1,
+            .spurious_wakes = i % 3 == 0,
+            .spurious_cas = 1,
+            .moving_clock = true,
             .cross_check = true,
         };
     }

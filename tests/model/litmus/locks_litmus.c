@@ -17,7 +17,7 @@ static bool is_way(const char *way)
 
 static int data; /* a data race here is two threads in the critical section */
 
-/* --- Dekker: each raises a flag and looks at the other's ------------------------------- */
+/* --- Dekker: each raises a flag and looks at the other's ---------------------------------- */
 
 /*
  * no_fence   neither sees the other.
@@ -84,7 +84,7 @@ static void peterson(void)
     mc_assert(data == 2);
 }
 
-/* --- A mutex on a futex ---------------------------------------------------------------------- */
+/* --- A mutex on a futex ------------------------------------------------------------------- */
 
 /*
  * As in "Futexes Are Tricky" (Drepper): 0 free, 1 taken, 2 taken and somebody may
@@ -144,7 +144,7 @@ static void mutex(void)
     mc_assert(data == 3);
 }
 
-/* --- A condition -------------------------------------------------------------------------------- */
+/* --- A condition -------------------------------------------------------------------------- */
 
 /*
  * if            looks once, and is woken for no reason.
@@ -198,7 +198,7 @@ static void condition(void)
     mc_join();
 }
 
-/* --- A sequence lock ------------------------------------------------------------------------------ */
+/* --- A sequence lock ---------------------------------------------------------------------- */
 
 /*
  * no_fence     the reader's second look at the sequence goes before its reads.
@@ -239,7 +239,7 @@ static void seqlock(void)
     mc_join();
 }
 
-/* --- Two locks, and politeness ---------------------------------------------------------------------- */
+/* --- Two locks, and politeness ------------------------------------------------------------ */
 
 /*
  * polite   each takes its own, gives it back if it cannot have the other, and
