@@ -32,7 +32,7 @@
 
 enum {
     EVENTS_MAX = AX_WORDS_MAX + AX_THREADS_MAX * AX_OPS_MAX,
-    CHECKS_MAX = 30000,
+    CHECKS_MAX = 12000,
     NONE = -1,
 };
 
@@ -46,6 +46,7 @@ struct event {
     bool reads;
     bool writes;
     bool is_plain;
+    bool gives_up; /* AX_WEAK: fails for no reason */
     int rf;
     int read;
     int written;
@@ -289,7 +290,9 @@ static void note_outcome(void)
         const struct event *event = &ax.events[i];
         if (event->reads && !event->is_plain) {
             int number = (int)(event->op - ax.program->op[event->thread]);
-            results[event->thread][number] = event->read;
+            bool is_weak = event->op->kind == AX_WEAK;
+            results[event->thread][number] =
+                is_weak ? 2 * event->read + event->writes : event->read;
         }
     }
     for (unsigned word = 0; word < ax.program->words; word++) {
@@ -399,8 +402,8 @@ static bool find_values(void)
             event->read = ax.events[event->rf].written;
             if (event->op->kind == AX_ADD) {
                 event->written = event->read + 16;
-            } else if (event->op->kind == AX_CAS) {
-                event->writes = event->read == 0;
+            } else if (event->op->kind == AX_CAS || event->op->kind == AX_WEAK) {
+                event->writes = event->read == 0 && !event->gives_up;
                 event->order = event->writes ? event->op->order : event->op->fail_order;
             }
         }
@@ -416,7 +419,7 @@ static bool find_values(void)
 
 static bool can_write(const struct event *event)
 {
-    return event->op == NULL || (event->op->kind >= AX_STORE && event->op->kind <= AX_CAS);
+    return event->op == NULL || (event->op->kind >= AX_STORE && event->op->kind <= AX_WEAK);
 }
 
 static void choose_reads(int at)
@@ -440,7 +443,12 @@ static void choose_reads(int at)
         const struct event *store = &ax.events[from];
         if (from != at && can_write(store) && store->word == event->word && !has(ax.sb, at, from)) {
             event->rf = from;
+            event->gives_up = false;
             choose_reads(at + 1);
+            if (event->op->kind == AX_WEAK) {
+                event->gives_up = true;
+                choose_reads(at + 1);
+            }
         }
     }
 }

@@ -21,8 +21,9 @@ enum ax_kind {
     AX_LOAD,
     AX_STORE,
     AX_EXCHANGE,
-    AX_ADD, /* 16 */
-    AX_CAS, /* expects 0 */
+    AX_ADD,  /* 16 */
+    AX_CAS,  /* expects 0 */
+    AX_WEAK, /* the same, weak */
     AX_FENCE,
     AX_READ, /* of a plain variable */
     AX_WRITE,
@@ -32,7 +33,7 @@ struct ax_op {
     enum ax_kind kind;
     int word;
     int order;
-    int fail_order; /* AX_CAS */
+    int fail_order; /* AX_CAS, AX_WEAK */
     int value;
 };
 
@@ -54,7 +55,8 @@ struct ax_result {
 /* Returns false if there is too much to try. */
 bool ax_solve(const struct ax_program *program, struct ax_result *result);
 
-/* A number for what was read, 0 where nothing was, and for the last values. */
+/* A number for what was read, 0 where nothing was, and for the last values. What a
+ * weak exchange has read counts twice, and one if it was exchanged. */
 static inline int ax_outcome(const struct ax_program *program,
                              int results[AX_THREADS_MAX][AX_OPS_MAX], const int *last)
 {

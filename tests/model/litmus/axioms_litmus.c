@@ -15,7 +15,7 @@
 #include "litmus.h"
 
 enum {
-    PROGRAMS = 1500,
+    PROGRAMS = 1200,
     DEEP_PROGRAMS = 40000,
     NAME_SIZE = 24,
     TRIES_MAX = 50,
@@ -25,10 +25,12 @@ static atomic_int words[AX_WORDS_MAX];
 static int plain;
 static int results[AX_THREADS_MAX][AX_OPS_MAX];
 
-static int run_cas(atomic_int *word, const struct ax_op *op)
+static int weak_cas(atomic_int *word, int desired)
 {
-    /* The order of a failure is that which cas() takes. */
-    return cas(word, 0, op->value, op->order);
+    int expected = 0;
+    bool done = atomic_compare_exchange_weak_explicit(word, &expected, desired,
+                                                      memory_order_acq_rel, memory_order_acquire);
+    return 2 * expected + done;
 }
 
 static int run_op(const struct ax_op *op)
@@ -45,7 +47,9 @@ static int run_op(const struct ax_op *op)
     case AX_ADD:
         return fetch_add(word, 16, op->order);
     case AX_CAS:
-        return run_cas(word, op);
+        return cas(word, 0, op->value, op->order);
+    case AX_WEAK:
+        return weak_cas(word, op->value);
     case AX_FENCE:
         fence(op->order);
         return 0;
@@ -104,6 +108,9 @@ static int random_order(enum ax_kind kind, unsigned sc_percent)
     if (kind == AX_READ || kind == AX_WRITE) {
         return RLX;
     }
+    if (kind == AX_WEAK) {
+        return AR;
+    }
     if (random_below(100) < sc_percent) {
         return SC;
     }
@@ -112,9 +119,10 @@ static int random_order(enum ax_kind kind, unsigned sc_percent)
 
 static void make_program(struct ax_program *program, unsigned number)
 {
-    static const enum ax_kind kinds[] = { AX_LOAD,  AX_LOAD,  AX_LOAD,     AX_LOAD, AX_STORE,
-                                          AX_STORE, AX_STORE, AX_EXCHANGE, AX_ADD,  AX_CAS,
-                                          AX_FENCE, AX_FENCE, AX_FENCE,    AX_READ, AX_WRITE };
+    static const enum ax_kind kinds[] = { AX_LOAD,  AX_LOAD,  AX_LOAD,  AX_LOAD,     AX_STORE,
+                                          AX_STORE, AX_STORE, AX_STORE, AX_EXCHANGE, AX_ADD,
+                                          AX_CAS,   AX_WEAK,  AX_FENCE, AX_FENCE,    AX_FENCE,
+                                          AX_READ,  AX_WRITE };
     /* Threads and operations of each, so that most can be solved. */
     static const unsigned sizes[][2] = { { 2, 3 }, { 2, 4 }, { 3, 2 }, { 3, 3 }, { 4, 2 } };
     unsigned size = random_below(5);
@@ -134,7 +142,7 @@ static void make_program(struct ax_program *program, unsigned number)
     for (unsigned i = 0; i < program->threads; i++) {
         for (unsigned j = 0; j < program->ops; j++) {
             enum ax_kind kind = kinds[random_below(kind_count)];
-            if (!has_updates && (kind == AX_EXCHANGE || kind == AX_ADD || kind == AX_CAS)) {
+            if (!has_updates && kind >= AX_EXCHANGE && kind <= AX_WEAK) {
                 kind = AX_FENCE;
             }
             int order = random_order(kind, has_sc_accesses || kind == AX_FENCE ? 50 : 0);
@@ -171,6 +179,7 @@ static void make_test(struct mc_test *test, unsigned number)
         .seen_only = !result->is_racy,
         .expect = result->is_racy ? MC_RACE : MC_NONE,
         .early_stores = program->early_stores,
+        .spurious_cas = AX_OPS_MAX,
     };
 }
 

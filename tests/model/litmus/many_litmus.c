@@ -241,13 +241,23 @@ static const struct mc_test tests[] = {
     ROW(wrc, "fences", ORDERS(RLX, RLX, AR), .seen = MC_OUTCOMES(111), .never = MC_OUTCOMES(110)),
     ROW(wrc, "sc", ORDERS(SC, SC, NO), .seen = MC_OUTCOMES(111), .never = MC_OUTCOMES(110)),
 
+    ROW(wrc, "sc_fence", ORDERS(RLX, RLX, SC), .seen = MC_OUTCOMES(111), .never = MC_OUTCOMES(110)),
+    ROW(wrc, "rel_only", ORDERS(REL, RLX, NO), .seen = MC_OUTCOMES(110)),
+    ROW(wrc, "acq_only", ORDERS(RLX, ACQ, NO), .seen = MC_OUTCOMES(110)),
+
     ROW(isa2, "rlx", ORDERS(RLX, RLX, NO), .seen = MC_OUTCOMES(110)),
     ROW(isa2, "rel_acq", ORDERS(REL, ACQ, NO), .seen = MC_OUTCOMES(111), .never = MC_OUTCOMES(110)),
     ROW(isa2, "fences", ORDERS(RLX, RLX, AR), .seen = MC_OUTCOMES(111), .never = MC_OUTCOMES(110)),
     ROW(isa2, "sc", ORDERS(SC, SC, NO), .seen = MC_OUTCOMES(111), .never = MC_OUTCOMES(110)),
 
+    ROW(isa2, "sc_fence", ORDERS(RLX, RLX, SC), .seen = MC_OUTCOMES(111),
+        .never = MC_OUTCOMES(110)),
+    ROW(isa2, "rel_only", ORDERS(REL, RLX, NO), .seen = MC_OUTCOMES(110)),
+    ROW(isa2, "acq_only", ORDERS(RLX, ACQ, NO), .seen = MC_OUTCOMES(110)),
+
     ROW(rwc, "rlx", ORDERS(RLX, RLX, NO), .seen = MC_OUTCOMES(100)),
     ROW(rwc, "rel_acq", ORDERS(REL, ACQ, NO), .seen = MC_OUTCOMES(100)),
+    ROW(rwc, "ar_fence", ORDERS(REL, ACQ, AR), .seen = MC_OUTCOMES(100)),
     ROW(rwc, "sc", ORDERS(SC, SC, NO), .seen = MC_OUTCOMES(101, 110, 111),
         .never = MC_OUTCOMES(100)),
     ROW(rwc, "sc_fence", ORDERS(RLX, RLX, SC), .seen = MC_OUTCOMES(101, 110, 111),

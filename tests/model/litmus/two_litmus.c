@@ -321,9 +321,16 @@ static const struct mc_test tests[] = {
     ROW(mp, "acq_rel_swapped", ORDERS(RLX, ACQ, RLX, RLX, REL, RLX),
         .seen = MC_OUTCOMES(0, 1, 10, 11)),
 
+    /* C11 allows 10 here: the seq_cst load may come before the seq_cst store in their
+     * order. This checker has one order for that and for what is executed. */
+    ROW(mp, "sc_data_rlx_flag", ORDERS(SC, NO, RLX, RLX, NO, SC), .seen = MC_OUTCOMES(0, 1, 11)),
+    ROW(mp, "sc_data", ORDERS(SC, NO, RLX, RLX, NO, RLX), .seen = MC_OUTCOMES(0, 1, 10, 11)),
+
     /* C11 allows 11 for relaxed accesses; this checker never shows it. */
     ROW(lb, "rlx", ORDERS(RLX, NO, RLX, RLX, NO, RLX), .seen = MC_OUTCOMES(0, 1, 10)),
     ROW(lb, "rel_acq", ORDERS(ACQ, NO, REL, ACQ, NO, REL), .seen = MC_OUTCOMES(0, 1, 10)),
+    ROW(lb, "ar_fence", ORDERS(RLX, AR, RLX, RLX, AR, RLX), .seen = MC_OUTCOMES(0, 1, 10)),
+    ROW(lb, "sc", ORDERS(SC, NO, SC, SC, NO, SC), .seen = MC_OUTCOMES(0, 1, 10)),
 
     ROW(s, "rlx", ORDERS(RLX, NO, RLX, RLX, NO, RLX), .early_stores = true,
         .seen = MC_OUTCOMES(1, 2, 11, 12)),
@@ -333,8 +340,19 @@ static const struct mc_test tests[] = {
     ROW(s, "fences", ORDERS(RLX, REL, RLX, RLX, ACQ, RLX), .early_stores = true,
         .seen = MC_OUTCOMES(1, 2, 11)),
 
+    ROW(s, "rel_rlx", ORDERS(RLX, NO, REL, RLX, NO, RLX), .early_stores = true,
+        .seen = MC_OUTCOMES(1, 2, 11, 12)),
+    ROW(s, "rlx_acq", ORDERS(RLX, NO, RLX, ACQ, NO, RLX), .early_stores = true,
+        .seen = MC_OUTCOMES(1, 2, 11, 12)),
+    ROW(s, "sc", ORDERS(SC, NO, SC, SC, NO, SC), .early_stores = true,
+        .seen = MC_OUTCOMES(1, 2, 11)),
+    ROW(s, "sc_fences", ORDERS(RLX, SC, RLX, RLX, SC, RLX), .early_stores = true,
+        .seen = MC_OUTCOMES(1, 2, 11)),
+
     ROW(r, "rlx", ORDERS(RLX, NO, RLX, RLX, NO, RLX), .seen = MC_OUTCOMES(1, 2, 11, 12)),
     ROW(r, "rel_acq", ORDERS(RLX, NO, REL, REL, NO, ACQ), .seen = MC_OUTCOMES(1, 2, 11, 12)),
+    ROW(r, "ar_fence", ORDERS(RLX, AR, RLX, RLX, AR, RLX), .seen = MC_OUTCOMES(1, 2, 11, 12)),
+    ROW(r, "one_sc_fence", ORDERS(RLX, NO, RLX, RLX, SC, RLX), .seen = MC_OUTCOMES(1, 2, 11, 12)),
     ROW(r, "sc", ORDERS(SC, NO, SC, SC, NO, SC), .seen = MC_OUTCOMES(1, 11, 12)),
     ROW(r, "sc_early", ORDERS(SC, NO, SC, SC, NO, SC), .early_stores = true,
         .seen = MC_OUTCOMES(1, 11, 12)),
@@ -344,6 +362,10 @@ static const struct mc_test tests[] = {
     ROW(two_plus_two, "rlx", ORDERS(RLX, NO, RLX, RLX, NO, RLX), .early_stores = true,
         .seen = MC_OUTCOMES(11, 12, 21, 22)),
     ROW(two_plus_two, "rel", ORDERS(REL, NO, REL, REL, NO, REL), .early_stores = true,
+        .seen = MC_OUTCOMES(11, 12, 21, 22)),
+    ROW(two_plus_two, "ar_fence", ORDERS(RLX, AR, RLX, RLX, AR, RLX), .early_stores = true,
+        .seen = MC_OUTCOMES(11, 12, 21, 22)),
+    ROW(two_plus_two, "one_sc_fence", ORDERS(RLX, SC, RLX, RLX, NO, RLX), .early_stores = true,
         .seen = MC_OUTCOMES(11, 12, 21, 22)),
     ROW(two_plus_two, "rlx_in_order", ORDERS(RLX, NO, RLX, RLX, NO, RLX),
         .seen = MC_OUTCOMES(12, 21, 22)),
