@@ -4,6 +4,7 @@
  */
 #include "test.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -87,6 +88,15 @@ size_t test_rss_bytes(void)
     }
     (void)fclose(file);
     return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void test_set_default_stack(size_t bytes)
+{
+    pthread_attr_t attributes;
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+    CHECK_EQ(pthread_setattr_default_np(&attributes), 0);
+    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
 }
 
 void test_wait_for(_Atomic(uint64_t) *word, uint64_t n)

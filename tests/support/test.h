@@ -86,6 +86,10 @@ bool test_is_sanitized(void);
 int64_t test_cpu_ns(void);
 size_t test_rss_bytes(void);
 
+/* The stack of each thread that is started from now on and does not choose its own:
+ * with one that does not fit into memory, no such thread can be started. */
+void test_set_default_stack(size_t bytes);
+
 /* Waits until *word is at least n: other threads count it up. */
 void test_wait_for(_Atomic(uint64_t) *word, uint64_t n);
 

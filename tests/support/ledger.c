@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ledger.c - the default allocator, with books.
+ */
+#include "ledger.h"
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+
+static void *ledger_alloc(void *ctx, size_t size, size_t align)
+{
+    struct ledger *ledger = ctx;
+    if (atomic_fetch_add(&ledger->calls, 1) + 1 == ledger->fail_at) {
+        return NULL;
+    }
+    atomic_fetch_add(&ledger->bytes, (int64_t)size);
+    return wf_alloc_default.alloc(NULL, size, align);
+}
+
+static void ledger_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    struct ledger *ledger = ctx;
+    atomic_fetch_sub(&ledger->bytes, (int64_t)size);
+    wf_alloc_default.free(NULL, ptr, size, align);
+}
+
+weft_allocator ledger_allocator(struct ledger *ledger)
+{
+    return (weft_allocator){ ledger_alloc, ledger_free, ledger };
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rt.c - public calls, each with a check.
+ */
+#include "rt.h"
+
+#include "test.h"
+
+weft_runtime *test_start(unsigned workers)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = workers;
+    return test_start_with(&config);
+}
+
+weft_runtime *test_start_with(const weft_config *config)
+{
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, config), 0);
+    return rt;
+}
+
+weft_task *test_spawn(weft_runtime *rt, weft_body_fn body, void *arg)
+{
+    weft_task *task;
+    weft_spec spec = { .body = body, .state = &arg, .state_size = sizeof arg };
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    return task;
+}
+
+void *test_arg(void *state)
+{
+    return *(void **)state;
+}
+
+static int join_until(weft_task *task, weft_time deadline)
+{
+    int result = 0;
+    CHECK_EQ(weft_join(task, &result, deadline), 0);
+    return result;
+}
+
+int test_join(weft_task *task)
+{
+    return join_until(task, WEFT_NEVER);
+}
+
+int test_join_soon(weft_task *task)
+{
+    return test_join_within(task, 60 * WEFT_S);
+}
+
+int test_join_within(weft_task *task, int64_t timeout_ns)
+{
+    return join_until(task, weft_now() + timeout_ns);
+}
+
+int test_return_7(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return 7;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rt.h - a runtime to test on, and tasks on it. Each call checks that it succeeds.
+ */
+#ifndef TEST_RT_H
+#define TEST_RT_H
+
+#include <weft.h>
+
+/* A runtime with so many workers, or as configured. */
+weft_runtime *test_start(unsigned workers);
+weft_runtime *test_start_with(const weft_config *config);
+
+/* Spawns a body whose state is the pointer arg; test_arg() gives it to the body. */
+weft_task *test_spawn(weft_runtime *rt, weft_body_fn body, void *arg);
+void *test_arg(void *state);
+
+/* The result of the task, once it has ended: waits without a deadline; for a minute;
+ * for so long. The test fails when that is over. */
+int test_join(weft_task *task);
+int test_join_soon(weft_task *task);
+int test_join_within(weft_task *task, int64_t timeout_ns);
+
+/* A body that ends at once, with 7. */
+int test_return_7(weft_co *co, void *state);
+
+#endif

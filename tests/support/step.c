@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * step.c - the trap flag makes the processor raise SIGTRAP after each
+ * instruction; the handler counts, and runs the other side when it is time.
+ */
+#include "step.h"
+
+#include "test.h"
+
+#if defined(__x86_64__)
+
+#include <signal.h>
+#include <stddef.h>
+
+static int steps_left;
+static void (*run_between)(void);
+
+static void on_step(int number)
+{
+    (void)number;
+    if (steps_left-- == 0) {
+        run_between();
+    }
+}
+
+bool test_interrupt_after(int n, void (*step)(void), void (*between)(void))
+{
+    if (test_is_sanitized()) {
+        return false; /* Its own code would be interrupted, too. */
+    }
+    struct sigaction action = { .sa_handler = on_step };
+    struct sigaction before;
+    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
+    steps_left = n;
+    run_between = between;
+    /* The trap flag; the red zone of this function stays as it is. */
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    step();
+    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
+                     "addq $128, %%rsp" ::
+                         : "memory", "cc");
+    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
+    return steps_left < 0;
+}
+
+#else
+
+bool test_interrupt_after(int n, void (*step)(void), void (*between)(void))
+{
+    (void)n;
+    (void)step;
+    (void)between;
+    return false;
+}
+
+#endif
