@@ -14,39 +14,15 @@
 
 #include <weft.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/futex.h"
+#include "gate.h"
+#include "rt.h"
 #include "rt/runtime.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
 #include "sched/worker.h"
+#include "scheduler.h"
 #include "test.h"
-
-static void wait_for_ns(int64_t ns)
-{
-    _Atomic(uint32_t) word = 0;
-    int64_t until = wf_clock_now() + ns;
-    while (wf_clock_now() < until) {
-        (void)wf_futex_wait(&word, 0, until);
-    }
-}
-
-static weft_runtime *create(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
-
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, weft_now() + 10 * WEFT_S), 0);
-    return result;
-}
+#include "timing.h"
 
 static int nothing(void *arg)
 {
@@ -82,11 +58,11 @@ static int two_jobs_body(weft_co *co, void *state)
 
 static void ids_of_jobs_spawned_on_a_worker_are_unique(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_task *task;
     weft_spec spec = { .body = two_jobs_body };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -103,7 +79,7 @@ static int until_cancelled(void *arg)
 {
     (void)arg;
     while (!weft_cancelled()) {
-        wait_for_ns(100 * 1000);
+        test_wait_ns(100 * 1000);
     }
     return 0;
 }
@@ -136,7 +112,7 @@ static void *shut_down(void *arg)
 static void a_job_spawned_during_the_shutdown_is_refused_or_cancelled(void)
 {
     atomic_store(&waiting, 0);
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     /* Many that only make the walk over all tasks long; it begins at the last. */
     uint64_t many = test_scale(100000);
     for (uint64_t i = 0; i < many + 50; i++) {
@@ -149,7 +125,7 @@ static void a_job_spawned_during_the_shutdown_is_refused_or_cancelled(void)
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, shut_down, rt), 0);
     for (unsigned i = 0; i < 3000 && wf_load_relaxed(&rt->stopped) == 0; i++) {
-        wait_for_ns(WEFT_MS);
+        test_wait_ns(WEFT_MS);
     }
     if (wf_load_relaxed(&rt->stopped) == 0) {
         test_fail(__FILE__, __LINE__, "the shutdown hangs: its jobs were never cancelled");
@@ -188,15 +164,6 @@ static void no_thread_runs_after_the_shutdown(void)
     }
 }
 
-static void set_default_stack(size_t bytes)
-{
-    pthread_attr_t attributes;
-    CHECK_EQ(pthread_attr_init(&attributes), 0);
-    CHECK_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
-    CHECK_EQ(pthread_setattr_default_np(&attributes), 0);
-    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
-}
-
 static _Atomic(uint64_t) start_line;
 
 struct submitter {
@@ -220,16 +187,16 @@ static void no_job_is_left_without_a_thread(void)
 {
     uint64_t rounds = test_is_sanitized() ? 0 : test_scale(200);
     for (uint64_t i = 0; i < rounds; i++) {
-        weft_runtime *rt = create(1);
+        weft_runtime *rt = test_start(1);
         struct submitter submitters[2];
         atomic_store(&start_line, 0);
-        set_default_stack(1 << 20);
+        test_set_default_stack(1 << 20);
         for (unsigned at = 0; at < 2; at++) {
             submitters[at] = (struct submitter){ .rt = rt };
             CHECK_EQ(pthread_create(&submitters[at].thread, NULL, submit_main, &submitters[at]), 0);
         }
         test_wait_for(&start_line, 2);
-        set_default_stack((size_t)1 << 46);
+        test_set_default_stack((size_t)1 << 46);
         atomic_fetch_add(&start_line, 1);
         for (unsigned at = 0; at < 2; at++) {
             CHECK_EQ(pthread_join(submitters[at].thread, NULL), 0);
@@ -237,7 +204,7 @@ static void no_job_is_left_without_a_thread(void)
         weft_stats stats;
         weft_runtime_stats(rt, &stats);
         CHECK(stats.blocking_queued == 0 || stats.blocking_threads > 0);
-        set_default_stack(1 << 20);
+        test_set_default_stack(1 << 20);
         for (unsigned at = 0; at < 2; at++) {
             if (submitters[at].err == 0) {
                 weft_detach(submitters[at].task);
@@ -250,7 +217,8 @@ static void no_job_is_left_without_a_thread(void)
 static void a_thread_is_named_before_it_may_be_gone(void)
 {
     if (!test_is_sanitized()) {
-        set_default_stack(64 << 20); /* Too large for the cache of stacks: unmapped by the join. */
+        /* Too large for the cache of stacks: unmapped by the join. */
+        test_set_default_stack(64 << 20);
     }
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 1;
@@ -294,15 +262,15 @@ static int inject_body(weft_co *co, void *state)
     struct wf_qlist list = { 0 };
     while (list.count < 4) {
         weft_spec spec = { .body = long_body };
-        WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+        test_be_worker(NULL);
         CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
-        WF_TLS_STORE(wf_tls_worker, worker);
+        test_be_worker(worker);
         wf_inject_pop(&sched->inject, 1, &list);
     }
     while (wf_idle_unparked(&sched->idle) != 1) {
-        wait_for_ns(WEFT_MS);
+        test_wait_ns(WEFT_MS);
     }
-    wait_for_ns(5 * WEFT_MS);
+    test_wait_ns(5 * WEFT_MS);
     atomic_store(&armed, 1);
     wf_inject_push_list(&sched->inject, &list);
     return 0;
@@ -320,7 +288,7 @@ static void the_rest_of_a_batch_brought_by_maintenance_is_announced(void)
     test_wait_for(&long_running, 1);
     weft_time deadline = weft_now() + 3 * WEFT_S;
     while (atomic_load(&long_running) < 2 && weft_now() < deadline) {
-        wait_for_ns(WEFT_MS);
+        test_wait_ns(WEFT_MS);
     }
     CHECK_EQ(atomic_load(&long_running), 2);
     atomic_store(&long_go_on, 1);
@@ -344,11 +312,11 @@ static int run_function(void *arg)
 
 static void nested_shutdown(void)
 {
-    outer = create(1);
+    outer = test_start(1);
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn_blocking(outer, &task, run_function, NULL), 0);
     (void)alarm(3);
-    (void)join(task);
+    (void)test_join_within(task, 10 * WEFT_S);
 }
 
 static void shutdown_from_a_job_aborts_also_inside_of_another_run(void)
@@ -379,31 +347,19 @@ static void lose_a_wake(void *ctx, unsigned worker)
 
 static void one_lost_wake_is_counted(void)
 {
-    struct wf_sched_options options = {
-        .workers = 1,
-        .stealing = true,
-        .lifo = true,
-        .tick_polls = 128,
-        .tick_ns = 500000,
-        .inject_target_ns = 1000000,
-        .inject_interval_min = 255,
-        .inject_interval_max = 255,
-        .inject_capacity = 100,
-        .park_timeout_ns = 1000000,
-        .seed = 1,
-        .allocator = wf_alloc_default,
-        .thread_name = "weft",
-        .on_park = lose_a_wake,
-    };
-    hand = wf_alloc_zeroed(&wf_alloc_default, sizeof *hand, _Alignof(struct wf_sched));
-    CHECK_EQ(wf_sched_init(hand, &options, NULL), 0);
+    struct wf_sched_options options = test_sched_options(1);
+    options.inject_capacity = 100;
+    options.park_timeout_ns = 1000000;
+    options.seed = 1;
+    options.on_park = lose_a_wake;
+    hand = test_sched_create(&options);
     weft_spec spec = { .body = lost_body };
     CHECK_EQ(wf_spawn(hand, NULL, &spec), 0);
     struct wf_qlist list = { 0 };
     wf_inject_pop(&hand->inject, 1, &list);
     lost = wf_task_of(list.first);
     struct wf_worker *worker = &hand->workers[0];
-    WF_TLS_STORE(wf_tls_worker, worker);
+    test_be_worker(worker);
     /* As the loop of a worker does. */
     for (unsigned i = 0; i < 20; i++) {
         struct wf_task *task = wf_worker_next(worker);
@@ -419,7 +375,7 @@ static void one_lost_wake_is_counted(void)
     }
     CHECK_EQ(wf_counter_read(&worker->counters.completed), 1);
     CHECK_GE(wf_counter_read(&worker->counters.unannounced_work), 1);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(hand);
 }
 
@@ -440,11 +396,11 @@ static int forking_body(weft_co *co, void *state)
 
 static void a_spawn_in_a_child_forked_by_a_body_aborts(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_task *task;
     weft_spec spec = { .body = forking_body };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(join(task), 6); /* SIGABRT */
+    CHECK_EQ(test_join_within(task, 10 * WEFT_S), 6); /* SIGABRT */
     weft_runtime_destroy(rt);
 }
 
@@ -481,7 +437,7 @@ static int join_it(void *arg)
 
 static void cancelling_a_job_ends_its_wait(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_task *endless;
     weft_spec spec = { .body = wait_body };
     CHECK_EQ(weft_runtime_spawn(rt, &endless, &spec), 0);
@@ -492,7 +448,7 @@ static void cancelling_a_job_ends_its_wait(void)
             test_wait_for(&job_waits, i / 2);
         }
         weft_cancel(job);
-        CHECK_EQ(join(job), WEFT_ECANCELED);
+        CHECK_EQ(test_join_within(job, 10 * WEFT_S), WEFT_ECANCELED);
     }
     weft_detach(endless);
     weft_runtime_destroy(rt);
@@ -513,7 +469,7 @@ static void cancel_parents_task(void)
 
 static void calls_about_a_task_in_a_forked_child_abort(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_spec spec = { .body = wait_body };
     CHECK_EQ(weft_runtime_spawn(rt, &parents_task, &spec), 0);
     CHECK_ABORTS(join_parents_task, "weft_join: this process is a fork");
@@ -543,51 +499,15 @@ static int phases_body(weft_co *co, void *state)
 
 static void the_average_follows_when_polls_become_long(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_task *task;
     weft_spec spec = { .body = phases_body, .state_size = sizeof(int) };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
     weft_worker_stats stats;
     CHECK_EQ(weft_worker_stats_read(rt, 0, &stats), 0);
     CHECK_GE(stats.average_poll_ns, 50 * WEFT_US);
     weft_runtime_destroy(rt);
-}
-
-/* A future that another thread opens; its cancellations are counted. */
-struct gate {
-    weft_future future;
-    _Atomic(uint64_t) polls;
-    _Atomic(uint64_t) cancels;
-    _Atomic(int) result; /* WEFT_PENDING until it is open */
-    _Atomic(weft_waker *) waker;
-};
-
-static int gate_poll(weft_future *future)
-{
-    struct gate *gate = (struct gate *)future;
-    weft_waker_drop(atomic_exchange(&gate->waker, weft_waker_current()));
-    int result = atomic_load(&gate->result);
-    if (result != WEFT_PENDING) {
-        weft_waker_drop(atomic_exchange(&gate->waker, NULL));
-    }
-    atomic_fetch_add(&gate->polls, 1);
-    return result;
-}
-
-static bool gate_cancel(weft_future *future)
-{
-    struct gate *gate = (struct gate *)future;
-    atomic_fetch_add(&gate->cancels, 1);
-    atomic_store(&gate->result, WEFT_ECANCELED);
-    return true;
-}
-
-static const weft_future_ops gate_ops = { gate_poll, gate_cancel, NULL };
-
-static struct gate open_gate(int result)
-{
-    return (struct gate){ .future.ops = &gate_ops, .result = result };
 }
 
 struct shielded {
@@ -613,11 +533,7 @@ static void *open_second(void *arg)
 {
     struct shielded *s = arg;
     test_wait_for(&s->second.polls, 1);
-    atomic_store(&s->second.result, 44);
-    weft_waker *waker = atomic_exchange(&s->second.waker, NULL);
-    if (waker != NULL) {
-        weft_waker_fire(waker);
-    }
+    gate_open(&s->second, 44);
     return NULL;
 }
 
@@ -625,8 +541,11 @@ static void *open_second(void *arg)
 static void a_deadline_does_not_cut_an_await_behind_a_shield(void)
 {
     for (int i = 0; i < 40; i++) {
-        struct shielded s = { .first = open_gate(i % 2 == 0 ? WEFT_PENDING : 1),
-                              .second = open_gate(WEFT_PENDING) };
+        struct shielded s = { .first = gate_make(CANCEL_AT_ONCE),
+                              .second = gate_make(CANCEL_AT_ONCE) };
+        if (i % 2 == 1) {
+            gate_open(&s.first, 1);
+        }
         weft_co_future future;
         weft_co_init(&future, shielded_body, &s);
         pthread_t thread;
@@ -646,10 +565,10 @@ static int join_self_job(void *arg)
 
 static void join_self(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, join_self_job, NULL), 0);
-    (void)join(task);
+    (void)test_join_within(task, 10 * WEFT_S);
 }
 
 static void a_job_that_joins_itself_aborts(void)
@@ -699,11 +618,11 @@ static int yielders_body(weft_co *co, void *state)
 /* A full ring fetched batch after batch, which went back by overflows. */
 static void a_full_ring_does_not_pass_its_tasks_around(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_task *task;
     weft_spec spec = { .body = yielders_body, .state_size = sizeof(struct yielders) };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
     weft_worker_stats stats;
     CHECK_EQ(weft_worker_stats_read(rt, 0, &stats), 0);
     CHECK_GE(stats.polls, 100000);

@@ -13,36 +13,11 @@
 #include <weft.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
-#include "base/futex.h"
+#include "rt.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
 #include "test.h"
-
-static weft_runtime *create(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
-
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, weft_now() + 60 * WEFT_S), 0);
-    return result;
-}
-
-static void wait_for_ns(int64_t ns)
-{
-    _Atomic(uint32_t) word = 0;
-    int64_t until = wf_clock_now() + ns;
-    while (wf_clock_now() < until) {
-        (void)wf_futex_wait(&word, 0, until);
-    }
-}
+#include "timing.h"
 
 /* What a body sees of the runtime it runs on. */
 struct view {
@@ -68,7 +43,7 @@ static struct view look(weft_runtime *rt, uint32_t pinned)
     };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     return view;
 }
 
@@ -79,7 +54,7 @@ static void several_runtimes_live_side_by_side(void)
     };
     weft_runtime *runtimes[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {
-        runtimes[i] = create(i + 1);
+        runtimes[i] = test_start(i + 1);
     }
     for (unsigned i = 0; i < COUNT; i++) {
         CHECK_EQ(weft_runtime_workers(runtimes[i]), i + 1);
@@ -103,7 +78,7 @@ static void workers_are_as_many_as_the_config_says(void)
 {
     static const unsigned counts[] = { 1, 2, 7, 64, 65, 200 };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        weft_runtime *rt = create(counts[i]);
+        weft_runtime *rt = test_start(counts[i]);
         CHECK_EQ(weft_runtime_workers(rt), counts[i]);
         CHECK_EQ(look(rt, WEFT_PINNED_TO(counts[i] - 1)).worker, counts[i] - 1);
         weft_runtime_destroy(rt);
@@ -112,7 +87,7 @@ static void workers_are_as_many_as_the_config_says(void)
 
 static void outside_there_is_no_runtime_and_no_worker(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     CHECK(weft_runtime_current() == NULL);
     CHECK_EQ(weft_worker_current(), -1);
     weft_runtime_destroy(rt);
@@ -141,7 +116,7 @@ static int spawning_main(void *arg)
     weft_spec spec = { .body = count_body };
     weft_task *task;
     CHECK_EQ(weft_spawn(&task, &spec), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     return *(int *)arg;
 }
 
@@ -237,11 +212,11 @@ static int run_function(void *arg)
 
 static void run_nests_in_a_blocking_job(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     int depth = 2;
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, run_function, &depth), 0);
-    CHECK_EQ(join(task), 2);
+    CHECK_EQ(test_join_soon(task), 2);
     weft_runtime_destroy(rt);
 }
 
@@ -317,7 +292,7 @@ static void check_no_thread(const char *prefix)
     weft_time deadline = weft_now() + 20 * WEFT_S;
     while (visit_threads(prefix, NULL) > 0) {
         CHECK_LT(weft_now(), deadline);
-        wait_for_ns(100 * WEFT_US);
+        test_wait_ns(100 * WEFT_US);
     }
 }
 
@@ -338,7 +313,7 @@ static void check_threads(unsigned expected)
 {
     weft_time deadline = weft_now() + 20 * WEFT_S;
     while (count_threads() > expected && weft_now() < deadline) {
-        wait_for_ns(100 * WEFT_US);
+        test_wait_ns(100 * WEFT_US);
     }
     CHECK_EQ(count_threads(), expected);
 }
@@ -367,7 +342,7 @@ static void two_hundred_runtimes_leave_nothing_behind(void)
         weft_task *task;
         int argument = (int)i;
         CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, sum_function, &argument), 0);
-        CHECK_EQ(join(task), i + 1);
+        CHECK_EQ(test_join_soon(task), i + 1);
         weft_runtime_destroy(rt);
         CHECK_EQ(atomic_load(&bytes_out), 0);
         CHECK_EQ(atomic_load(&blocks_out), 0);
@@ -397,7 +372,7 @@ static void a_handle_keeps_the_memory_and_nothing_else_after_the_end(void)
     CHECK(atomic_load(&bytes_out) > 0);
     CHECK(weft_task_is_done(task));
     CHECK_EQ(strcmp(weft_task_name(task), "last"), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     CHECK_EQ(atomic_load(&bytes_out), 0);
 }
 
@@ -519,7 +494,7 @@ static void check_named(const char *prefix, unsigned expected)
 {
     weft_time deadline = weft_now() + 20 * WEFT_S;
     while (visit_threads(prefix, NULL) != expected && weft_now() < deadline) {
-        wait_for_ns(100 * WEFT_US);
+        test_wait_ns(100 * WEFT_US);
     }
     CHECK_EQ(visit_threads(prefix, NULL), expected);
 }
@@ -528,7 +503,7 @@ static void threads_are_named_after_the_config(void)
 {
     check_no_thread("weft-");
     weft_runtime *rt = create_named("12345678");
-    weft_runtime *plain = create(11);
+    weft_runtime *plain = test_start(11);
     check_named("12345678-", 4);
     check_named("12345678-w0", 1);
     check_named("12345678-w1", 1);
@@ -563,7 +538,7 @@ static void check_signals(const char *thread)
     weft_time deadline = weft_now() + 20 * WEFT_S;
     while (is_blocked(signals_blocked_by(thread), SIGSEGV)) {
         CHECK_LT(weft_now(), deadline);
-        wait_for_ns(100 * WEFT_US);
+        test_wait_ns(100 * WEFT_US);
     }
     unsigned long long mask = signals_blocked_by(thread);
     for (size_t i = 0; i < sizeof asynchronous / sizeof asynchronous[0]; i++) {
@@ -602,7 +577,7 @@ static void *destroy_main(void *arg)
 static void a_runtime_may_be_made_and_ended_by_different_threads(void)
 {
     for (unsigned i = 0; i < 10; i++) {
-        weft_runtime *rt = create(2);
+        weft_runtime *rt = test_start(2);
         weft_spec spec = { .body = count_body };
         CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
         pthread_t thread;
@@ -644,9 +619,9 @@ static void destroy_in_child(void)
 
 static void calls_in_a_forked_child_abort_with_a_sentence(void)
 {
-    forked = create(2);
+    forked = test_start(2);
     while (wf_idle_unparked(&forked->sched->idle) != 0) {
-        wait_for_ns(100 * 1000);
+        test_wait_ns(100 * 1000);
     }
     CHECK_ABORTS(spawn_in_child, "weft_runtime_spawn: this process is a fork");
     CHECK_ABORTS(spawn_wait_in_child, "weft_runtime_spawn_wait: this process is a fork");
@@ -661,7 +636,7 @@ static void calls_in_a_forked_child_abort_with_a_sentence(void)
 /* Ends with an abort of its own if all is well. */
 static void create_in_child(void)
 {
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     CHECK(look(rt, 0).rt == rt);
     weft_runtime_destroy(rt);
     (void)fprintf(stderr, "all is well\n");
@@ -670,7 +645,7 @@ static void create_in_child(void)
 
 static void a_forked_child_may_create_a_runtime_of_its_own(void)
 {
-    weft_runtime_destroy(create(1));
+    weft_runtime_destroy(test_start(1));
     CHECK_ABORTS(create_in_child, "all is well");
 }
 
@@ -713,8 +688,8 @@ static void run_on_a_worker(weft_body_fn body)
 {
     weft_task *task;
     weft_spec spec = { .body = body };
-    CHECK_EQ(weft_runtime_spawn(create(1), &task, &spec), 0);
-    (void)join(task);
+    CHECK_EQ(weft_runtime_spawn(test_start(1), &task, &spec), 0);
+    (void)test_join_soon(task);
 }
 
 static void weft_run_on_a_worker(void)

@@ -10,34 +10,9 @@
 #include <weft.h>
 
 #include "base/clock.h"
-#include "base/futex.h"
+#include "rt.h"
 #include "test.h"
-
-static weft_runtime *create(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
-
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, weft_now() + 60 * WEFT_S), 0);
-    return result;
-}
-
-/* A wait that lasts: nobody wakes the word. */
-static void wait_for_ns(int64_t ns)
-{
-    _Atomic(uint32_t) word = 0;
-    int64_t until = wf_clock_now() + ns;
-    while (wf_clock_now() < until) {
-        (void)wf_futex_wait(&word, 0, until);
-    }
-}
+#include "timing.h"
 
 static weft_stats stats_of(const weft_runtime *rt)
 {
@@ -76,13 +51,13 @@ static void wait_until_all_sleep(const weft_runtime *rt)
     weft_time deadline = weft_now() + 20 * WEFT_S;
     while (stats_of(rt).parked != weft_runtime_workers(rt)) {
         CHECK_LT(weft_now(), deadline);
-        wait_for_ns(100 * WEFT_US);
+        test_wait_ns(100 * WEFT_US);
     }
 }
 
 static void there_is_no_worker_beyond_the_last(void)
 {
-    weft_runtime *rt = create(3);
+    weft_runtime *rt = test_start(3);
     weft_worker_stats stats;
     CHECK_EQ(weft_worker_stats_read(rt, 2, &stats), 0);
     memset(&stats, 0x5a, sizeof stats);
@@ -95,7 +70,7 @@ static void there_is_no_worker_beyond_the_last(void)
 
 static void a_new_runtime_has_done_nothing(void)
 {
-    weft_runtime *rt = create(3);
+    weft_runtime *rt = test_start(3);
     wait_until_all_sleep(rt);
     weft_stats stats = stats_of(rt);
     CHECK_EQ(stats.workers, 3);
@@ -152,7 +127,7 @@ static int parent_body(weft_co *co, void *state)
 static void counters_add_up_after_a_known_workload(void)
 {
     uint64_t parents = test_scale(1000);
-    weft_runtime *rt = create(test_workers(3));
+    weft_runtime *rt = test_start(test_workers(3));
     for (uint64_t i = 0; i < parents; i++) {
         struct parent state = { .children = 10, .yields = 3 };
         weft_spec spec = { .body = parent_body, .state = &state, .state_size = sizeof state };
@@ -234,13 +209,13 @@ static void queues_and_states_show_what_waits(void)
     CHECK_EQ(stats_of(rt).parked, 1);
     CHECK_EQ(stats_of(rt).tasks_alive, 21);
     atomic_store(&blocker.go_on, 1);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     weft_runtime_destroy(rt);
 }
 
 static void the_inject_queue_shows_its_length(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     atomic_store(&blocker.running, 0);
     atomic_store(&blocker.go_on, 0);
     unsigned children = 0;
@@ -289,12 +264,12 @@ static int greedy_body(weft_co *co, void *state)
 
 static void polls_that_were_cut_short_are_counted(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     unsigned awaits = 128 * 10 + 1;
     weft_spec spec = { .body = greedy_body, .state = &awaits, .state_size = sizeof awaits };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     wait_until_all_sleep(rt);
     CHECK_EQ(worker_stats_of(rt, 0).budget_yields, 10);
     CHECK_EQ(worker_stats_of(rt, 0).polls, 11);
@@ -319,14 +294,14 @@ static int busy_body(weft_co *co, void *state)
 static void times_add_up_to_the_time_that_passed(void)
 {
     int64_t created = wf_clock_now();
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     wait_until_all_sleep(rt);
-    wait_for_ns(60 * WEFT_MS);
+    test_wait_ns(60 * WEFT_MS);
     weft_time duration = 60 * WEFT_MS;
     weft_spec spec = { .body = busy_body, .state = &duration, .state_size = sizeof duration };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     wait_until_all_sleep(rt);
     weft_worker_stats stats = worker_stats_of(rt, 0);
     int64_t wall = wf_clock_now() - created;
@@ -341,11 +316,11 @@ static void times_add_up_to_the_time_that_passed(void)
     CHECK_GE(stats.running_ns, 60 * WEFT_MS);
 
     /* The state that lasts is counted while it lasts. */
-    wait_for_ns(20 * WEFT_MS);
+    test_wait_ns(20 * WEFT_MS);
     CHECK_GE(worker_stats_of(rt, 0).parked_ns, stats.parked_ns + 20 * WEFT_MS);
     weft_runtime_shutdown(rt);
     stats = worker_stats_of(rt, 0);
-    wait_for_ns(WEFT_MS);
+    test_wait_ns(WEFT_MS);
     weft_worker_stats later = worker_stats_of(rt, 0);
     CHECK_EQ(later.running_ns, stats.running_ns);
     CHECK_EQ(later.searching_ns, stats.searching_ns);
@@ -410,7 +385,7 @@ static void *reader_main(void *arg)
 static void a_reader_sees_counters_that_only_grow(void)
 {
     atomic_store(&load_over, 0);
-    weft_runtime *rt = create(4);
+    weft_runtime *rt = test_start(4);
     pthread_t reader;
     CHECK_EQ(pthread_create(&reader, NULL, reader_main, rt), 0);
     for (unsigned round = 0; round < test_scale(60); round++) {
@@ -421,7 +396,7 @@ static void a_reader_sees_counters_that_only_grow(void)
             CHECK_EQ(weft_runtime_spawn(rt, &tasks[i], &spec), 0);
         }
         for (unsigned i = 0; i < 20; i++) {
-            CHECK_EQ(join(tasks[i]), 0);
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
         }
     }
     wait_until_all_sleep(rt);

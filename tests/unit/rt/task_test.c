@@ -8,16 +8,8 @@
 
 #include <weft.h>
 
+#include "rt.h"
 #include "test.h"
-
-static weft_runtime *create(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
 
 static weft_task *spawn(weft_runtime *rt, weft_body_fn body)
 {
@@ -25,13 +17,6 @@ static weft_task *spawn(weft_runtime *rt, weft_body_fn body)
     weft_spec spec = { .body = body };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     return task;
-}
-
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, weft_now() + 60 * WEFT_S), 0);
-    return result;
 }
 
 static _Atomic(uint64_t) begun;
@@ -84,9 +69,9 @@ static int spawning_body(weft_co *co, void *state)
 
 static void spawn_needs_no_handle_on_a_worker(void)
 {
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     close_gate();
-    CHECK_EQ(join(spawn(rt, spawning_body)), 0);
+    CHECK_EQ(test_join_soon(spawn(rt, spawning_body)), 0);
     test_wait_for(&begun, 2);
     weft_runtime_destroy(rt);
     CHECK_EQ(atomic_load(&begun), 2);
@@ -98,7 +83,7 @@ static int spawning_main(void *arg)
     weft_spec spec = { .body = end_body };
     weft_task *task;
     CHECK_EQ(weft_spawn(&task, &spec), 0);
-    return join(task);
+    return test_join_soon(task);
 }
 
 static void spawn_needs_no_handle_inside_run(void)
@@ -108,7 +93,7 @@ static void spawn_needs_no_handle_inside_run(void)
 
 static void a_join_waits_until_its_deadline_and_leaves_the_handle(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     close_gate();
     weft_task *task = spawn(rt, gate_body);
     int result = -99;
@@ -126,7 +111,7 @@ static void a_join_waits_until_its_deadline_and_leaves_the_handle(void)
 
 static void a_task_that_is_done_is_joined_at_once(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     for (unsigned i = 0; i < 3; i++) {
         weft_task *task = spawn(rt, end_body);
         while (!weft_task_is_done(task)) {
@@ -165,7 +150,7 @@ static void *join_in_thread(void *arg)
  */
 static void a_second_joiner_is_refused(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     close_gate();
     struct joiner joiner = { .task = spawn(rt, gate_body) };
     pthread_t thread;
@@ -192,7 +177,7 @@ static void count_drop(void *state)
 
 static void a_detached_task_runs_on(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     close_gate();
     atomic_store(&drops, 0);
     weft_spec spec = { .body = gate_body, .drop = count_drop };
@@ -209,7 +194,7 @@ static void a_detached_task_runs_on(void)
 
 static void further_handles_look_and_cancel_and_are_detached(void)
 {
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     weft_task *task = spawn(rt, wait_body);
     weft_task *second = weft_task_retain(task);
     weft_task *third = weft_task_retain(second);
@@ -217,7 +202,7 @@ static void further_handles_look_and_cancel_and_are_detached(void)
     CHECK_EQ(weft_task_id(second), weft_task_id(task));
     weft_cancel(third);
     weft_detach(third);
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
     CHECK(weft_task_is_done(second));
     weft_runtime_destroy(rt);
     /* Still valid. */
@@ -228,13 +213,13 @@ static void further_handles_look_and_cancel_and_are_detached(void)
 
 static void a_cancel_after_the_end_changes_nothing(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_task *task = spawn(rt, end_body);
     while (!weft_task_is_done(task)) {
         (void)sched_yield();
     }
     weft_cancel(task);
-    CHECK_EQ(join(task), 7);
+    CHECK_EQ(test_join_soon(task), 7);
     weft_runtime_destroy(rt);
 }
 
@@ -252,14 +237,14 @@ static int stubborn_body(weft_co *co, void *state)
 
 static void a_body_decides_what_to_do_about_its_cancellation(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     close_gate();
     weft_task *task;
     weft_spec spec = { .body = stubborn_body, .state_size = sizeof(unsigned) };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     test_wait_for(&begun, 1);
     weft_cancel(task);
-    CHECK_EQ(join(task), 9);
+    CHECK_EQ(test_join_soon(task), 9);
     /* Three after it was told, which may have been in its first. */
     CHECK_GE(atomic_load(&begun), 3);
     CHECK_LE(atomic_load(&begun), 4);
@@ -282,14 +267,14 @@ static int current_body(weft_co *co, void *state)
 
 static void the_current_task_is_the_one_that_runs_here(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     CHECK(weft_task_current() == NULL);
     CHECK(!weft_cancelled());
     weft_task *task;
     weft_spec spec = { .body = current_body, .name = "me" };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     int id = (int)weft_task_id(task);
-    CHECK_EQ(join(task), id);
+    CHECK_EQ(test_join_soon(task), id);
     weft_runtime_destroy(rt);
 }
 
@@ -325,8 +310,8 @@ static int shield_body(weft_co *co, void *state)
 
 static void a_shield_defers_the_cancellation_until_the_last_is_left(void)
 {
-    weft_runtime *rt = create(1);
-    CHECK_EQ(join(spawn(rt, shield_body)), 3);
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_join_soon(spawn(rt, shield_body)), 3);
     weft_runtime_destroy(rt);
 }
 
@@ -356,7 +341,7 @@ static int shielded_await_body(weft_co *co, void *state)
 
 static void an_await_under_a_shield_is_not_cut_short(void)
 {
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     for (unsigned i = 0; i < test_scale(200); i++) {
         close_gate();
         struct shielded state = { .child = spawn(rt, wait_body) };
@@ -371,7 +356,7 @@ static void an_await_under_a_shield_is_not_cut_short(void)
         CHECK(!weft_task_is_done(task));
         weft_cancel(child);
         weft_detach(child);
-        CHECK_EQ(join(task), WEFT_ECANCELED);
+        CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
     }
     weft_runtime_destroy(rt);
 }
@@ -387,7 +372,7 @@ static int blocking_main(void *arg)
     CHECK_EQ(weft_spawn_blocking(&task, blocking_function, arg), 0);
     CHECK(weft_task_name(task) == NULL);
     CHECK_NE(weft_task_id(task), 0);
-    return join(task);
+    return test_join_soon(task);
 }
 
 static void spawn_blocking_needs_no_handle_inside_run(void)
@@ -400,7 +385,7 @@ static void spawn_blocking_needs_no_handle_inside_run(void)
 
 static void run_body(weft_body_fn body)
 {
-    (void)join(spawn(create(1), body));
+    (void)test_join_soon(spawn(test_start(1), body));
 }
 
 static int join_body(weft_co *co, void *state)

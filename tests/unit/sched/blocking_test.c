@@ -11,12 +11,12 @@
 #include <weft.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
-#include "base/futex.h"
+#include "rt.h"
 #include "rt/runtime.h"
 #include "sched/sched.h"
 #include "sched/task.h"
 #include "test.h"
+#include "timing.h"
 
 static weft_runtime *create(unsigned threads, uint64_t keep_alive_ns)
 {
@@ -24,9 +24,7 @@ static weft_runtime *create(unsigned threads, uint64_t keep_alive_ns)
     config.workers = 2;
     config.blocking_threads = threads;
     config.blocking_keep_alive_ns = keep_alive_ns;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
+    return test_start_with(&config);
 }
 
 static weft_task *spawn(weft_runtime *rt, int (*function)(void *arg), void *arg)
@@ -37,29 +35,12 @@ static weft_task *spawn(weft_runtime *rt, int (*function)(void *arg), void *arg)
     return task;
 }
 
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, weft_now() + 60 * WEFT_S), 0);
-    return result;
-}
-
-/* A wait that lasts: nobody wakes the word. */
-static void wait_for_ns(int64_t ns)
-{
-    _Atomic(uint32_t) word = 0;
-    int64_t until = wf_clock_now() + ns;
-    while (wf_clock_now() < until) {
-        (void)wf_futex_wait(&word, 0, until);
-    }
-}
-
 static void check_deadline(weft_time deadline, const char *what)
 {
     if (weft_now() > deadline) {
         test_fail(__FILE__, __LINE__, "waited too long for: %s", what);
     }
-    wait_for_ns(100 * 1000);
+    test_wait_ns(100 * 1000);
 }
 
 static _Atomic(uint64_t) runs;
@@ -128,12 +109,12 @@ static void the_result_reaches_a_thread_and_a_task(void)
 {
     weft_runtime *rt = create(4, WEFT_S);
     for (int i = -3; i < (int)test_scale(500); i++) {
-        CHECK_EQ(join(spawn(rt, echo_function, &i)), i);
+        CHECK_EQ(test_join_soon(spawn(rt, echo_function, &i)), i);
         struct awaiter state = { .argument = i };
         weft_spec spec = { .body = awaiter_body, .state = &state, .state_size = sizeof state };
         weft_task *task;
         CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-        CHECK_EQ(join(task), i);
+        CHECK_EQ(test_join_soon(task), i);
     }
     CHECK_EQ(stats_of(rt).tasks_alive, 0);
     weft_runtime_destroy(rt);
@@ -211,7 +192,7 @@ static void the_pool_grows_up_to_its_limit(void)
             tasks[i] = spawn(rt, group_function, NULL);
         }
         for (unsigned i = 0; i < JOBS; i++) {
-            CHECK_EQ(join(tasks[i]), 0);
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
         }
         CHECK_EQ(atomic_load(&group.most), GROUP);
         CHECK_LE(stats_of(rt).blocking_threads, GROUP);
@@ -236,9 +217,9 @@ static void jobs_beyond_the_limit_are_queued_in_order(void)
     CHECK_EQ(stats.tasks_alive, 11);
     CHECK_EQ(stats.tasks_spawned, 11);
     open_gate();
-    CHECK_EQ(join(first), 11);
+    CHECK_EQ(test_join_soon(first), 11);
     for (int i = 0; i < 10; i++) {
-        CHECK_EQ(join(tasks[i]), 1 + i);
+        CHECK_EQ(test_join_soon(tasks[i]), 1 + i);
     }
     CHECK_EQ(stats_of(rt).tasks_alive, 0);
     weft_runtime_destroy(rt);
@@ -259,7 +240,7 @@ static void idle_threads_end_after_their_time(void)
             tasks[i] = spawn(rt, group_function, NULL);
         }
         for (unsigned i = 0; i < GROUP; i++) {
-            CHECK_EQ(join(tasks[i]), 0);
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
         }
         weft_time deadline = weft_now() + 20 * WEFT_S;
         while (stats_of(rt).blocking_threads > 0) {
@@ -275,7 +256,7 @@ static void a_thread_that_may_live_on_serves_the_next_job(void)
     weft_runtime *rt = create(GROUP, 3600 * (uint64_t)WEFT_S);
     close_gate();
     for (unsigned i = 0; i < 20; i++) {
-        (void)join(spawn(rt, count_function, NULL));
+        (void)test_join_soon(spawn(rt, count_function, NULL));
         weft_time deadline = weft_now() + 20 * WEFT_S;
         while (stats_of(rt).blocking_idle == 0) {
             check_deadline(deadline, "the thread to become idle");
@@ -296,7 +277,7 @@ static void a_job_that_meets_the_end_of_a_thread_is_run(void)
     weft_runtime *rt = create(2, 50 * WEFT_US);
     close_gate();
     for (unsigned i = 0; i < test_scale(1000); i++) {
-        (void)join(spawn(rt, count_function, NULL));
+        (void)test_join_soon(spawn(rt, count_function, NULL));
         weft_time until = weft_now() + (int64_t)(i % 20) * 6 * WEFT_US;
         while (weft_now() < until) {
         }
@@ -322,8 +303,8 @@ static void a_queued_job_that_is_cancelled_ends_at_once_and_never_runs(void)
     CHECK_EQ(stats_of(rt).blocking_queued, 1);
     CHECK_EQ(stats_of(rt).tasks_alive, 2);
     open_gate();
-    CHECK_EQ(join(first), 11);
-    CHECK_EQ(join(last), 1);
+    CHECK_EQ(test_join_soon(first), 11);
+    CHECK_EQ(test_join_soon(last), 1);
     weft_runtime_destroy(rt);
     CHECK_EQ(atomic_load(&runs), 2);
 }
@@ -340,8 +321,8 @@ static void a_job_cancelled_between_queue_and_start_never_runs(void)
     CHECK_EQ(wf_state_cancel(&((struct wf_task *)second)->state), WF_STEP_TOLD);
     CHECK(!weft_task_is_done(second));
     open_gate();
-    CHECK_EQ(join(first), 11);
-    CHECK_EQ(join(second), WEFT_ECANCELED);
+    CHECK_EQ(test_join_soon(first), 11);
+    CHECK_EQ(test_join_soon(second), WEFT_ECANCELED);
     CHECK_EQ(stats_of(rt).tasks_alive, 0);
     weft_runtime_destroy(rt);
     CHECK_EQ(atomic_load(&runs), 1);
@@ -415,12 +396,12 @@ static void a_running_job_sees_that_it_is_cancelled(void)
     CHECK_EQ(weft_join(task, &result, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
     weft_cancel(task);
     weft_cancel(task);
-    CHECK_EQ(join(task), 29);
+    CHECK_EQ(test_join_soon(task), 29);
     /* The next job on this thread is another task. */
     task = spawn(rt, until_cancelled, NULL);
     test_wait_for(&runs, 2);
     weft_cancel(task);
-    CHECK_EQ(join(task), 29);
+    CHECK_EQ(test_join_soon(task), 29);
     weft_runtime_destroy(rt);
 }
 
@@ -451,7 +432,7 @@ static void a_cancel_at_the_start_is_not_lost(void)
             wf_cpu_relax();
         }
         weft_cancel(task);
-        int result = join(task);
+        int result = test_join_soon(task);
         CHECK_EQ(result, atomic_load(&begun) == 1 ? 31 : WEFT_ECANCELED);
         ran += atomic_load(&begun);
     }
@@ -469,7 +450,7 @@ struct joiner {
 static void *join_in_thread(void *arg)
 {
     struct joiner *self = arg;
-    self->result = join(self->task);
+    self->result = test_join_soon(self->task);
     return NULL;
 }
 
@@ -566,7 +547,7 @@ static void *storm_main(void *arg)
         }
         CHECK_EQ(err, 0);
         atomic_fetch_add(&storm.accepted, 1);
-        int result = join(task);
+        int result = test_join_soon(task);
         CHECK(result == 1 || result == WEFT_ECANCELED);
         atomic_fetch_add(&storm.cancelled, result == WEFT_ECANCELED);
     }
@@ -616,32 +597,22 @@ static int spawning_function(void *arg)
     weft_spec spec = { .body = answer_body };
     weft_task *task;
     CHECK_EQ(weft_spawn(&task, &spec), 0);
-    CHECK_EQ(join(task), 41);
+    CHECK_EQ(test_join_soon(task), 41);
     int argument = 1;
     CHECK_EQ(weft_spawn_blocking(&task, echo_function, &argument), 0);
     CHECK(weft_task_id(task) != weft_task_id(self));
     CHECK(weft_task_current() == self);
-    return 41 + join(task);
+    return 41 + test_join_soon(task);
 }
 
 static void a_job_may_spawn_and_join(void)
 {
     weft_runtime *rt = create(GROUP, WEFT_S);
     for (unsigned i = 0; i < test_scale(300); i++) {
-        CHECK_EQ(join(spawn(rt, spawning_function, rt)), 42);
+        CHECK_EQ(test_join_soon(spawn(rt, spawning_function, rt)), 42);
     }
     CHECK(weft_task_current() == NULL);
     weft_runtime_destroy(rt);
-}
-
-/* Thread creation fails while the default stack does not fit into memory. */
-static void set_default_stack(size_t bytes)
-{
-    pthread_attr_t attributes;
-    CHECK_EQ(pthread_attr_init(&attributes), 0);
-    CHECK_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
-    CHECK_EQ(pthread_setattr_default_np(&attributes), 0);
-    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
 }
 
 static void when_the_system_refuses_a_thread_another_does_the_job_or_nobody(void)
@@ -650,7 +621,7 @@ static void when_the_system_refuses_a_thread_another_does_the_job_or_nobody(void
     weft_runtime *rt = create(GROUP, 3600 * (uint64_t)WEFT_S);
     close_gate();
     weft_task *task = NULL;
-    set_default_stack((size_t)1 << 46);
+    test_set_default_stack((size_t)1 << 46);
     CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, count_function, NULL), -EAGAIN);
     CHECK(task == NULL);
     CHECK_EQ(stats_of(rt).tasks_alive, 0);
@@ -658,16 +629,16 @@ static void when_the_system_refuses_a_thread_another_does_the_job_or_nobody(void
     CHECK_EQ(stats_of(rt).blocking_threads, 0);
 
     /* With one thread there, jobs wait for it. */
-    set_default_stack(usual);
+    test_set_default_stack(usual);
     weft_task *first = spawn(rt, gate_function, NULL);
     test_wait_for(&runs, 1);
-    set_default_stack((size_t)1 << 46);
+    test_set_default_stack((size_t)1 << 46);
     weft_task *second = spawn(rt, count_function, NULL);
     CHECK_EQ(stats_of(rt).blocking_threads, 1);
     open_gate();
-    CHECK_EQ(join(first), 11);
-    CHECK_EQ(join(second), 1);
-    set_default_stack(usual);
+    CHECK_EQ(test_join_soon(first), 11);
+    CHECK_EQ(test_join_soon(second), 1);
+    test_set_default_stack(usual);
     weft_runtime_destroy(rt);
     CHECK_EQ(atomic_load(&runs), 2);
 }
@@ -699,7 +670,7 @@ static int yielding_function(void *arg)
 static void run_function(int (*function)(void *arg))
 {
     weft_runtime *rt = create(1, WEFT_S);
-    (void)join(spawn(rt, function, rt));
+    (void)test_join_soon(spawn(rt, function, rt));
 }
 
 static void run_shutdown(void)

@@ -8,12 +8,13 @@
 
 #include <weft.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
+#include "rt.h"
 #include "rt/runtime.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
 #include "sched/worker.h"
+#include "scheduler.h"
 #include "test.h"
 
 /* What has become of each task, by number. */
@@ -150,15 +151,6 @@ static int life_body(weft_co *co, void *state)
     }
 }
 
-static weft_runtime *create(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
-
 static void check_nothing_alive(weft_runtime *rt)
 {
     weft_stats stats;
@@ -173,30 +165,14 @@ static void check_nothing_alive(weft_runtime *rt)
 
 static struct wf_sched *init(unsigned workers)
 {
-    struct wf_sched_options options = {
-        .workers = workers,
-        .stealing = true,
-        .lifo = true,
-        .tick_polls = 128,
-        .tick_ns = 500 * 1000,
-        .inject_target_ns = 1000 * 1000,
-        .inject_interval_min = 8,
-        .inject_interval_max = 255,
-        .inject_capacity = 65536,
-        .seed = test_seed(),
-        .allocator = wf_alloc_default,
-        .thread_name = "weft",
-    };
-    struct wf_sched *sched =
-        wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
-    CHECK(sched != NULL);
-    CHECK_EQ(wf_sched_init(sched, &options, NULL), 0);
-    return sched;
+    struct wf_sched_options options = test_sched_options(workers);
+    options.inject_interval_min = 8;
+    return test_sched_create(&options);
 }
 
 static void run_one(struct wf_worker *worker)
 {
-    WF_TLS_STORE(wf_tls_worker, worker);
+    test_be_worker(worker);
     struct wf_task *task = wf_worker_next(worker);
     CHECK(task != NULL);
     wf_worker_run(worker, task);
@@ -204,7 +180,7 @@ static void run_one(struct wf_worker *worker)
 
 static void acknowledge(struct wf_worker *worker)
 {
-    WF_TLS_STORE(wf_tls_worker, worker);
+    test_be_worker(worker);
     wf_drain_acknowledge(worker);
 }
 
@@ -234,7 +210,7 @@ static void an_empty_scheduler_stops_when_the_last_worker_has_acknowledged(void)
         acknowledge(&sched->workers[i]);
     }
     CHECK_EQ(wf_drain_phase(&sched->drain), WF_PHASE_STOPPED);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
@@ -243,7 +219,7 @@ static void counts_of_workers_may_be_negative(void)
     struct wf_sched *sched = init(2);
     struct wf_worker *workers = sched->workers;
     weft_spec ends = { .body = end_body, .pinned = WEFT_PINNED_TO(1) };
-    WF_TLS_STORE(wf_tls_worker, &workers[0]);
+    test_be_worker(&workers[0]);
     for (unsigned i = 0; i < 5; i++) {
         CHECK_EQ(wf_spawn(sched, NULL, &ends), 0);
     }
@@ -260,7 +236,7 @@ static void counts_of_workers_may_be_negative(void)
     CHECK_EQ(wf_load_relaxed(&sched->drain.debt), 1);
     run_one(&workers[1]);
     CHECK_EQ(wf_drain_phase(&sched->drain), WF_PHASE_STOPPED);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
@@ -283,7 +259,7 @@ static void what_came_from_outside_is_waited_for(void)
         run_one(worker);
     }
     CHECK_EQ(wf_drain_phase(&sched->drain), WF_PHASE_STOPPED);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
@@ -291,7 +267,7 @@ static void a_worker_refuses_its_own_spawns_from_the_close_on(void)
 {
     struct wf_sched *sched = init(1);
     weft_spec ends = { .body = end_body };
-    WF_TLS_STORE(wf_tls_worker, &sched->workers[0]);
+    test_be_worker(&sched->workers[0]);
     CHECK_EQ(wf_spawn(sched, NULL, &ends), 0);
     wf_drain_close(sched);
     CHECK_EQ(wf_spawn(sched, NULL, &ends), WEFT_ESHUTDOWN);
@@ -299,7 +275,7 @@ static void a_worker_refuses_its_own_spawns_from_the_close_on(void)
     CHECK_EQ(wf_spawn(sched, NULL, &ends), WEFT_ESHUTDOWN);
     run_one(&sched->workers[0]);
     CHECK_EQ(wf_drain_phase(&sched->drain), WF_PHASE_STOPPED);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
@@ -312,7 +288,7 @@ static void a_task_spawned_while_the_others_are_cancelled_is_cancelled_later(voi
     wf_store_relaxed(&sched->drain.phase, (uint32_t)WF_PHASE_OPEN);
     struct wf_task *task;
     weft_spec waits = { .body = wait_body };
-    WF_TLS_STORE(wf_tls_worker, &workers[0]);
+    test_be_worker(&workers[0]);
     CHECK_EQ(wf_spawn(sched, &task, &waits), 0);
     wf_store_relaxed(&sched->drain.phase, (uint32_t)WF_PHASE_CLOSING);
     acknowledge(&workers[0]);
@@ -324,7 +300,7 @@ static void a_task_spawned_while_the_others_are_cancelled_is_cancelled_later(voi
     CHECK_EQ(wf_drain_phase(&sched->drain), WF_PHASE_STOPPED);
     CHECK_EQ(task->result, WEFT_ECANCELED);
     wf_task_release(task);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
@@ -374,7 +350,7 @@ static void shutdown_ends_tasks_wherever_they_are(void)
         forget_lives();
         atomic_store(&blocker.running, 0);
         atomic_store(&blocker.go_on, 0);
-        weft_runtime *rt = create(1 + round % 2);
+        weft_runtime *rt = test_start(1 + round % 2);
         for (uint32_t i = 0; i < 50; i++) {
             CHECK_EQ(spawn_life(rt, WAITS, i % 2 == 0 ? WEFT_PINNED : 0), 0);
         }
@@ -427,7 +403,7 @@ static void bodies_that_compute_are_told(void)
     for (unsigned round = 0; round < test_scale(40); round++) {
         unsigned workers = 1 + round % 3;
         atomic_store(&computing, 0);
-        weft_runtime *rt = create(workers);
+        weft_runtime *rt = test_start(workers);
         for (unsigned i = 0; i < workers; i++) {
             weft_spec spec = { .body = computing_body, .pinned = WEFT_PINNED_TO(i) };
             CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
@@ -481,7 +457,7 @@ static void threads_may_spawn_during_the_shutdown(void)
     for (unsigned round = 0; round < test_scale(60) + 2; round++) {
         forget_lives();
         atomic_store(&spawners_ready, 0);
-        weft_runtime *rt = create(test_workers(1 + round % 4));
+        weft_runtime *rt = test_start(test_workers(1 + round % 4));
         struct spawner spawners[SPAWNERS];
         for (unsigned i = 0; i < SPAWNERS; i++) {
             spawners[i] = (struct spawner){ .rt = rt };
@@ -520,7 +496,7 @@ static void shutdown_from_several_threads_returns_after_the_end_in_each(void)
 {
     for (unsigned round = 0; round < test_scale(60); round++) {
         forget_lives();
-        weft_runtime *rt = create(3);
+        weft_runtime *rt = test_start(3);
         for (uint32_t i = 0; i < 200; i++) {
             CHECK_EQ(spawn_life(rt, i % KINDS, 0), 0);
         }
@@ -582,7 +558,7 @@ static void a_spawn_on_the_way_out_is_refused(void)
 {
     for (unsigned round = 0; round < test_scale(40); round++) {
         memset(&last_words, 0, sizeof last_words);
-        weft_runtime *rt = create(2);
+        weft_runtime *rt = test_start(2);
         for (unsigned i = 0; i < 200; i++) {
             weft_spec spec = { .body = spawning_body, .drop = spawning_drop };
             CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
@@ -606,7 +582,7 @@ static void shielded_work_is_finished_first(void)
         forget_lives();
         atomic_store(&shield_steps, 0);
         atomic_store(&shields, 0);
-        weft_runtime *rt = create(2);
+        weft_runtime *rt = test_start(2);
         for (unsigned i = 0; i < 300; i++) {
             CHECK_EQ(spawn_life(rt, SHIELDS, 0), 0);
         }
@@ -668,7 +644,7 @@ static void tasks_that_join_each_other_all_end(void)
 {
     for (unsigned round = 0; round < test_scale(40); round++) {
         memset(&joiners, 0, sizeof joiners);
-        weft_runtime *rt = create(3);
+        weft_runtime *rt = test_start(3);
         for (unsigned i = 0; i < 100; i++) {
             struct joiner state = { .shielded = i % 2 == 0 };
             weft_spec child = { .body = wait_body };
@@ -691,7 +667,7 @@ static void two_hundred_workers_end(void)
 {
     for (uint32_t round = 0; round < 4; round++) {
         forget_lives();
-        weft_runtime *rt = create(200);
+        weft_runtime *rt = test_start(200);
         for (uint32_t i = 0; i < round * 500; i++) {
             uint32_t pinned = i % 2 == 0 ? WEFT_PINNED_TO(i / 2 % 200) : 0;
             CHECK_EQ(spawn_life(rt, i % KINDS, pinned), 0);

@@ -9,11 +9,11 @@
 
 #include <weft/task.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "rt/config.h"
 #include "sched/spawn.h"
 #include "sched/worker.h"
+#include "scheduler.h"
 #include "test.h"
 
 enum {
@@ -58,10 +58,7 @@ static struct wf_sched *start(struct fake_driver *drivers)
     config.workers = WORKERS;
     config.seed = test_seed();
     CHECK_EQ(wf_config_resolve(&config, &options), 0);
-    struct wf_sched *sched =
-        wf_alloc_zeroed(&options.allocator, sizeof *sched, _Alignof(struct wf_sched));
-    CHECK(sched != NULL);
-    CHECK_EQ(wf_sched_init(sched, &options, NULL), 0);
+    struct wf_sched *sched = test_sched_create(&options);
     for (unsigned i = 0; i < WORKERS; i++) {
         drivers[i] = (struct fake_driver){ .driver = { &fake_ops } };
         sched->workers[i].driver = &drivers[i].driver;

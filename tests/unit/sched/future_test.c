@@ -8,39 +8,13 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "gate.h"
+#include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 /* A deadline that has passed. */
 #define PAST ((weft_time)1)
-
-static weft_runtime *start(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
-
-static weft_task *spawn(weft_runtime *rt, weft_body_fn body, void *arg)
-{
-    weft_task *task;
-    weft_spec spec = { .body = body, .state = &arg, .state_size = sizeof arg };
-    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    return task;
-}
-
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
-    return result;
-}
-
-static void *arg_of(void *state)
-{
-    return *(void **)state;
-}
 
 /* --- Futures to wait for ------------------------------------------------------- */
 
@@ -59,65 +33,6 @@ static bool never_cancel(weft_future *future)
 static const weft_future_ops ready_ops = { .poll = ready_poll, .cancel = never_cancel };
 static weft_future ready = { &ready_ops };
 
-/* Opened by the test, or by a cancel. */
-struct gate {
-    weft_future future;
-    bool slow; /* its cancel needs time, until the test opens it */
-    int result;
-    _Atomic(uint32_t) open;
-    _Atomic(weft_waker *) waker;
-    _Atomic(uint64_t) polls;
-    _Atomic(uint64_t) cancels;
-};
-
-static void gate_open(struct gate *gate, int result)
-{
-    gate->result = result;
-    atomic_store(&gate->open, 1);
-    weft_waker *waker = atomic_exchange(&gate->waker, NULL);
-    if (waker != NULL) {
-        weft_waker_fire(waker);
-    }
-}
-
-/* Leaves a waker; false if the gate was opened meanwhile. */
-static bool gate_wait(struct gate *gate)
-{
-    weft_waker_drop(atomic_exchange(&gate->waker, weft_waker_current()));
-    return atomic_load(&gate->open) == 0;
-}
-
-static int gate_poll(weft_future *future)
-{
-    struct gate *gate = (struct gate *)future;
-    bool waits = atomic_load(&gate->open) == 0 && gate_wait(gate);
-    (void)atomic_fetch_add(&gate->polls, 1);
-    if (waits) {
-        return WEFT_PENDING;
-    }
-    weft_waker_drop(atomic_exchange(&gate->waker, NULL));
-    return gate->result;
-}
-
-static bool gate_cancel(weft_future *future)
-{
-    struct gate *gate = (struct gate *)future;
-    bool ended = !gate->slow || !gate_wait(gate);
-    (void)atomic_fetch_add(&gate->cancels, 1);
-    if (!gate->slow) {
-        gate->result = WEFT_ECANCELED;
-        atomic_store(&gate->open, 1);
-    }
-    return ended;
-}
-
-static const weft_future_ops gate_ops = { .poll = gate_poll, .cancel = gate_cancel };
-
-static struct gate make_gate(bool slow)
-{
-    return (struct gate){ .future.ops = &gate_ops, .slow = slow };
-}
-
 /* --- Awaiting in a body ----------------------------------------------------------- */
 
 struct simple {
@@ -129,7 +44,7 @@ struct simple {
 
 static int simple_body(weft_co *co, void *state)
 {
-    struct simple *simple = arg_of(state);
+    struct simple *simple = test_arg(state);
     (void)atomic_fetch_add(&simple->polls, 1);
     WEFT_BEGIN(co);
     WEFT_AWAIT(co, simple->result, &simple->gate.future);
@@ -139,10 +54,10 @@ static int simple_body(weft_co *co, void *state)
 
 static void an_await_that_is_ready_does_not_wait(void)
 {
-    weft_runtime *rt = start(1);
-    struct simple simple = { .gate = make_gate(false) };
+    weft_runtime *rt = test_start(1);
+    struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
     gate_open(&simple.gate, 11);
-    CHECK_EQ(join(spawn(rt, simple_body, &simple)), 11);
+    CHECK_EQ(test_join(test_spawn(rt, simple_body, &simple)), 11);
     CHECK_EQ(simple.second, 3);
     CHECK_EQ(simple.polls, 1);
     weft_runtime_destroy(rt);
@@ -150,12 +65,12 @@ static void an_await_that_is_ready_does_not_wait(void)
 
 static void an_await_goes_on_when_the_future_has_news(void)
 {
-    weft_runtime *rt = start(1);
-    struct simple simple = { .gate = make_gate(false) };
-    weft_task *task = spawn(rt, simple_body, &simple);
+    weft_runtime *rt = test_start(1);
+    struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
+    weft_task *task = test_spawn(rt, simple_body, &simple);
     test_wait_for(&simple.gate.polls, 1);
     gate_open(&simple.gate, 12);
-    CHECK_EQ(join(task), 12);
+    CHECK_EQ(test_join(task), 12);
     CHECK_EQ(simple.polls, 2);
     CHECK_EQ(simple.gate.polls, 2);
     CHECK_EQ(simple.gate.cancels, 0);
@@ -164,12 +79,12 @@ static void an_await_goes_on_when_the_future_has_news(void)
 
 static void a_cancelled_await_ends_and_later_ones_do_not_start(void)
 {
-    weft_runtime *rt = start(1);
-    struct simple simple = { .gate = make_gate(false) };
-    weft_task *task = spawn(rt, simple_body, &simple);
+    weft_runtime *rt = test_start(1);
+    struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
+    weft_task *task = test_spawn(rt, simple_body, &simple);
     test_wait_for(&simple.gate.polls, 1);
     weft_cancel(task);
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(simple.gate.cancels, 1);
     CHECK_EQ(simple.gate.polls, 2);
     CHECK_EQ(simple.second, WEFT_ECANCELED);
@@ -179,16 +94,16 @@ static void a_cancelled_await_ends_and_later_ones_do_not_start(void)
 
 static void a_cancel_that_needs_time_is_waited_for(void)
 {
-    weft_runtime *rt = start(1);
-    struct simple simple = { .gate = make_gate(true) };
-    weft_task *task = spawn(rt, simple_body, &simple);
+    weft_runtime *rt = test_start(1);
+    struct simple simple = { .gate = gate_make(CANCEL_LATER) };
+    weft_task *task = test_spawn(rt, simple_body, &simple);
     test_wait_for(&simple.gate.polls, 1);
     weft_cancel(task);
     test_wait_for(&simple.gate.cancels, 1);
     CHECK(!weft_task_is_done(task));
     CHECK_EQ(simple.polls, 1); /* The body does not run before it is over. */
     gate_open(&simple.gate, WEFT_ECANCELED);
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(simple.gate.polls, 2);
     CHECK_EQ(simple.polls, 2);
     weft_runtime_destroy(rt);
@@ -196,21 +111,21 @@ static void a_cancel_that_needs_time_is_waited_for(void)
 
 static void a_result_that_is_faster_than_the_cancel_is_kept(void)
 {
-    weft_runtime *rt = start(1);
-    struct simple simple = { .gate = make_gate(true) };
-    weft_task *task = spawn(rt, simple_body, &simple);
+    weft_runtime *rt = test_start(1);
+    struct simple simple = { .gate = gate_make(CANCEL_LATER) };
+    weft_task *task = test_spawn(rt, simple_body, &simple);
     test_wait_for(&simple.gate.polls, 1);
     weft_cancel(task);
     test_wait_for(&simple.gate.cancels, 1);
     gate_open(&simple.gate, 55);
-    CHECK_EQ(join(task), 55);
+    CHECK_EQ(test_join(task), 55);
     CHECK_EQ(simple.second, WEFT_ECANCELED);
     weft_runtime_destroy(rt);
 }
 
 static int cancel_self_then_await_body(weft_co *co, void *state)
 {
-    struct simple *simple = arg_of(state);
+    struct simple *simple = test_arg(state);
     WEFT_BEGIN(co);
     weft_cancel(weft_task_current());
     WEFT_AWAIT(co, simple->result, &simple->gate.future);
@@ -219,9 +134,9 @@ static int cancel_self_then_await_body(weft_co *co, void *state)
 
 static void an_await_after_the_cancellation_gives_ecanceled_at_once(void)
 {
-    weft_runtime *rt = start(1);
-    struct simple simple = { .gate = make_gate(false) };
-    CHECK_EQ(join(spawn(rt, cancel_self_then_await_body, &simple)), WEFT_ECANCELED);
+    weft_runtime *rt = test_start(1);
+    struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
+    CHECK_EQ(test_join(test_spawn(rt, cancel_self_then_await_body, &simple)), WEFT_ECANCELED);
     CHECK_EQ(simple.gate.polls, 0);
     CHECK_EQ(simple.gate.cancels, 0);
     weft_runtime_destroy(rt);
@@ -230,25 +145,25 @@ static void an_await_after_the_cancellation_gives_ecanceled_at_once(void)
 static int stubborn_body(weft_co *co, void *state)
 {
     (void)co;
-    (void)atomic_fetch_add((_Atomic(uint64_t) *)arg_of(state), 1);
+    (void)atomic_fetch_add((_Atomic(uint64_t) *)test_arg(state), 1);
     return WEFT_PENDING;
 }
 
 static void a_body_that_ignores_its_cancellation_is_ended(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     _Atomic(uint64_t) polls = 0;
-    weft_task *task = spawn(rt, stubborn_body, (void *)&polls);
+    weft_task *task = test_spawn(rt, stubborn_body, (void *)&polls);
     test_wait_for(&polls, 1);
     weft_cancel(task);
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(polls, 2); /* It was told once. */
     weft_runtime_destroy(rt);
 }
 
 static int forget_await_body(weft_co *co, void *state)
 {
-    struct simple *simple = arg_of(state);
+    struct simple *simple = test_arg(state);
     int result = weft_await_poll(co, &simple->gate.future);
     CHECK_EQ(result, WEFT_PENDING);
     return 0;
@@ -256,8 +171,8 @@ static int forget_await_body(weft_co *co, void *state)
 
 static void end_with_an_await_pending(void)
 {
-    struct simple simple = { .gate = make_gate(false) };
-    (void)join(spawn(start(1), forget_await_body, &simple));
+    struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
+    (void)test_join(test_spawn(test_start(1), forget_await_body, &simple));
 }
 
 static void a_body_that_ends_with_an_await_pending_aborts(void)
@@ -274,7 +189,7 @@ struct turns {
 
 static int turns_body(weft_co *co, void *state)
 {
-    struct turns *turns = arg_of(state);
+    struct turns *turns = test_arg(state);
     int error;
     WEFT_BEGIN(co);
     turns->log[atomic_fetch_add(&turns->count, 1)] = 1;
@@ -287,7 +202,7 @@ static int turns_body(weft_co *co, void *state)
 static int plug_body(weft_co *co, void *state)
 {
     (void)co;
-    _Atomic(uint64_t) *steps = arg_of(state);
+    _Atomic(uint64_t) *steps = test_arg(state);
     (void)atomic_fetch_add(steps, 1);
     test_wait_for(steps, 2);
     return 0;
@@ -303,16 +218,16 @@ static void a_yield_lets_others_run_first(void)
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
     struct turns turns = { .count = 0 };
     _Atomic(uint64_t) steps = 0;
-    weft_task *plug = spawn(rt, plug_body, (void *)&steps);
+    weft_task *plug = test_spawn(rt, plug_body, (void *)&steps);
     test_wait_for(&steps, 1);
     weft_task *tasks[3];
     for (int i = 0; i < 3; i++) {
-        tasks[i] = spawn(rt, turns_body, &turns);
+        tasks[i] = test_spawn(rt, turns_body, &turns);
     }
     (void)atomic_fetch_add(&steps, 1);
-    CHECK_EQ(join(plug), 0);
+    CHECK_EQ(test_join(plug), 0);
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(join(tasks[i]), 0);
+        CHECK_EQ(test_join(tasks[i]), 0);
     }
     for (int i = 0; i < 6; i++) {
         CHECK_EQ(turns.log[i], i < 3 ? 1 : 2);
@@ -322,7 +237,7 @@ static void a_yield_lets_others_run_first(void)
 
 static int yield_cancelled_body(weft_co *co, void *state)
 {
-    int *error = arg_of(state);
+    int *error = test_arg(state);
     WEFT_BEGIN(co);
     weft_cancel(weft_task_current());
     WEFT_YIELD(co, *error);
@@ -331,9 +246,9 @@ static int yield_cancelled_body(weft_co *co, void *state)
 
 static void a_yield_of_a_cancelled_task_gives_ecanceled(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     int error = 0;
-    CHECK_EQ(join(spawn(rt, yield_cancelled_body, &error)), WEFT_ECANCELED);
+    CHECK_EQ(test_join(test_spawn(rt, yield_cancelled_body, &error)), WEFT_ECANCELED);
     weft_runtime_destroy(rt);
 }
 
@@ -361,14 +276,14 @@ static int spend_body(weft_co *co, void *state)
 
 static int spend_task_body(weft_co *co, void *state)
 {
-    struct spender *spender = arg_of(state);
+    struct spender *spender = test_arg(state);
     (void)atomic_fetch_add(&spender->polls, 1);
     return spend_body(co, spender);
 }
 
 static int spend_nested_body(weft_co *co, void *state)
 {
-    struct spender *spender = arg_of(state);
+    struct spender *spender = test_arg(state);
     (void)atomic_fetch_add(&spender->polls, 1);
     WEFT_BEGIN(co);
     weft_co_init(&spender->inner, spend_body, spender);
@@ -390,11 +305,11 @@ static void a_poll_is_cut_after_128_ready_awaits(void)
         uint64_t cuts;
     } rows[] = { { 1, 0 },   { 127, 0 }, { 128, 0 },  { 129, 1 },
                  { 256, 1 }, { 257, 2 }, { 1000, 7 }, { 1025, 8 } };
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct spender spender = { .awaits = rows[i].awaits };
         uint64_t before = budget_yields(rt);
-        CHECK_EQ(join(spawn(rt, spend_task_body, &spender)), rows[i].awaits);
+        CHECK_EQ(test_join(test_spawn(rt, spend_task_body, &spender)), rows[i].awaits);
         CHECK_EQ(budget_yields(rt) - before, rows[i].cuts);
         CHECK_EQ(spender.polls, rows[i].cuts + 1);
     }
@@ -403,9 +318,9 @@ static void a_poll_is_cut_after_128_ready_awaits(void)
 
 static void the_budget_is_the_tasks_and_not_each_bodys(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct spender spender = { .awaits = 1000 };
-    CHECK_EQ(join(spawn(rt, spend_nested_body, &spender)), 1000);
+    CHECK_EQ(test_join(test_spawn(rt, spend_nested_body, &spender)), 1000);
     CHECK_EQ(budget_yields(rt), 7);
     CHECK_EQ(spender.polls, 8);
     weft_runtime_destroy(rt);
@@ -421,7 +336,7 @@ static void a_plain_thread_has_no_budget(void)
 
 static int spend_forever_body(weft_co *co, void *state)
 {
-    struct spender *spender = arg_of(state);
+    struct spender *spender = test_arg(state);
     (void)atomic_fetch_add(&spender->polls, 1);
     WEFT_BEGIN(co);
     do {
@@ -433,20 +348,20 @@ static int spend_forever_body(weft_co *co, void *state)
 static int note_body(weft_co *co, void *state)
 {
     (void)co;
-    (void)atomic_fetch_add((_Atomic(uint64_t) *)arg_of(state), 1);
+    (void)atomic_fetch_add((_Atomic(uint64_t) *)test_arg(state), 1);
     return 0;
 }
 
 static void a_body_whose_awaits_are_always_ready_lets_others_run_and_can_be_cancelled(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct spender spender = { 0 };
     _Atomic(uint64_t) noted = 0;
-    weft_task *greedy = spawn(rt, spend_forever_body, &spender);
+    weft_task *greedy = test_spawn(rt, spend_forever_body, &spender);
     test_wait_for(&spender.polls, 3);
-    CHECK_EQ(join(spawn(rt, note_body, (void *)&noted)), 0);
+    CHECK_EQ(test_join(test_spawn(rt, note_body, (void *)&noted)), 0);
     weft_cancel(greedy);
-    CHECK_EQ(join(greedy), WEFT_ECANCELED);
+    CHECK_EQ(test_join(greedy), WEFT_ECANCELED);
     weft_runtime_destroy(rt);
 }
 
@@ -471,9 +386,9 @@ static int leaf_body(weft_co *co, void *state)
     WEFT_END(co, leaf->result);
 }
 
-static struct leaf make_leaf(bool slow)
+static struct leaf make_leaf(enum cancel_mode mode)
 {
-    return (struct leaf){ .gate = make_gate(slow), .yielded = 1234 };
+    return (struct leaf){ .gate = gate_make(mode), .yielded = 1234 };
 }
 
 struct tree {
@@ -527,16 +442,16 @@ static weft_body_fn tree_main;
 
 static int tree_task_body(weft_co *co, void *state)
 {
-    struct tree *tree = arg_of(state);
+    struct tree *tree = test_arg(state);
     (void)atomic_fetch_add(&tree->polls, 1);
     return tree_main(co, tree);
 }
 
-static void tree_init(struct tree *tree, weft_body_fn body, bool slow)
+static void tree_init(struct tree *tree, weft_body_fn body, enum cancel_mode mode)
 {
     *tree = (struct tree){ .sum = 0 };
     for (int i = 0; i < 3; i++) {
-        tree->leaves[i] = make_leaf(slow);
+        tree->leaves[i] = make_leaf(mode);
     }
     tree_main = body;
 }
@@ -547,16 +462,16 @@ static void bodies_compose_in_sequence_in_loops_and_nested(void)
         weft_body_fn body;
         int expected;
     } rows[] = { { sequence_body, 12 }, { loop_body, 12 }, { nested_body, 1012 } };
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     for (int row = 0; row < 3; row++) {
         struct tree tree;
-        tree_init(&tree, rows[row].body, false);
-        weft_task *task = spawn(rt, tree_task_body, &tree);
+        tree_init(&tree, rows[row].body, CANCEL_AT_ONCE);
+        weft_task *task = test_spawn(rt, tree_task_body, &tree);
         for (int i = 0; i < 3; i++) {
             test_wait_for(&tree.leaves[i].gate.polls, 1);
             gate_open(&tree.leaves[i].gate, i);
         }
-        CHECK_EQ(join(task), rows[row].expected);
+        CHECK_EQ(test_join(task), rows[row].expected);
         for (int i = 0; i < 3; i++) {
             CHECK_EQ(tree.leaves[i].yielded, 0);
             CHECK_EQ(tree.leaves[i].polls, 3); /* Begun, after the gate, after the yield. */
@@ -580,7 +495,7 @@ static void *open_leaves(void *arg)
 static void a_thread_awaits_a_body(void)
 {
     struct tree tree;
-    tree_init(&tree, NULL, false);
+    tree_init(&tree, NULL, CANCEL_AT_ONCE);
     weft_co_future future;
     weft_co_init(&future, nested_body, &tree);
     pthread_t thread;
@@ -593,7 +508,7 @@ static void a_thread_awaits_a_body(void)
 static void a_thread_that_gives_up_cancels_the_innermost_await(void)
 {
     struct tree tree;
-    tree_init(&tree, NULL, false);
+    tree_init(&tree, NULL, CANCEL_AT_ONCE);
     weft_co_future future;
     weft_co_init(&future, sequence_body, &tree);
     gate_open(&tree.leaves[0].gate, 1);
@@ -609,11 +524,11 @@ static void a_thread_that_gives_up_cancels_the_innermost_await(void)
 
 static void a_cancellation_is_delivered_to_the_innermost_await(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     for (int slow = 0; slow < 2; slow++) {
         struct tree tree;
-        tree_init(&tree, nested_body, slow == 1);
-        weft_task *task = spawn(rt, tree_task_body, &tree);
+        tree_init(&tree, nested_body, slow == 1 ? CANCEL_LATER : CANCEL_AT_ONCE);
+        weft_task *task = test_spawn(rt, tree_task_body, &tree);
         test_wait_for(&tree.leaves[0].gate.polls, 1);
         weft_cancel(task);
         test_wait_for(&tree.leaves[0].gate.cancels, 1);
@@ -623,7 +538,7 @@ static void a_cancellation_is_delivered_to_the_innermost_await(void)
             gate_open(&tree.leaves[0].gate, WEFT_ECANCELED);
         }
         /* Each later await says so at once, and the bodies add it all up. */
-        CHECK_EQ(join(task), 111 * WEFT_ECANCELED + 1000);
+        CHECK_EQ(test_join(task), 111 * WEFT_ECANCELED + 1000);
         CHECK_EQ(tree.leaves[0].result, WEFT_ECANCELED);
         CHECK_EQ(tree.leaves[0].yielded, WEFT_ECANCELED);
         CHECK_EQ(tree.leaves[1].polls, 0);
@@ -670,7 +585,7 @@ struct outer {
 
 static int outer_body(weft_co *co, void *state)
 {
-    struct outer *outer = arg_of(state);
+    struct outer *outer = test_arg(state);
     WEFT_BEGIN(co);
     weft_co_init(&outer->leaf.future, outer->leaf_body, &outer->leaf);
     WEFT_AWAIT(co, outer->result, &outer->leaf.future.future);
@@ -680,17 +595,17 @@ static int outer_body(weft_co *co, void *state)
 
 static void a_nested_body_that_ignores_its_cancellation_is_ended(void)
 {
-    weft_runtime *rt = start(1);
-    struct outer outer = { .leaf = make_leaf(false), .leaf_body = stubborn_leaf_body };
-    weft_task *task = spawn(rt, outer_body, &outer);
+    weft_runtime *rt = test_start(1);
+    struct outer outer = { .leaf = make_leaf(CANCEL_AT_ONCE), .leaf_body = stubborn_leaf_body };
+    weft_task *task = test_spawn(rt, outer_body, &outer);
     test_wait_for(&outer.leaf.polls, 1);
     weft_cancel(task);
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(outer.leaf.polls, 2);
     CHECK_EQ(outer.after, WEFT_ECANCELED);
     weft_runtime_destroy(rt);
 
-    struct leaf leaf = make_leaf(false);
+    struct leaf leaf = make_leaf(CANCEL_AT_ONCE);
     weft_co_future future;
     weft_co_init(&future, stubborn_leaf_body, &leaf);
     CHECK_EQ(weft_await(&future.future, PAST), WEFT_ETIMEDOUT);
@@ -701,7 +616,7 @@ static void a_nested_body_that_ignores_its_cancellation_is_ended(void)
 
 static int shielded_body(weft_co *co, void *state)
 {
-    struct outer *outer = arg_of(state);
+    struct outer *outer = test_arg(state);
     WEFT_BEGIN(co);
     weft_shield_enter();
     WEFT_AWAIT(co, outer->result, &outer->leaf.gate.future);
@@ -712,14 +627,14 @@ static int shielded_body(weft_co *co, void *state)
 
 static void a_shield_around_an_await_defers_the_cancellation(void)
 {
-    weft_runtime *rt = start(1);
-    struct outer outer = { .leaf = make_leaf(false) };
-    weft_task *task = spawn(rt, shielded_body, &outer);
+    weft_runtime *rt = test_start(1);
+    struct outer outer = { .leaf = make_leaf(CANCEL_AT_ONCE) };
+    weft_task *task = test_spawn(rt, shielded_body, &outer);
     test_wait_for(&outer.leaf.gate.polls, 1);
     weft_cancel(task);
     CHECK(!weft_task_is_done(task));
     gate_open(&outer.leaf.gate, 66);
-    CHECK_EQ(join(task), 66);
+    CHECK_EQ(test_join(task), 66);
     CHECK_EQ(outer.leaf.gate.cancels, 0);
     CHECK_EQ(outer.after, WEFT_ECANCELED);
     weft_runtime_destroy(rt);
@@ -734,7 +649,7 @@ static int cleanup_leaf_body(weft_co *co, void *state)
     WEFT_AWAIT(co, error, &outer->leaf.gate.future);
     CHECK_EQ(error, WEFT_ECANCELED);
     weft_shield_enter();
-    outer->leaf.gate = make_gate(false);
+    outer->leaf.gate = gate_make(CANCEL_AT_ONCE);
     (void)atomic_fetch_add(&outer->ended, 1);
     WEFT_AWAIT(co, outer->result, &outer->leaf.gate.future);
     weft_shield_leave();
@@ -744,7 +659,7 @@ static int cleanup_leaf_body(weft_co *co, void *state)
 
 static int cleanup_body(weft_co *co, void *state)
 {
-    struct outer *outer = arg_of(state);
+    struct outer *outer = test_arg(state);
     WEFT_BEGIN(co);
     weft_co_init(&outer->leaf.future, cleanup_leaf_body, outer);
     WEFT_AWAIT(co, outer->total, &outer->leaf.future.future);
@@ -753,16 +668,16 @@ static int cleanup_body(weft_co *co, void *state)
 
 static void a_cancelled_body_may_await_behind_a_shield(void)
 {
-    weft_runtime *rt = start(1);
-    struct outer outer = { .leaf = make_leaf(false) };
-    weft_task *task = spawn(rt, cleanup_body, &outer);
+    weft_runtime *rt = test_start(1);
+    struct outer outer = { .leaf = make_leaf(CANCEL_AT_ONCE) };
+    weft_task *task = test_spawn(rt, cleanup_body, &outer);
     test_wait_for(&outer.leaf.gate.polls, 1);
     weft_cancel(task);
     test_wait_for(&outer.ended, 1);
     test_wait_for(&outer.leaf.gate.polls, 1);
     CHECK(!weft_task_is_done(task));
     gate_open(&outer.leaf.gate, 44);
-    CHECK_EQ(join(task), 44);
+    CHECK_EQ(test_join(task), 44);
     CHECK_EQ(outer.leaf.gate.cancels, 0);
     CHECK_EQ(outer.after, WEFT_ECANCELED);
     weft_runtime_destroy(rt);
@@ -778,7 +693,7 @@ struct keeper {
 
 static int keeper_body(weft_co *co, void *state)
 {
-    struct keeper *keeper = arg_of(state);
+    struct keeper *keeper = test_arg(state);
     (void)co;
     if (atomic_load(&keeper->waker) == NULL) {
         atomic_store(&keeper->waker, weft_waker_current());
@@ -788,9 +703,9 @@ static int keeper_body(weft_co *co, void *state)
 
 static void a_waker_can_be_cloned_woken_fired_and_dropped(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct keeper keeper = { .ends_at = 4 };
-    weft_task *task = spawn(rt, keeper_body, &keeper);
+    weft_task *task = test_spawn(rt, keeper_body, &keeper);
     test_wait_for(&keeper.polls, 1);
     weft_waker *clone = weft_waker_clone(keeper.waker);
     weft_waker_wake(keeper.waker);
@@ -800,16 +715,16 @@ static void a_waker_can_be_cloned_woken_fired_and_dropped(void)
     weft_waker_drop(weft_waker_clone(keeper.waker)); /* Wakes nobody. */
     weft_waker_drop(NULL);
     weft_waker_fire(keeper.waker);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join(task), 0);
     CHECK_EQ(keeper.polls, 4);
     weft_runtime_destroy(rt);
 }
 
 static void a_waker_is_harmless_after_its_task(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct keeper keeper = { .ends_at = 1 };
-    CHECK_EQ(join(spawn(rt, keeper_body, &keeper)), 0);
+    CHECK_EQ(test_join(test_spawn(rt, keeper_body, &keeper)), 0);
     weft_waker_wake(keeper.waker);
     weft_waker_fire(weft_waker_clone(keeper.waker));
     weft_waker_fire(keeper.waker);
@@ -823,10 +738,10 @@ static void a_waker_is_harmless_after_its_runtime(void)
         KEPT = 3
     };
     struct keeper keepers[KEPT];
-    weft_runtime *rt = start(2);
+    weft_runtime *rt = test_start(2);
     for (int i = 0; i < KEPT; i++) {
         keepers[i] = (struct keeper){ .ends_at = i == 0 ? 1 : 1000 };
-        weft_detach(spawn(rt, keeper_body, &keepers[i]));
+        weft_detach(test_spawn(rt, keeper_body, &keepers[i]));
         test_wait_for(&keepers[i].polls, 1);
     }
     weft_runtime_destroy(rt);
@@ -841,13 +756,6 @@ static void a_waker_is_harmless_after_its_runtime(void)
             weft_waker_drop(clone);
         }
     }
-}
-
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
 }
 
 struct shooter {
@@ -880,13 +788,13 @@ static void *shooter_main(void *arg)
 static void a_waker_may_be_fired_while_its_runtime_is_destroyed(void)
 {
     struct shooter shooter = { .stop = 0 };
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, shooter_main, &shooter), 0);
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
-        weft_runtime *rt = start(1);
+        weft_runtime *rt = test_start(1);
         struct keeper keeper = { .ends_at = round % 2 == 0 ? 2 : 1000 };
-        weft_detach(spawn(rt, keeper_body, &keeper));
+        weft_detach(test_spawn(rt, keeper_body, &keeper));
         test_wait_for(&keeper.polls, 1);
         atomic_store(&shooter.waker, keeper.waker);
         atomic_store(&shooter.round, round);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "test.h"
+#include "timing.h"
 
 /* --- An allocator that keeps books ------------------------------------------ */
 
@@ -731,22 +732,6 @@ static void a_visit_misses_nobody_while_others_come_and_go(void)
     retire_empty(storm.heap);
 }
 
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
-}
-
-/* As test_wait_for(), but spins first: the other thread is a moment away. */
-static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
-{
-    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
-        wf_cpu_relax();
-    }
-    test_wait_for(word, n);
-}
-
 enum {
     HOLDERS = 2,
     HELD = 6
@@ -765,7 +750,7 @@ static void *holder_main(void *arg)
     struct holding *holding = arg;
     uint64_t index = atomic_fetch_add(&holding->next_index, 1);
     for (uint64_t round = 1;; round++) {
-        spin_for(&holding->round, round);
+        test_spin_for(&holding->round, round);
         if (atomic_load(&holding->stop) != 0) {
             return NULL;
         }
@@ -785,7 +770,7 @@ static void handles_dropped_during_retire_free_the_heap_once(void)
 {
     static const size_t sizes[HELD] = { SMALL, 1500, 300, SMALL, 1024, 5000 };
     struct holding holding = { .stop = 0 };
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     pthread_t threads[HOLDERS];
     for (int i = 0; i < HOLDERS; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, holder_main, &holding), 0);
@@ -802,7 +787,7 @@ static void handles_dropped_during_retire_free_the_heap_once(void)
             (void)sched_yield();
         }
         wf_heap_retire(heap, free_fake_sched);
-        spin_for(&holding.released, HOLDERS * round);
+        test_spin_for(&holding.released, HOLDERS * round);
         CHECK_EQ(atomic_load(&sched_freed), 1);
         CHECK_EQ(atomic_load(&bytes_out), 0);
         CHECK_EQ(atomic_load(&blocks_out), 0);

@@ -3,12 +3,13 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
 #include "sched/park.h"
+#include "step.h"
 #include "test.h"
+#include "timing.h"
 
 static struct wf_idle idle;
 
@@ -279,52 +280,6 @@ static void counts_that_would_go_below_zero_abort(void)
     CHECK_ABORTS(init_with_too_many_workers, "workers <= ");
 }
 
-/*
- * Runs step(), stops it after its n-th instruction, runs between() there, and lets
- * it go on: what a thread that is interrupted at the worst moment would see. Returns
- * false if the step has no so many instructions, or this machine cannot do it.
- */
-static int steps_left;
-static void (*run_between)(void);
-
-static void on_step(int number)
-{
-    (void)number;
-    if (steps_left-- == 0) {
-        run_between();
-    }
-}
-
-static bool interrupt_after(int n, void (*step)(void), void (*between)(void))
-{
-#if defined(__x86_64__)
-    if (test_is_sanitized()) {
-        return false; /* Its own code would be interrupted, too. */
-    }
-    struct sigaction action = { .sa_handler = on_step };
-    struct sigaction before;
-    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
-    steps_left = n;
-    run_between = between;
-    /* The trap flag; the red zone of this function stays as it is. */
-    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
-                     "addq $128, %%rsp" ::
-                         : "memory", "cc");
-    step();
-    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
-                     "addq $128, %%rsp" ::
-                         : "memory", "cc");
-    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
-    return steps_left < 0;
-#else
-    (void)n;
-    (void)step;
-    (void)between;
-    (void)on_step;
-    return false;
-#endif
-}
-
 /* The worker that parks and unparks, and who notifies. */
 static bool was_claimed;
 static uint32_t claimed_worker;
@@ -361,13 +316,13 @@ static void unpark_and_notify_may_interrupt_each_other(void)
 {
     reset(2);
     wf_idle_park(&idle, 1, false);
-    for (int n = 0; interrupt_after(n, unpark_contested, notify_contested); n++) {
+    for (int n = 0; test_interrupt_after(n, unpark_contested, notify_contested); n++) {
         check_contested();
         wf_idle_park(&idle, 1, false);
     }
     reset(2);
     wf_idle_park(&idle, 1, false);
-    for (int n = 0; interrupt_after(n, notify_contested, unpark_contested); n++) {
+    for (int n = 0; test_interrupt_after(n, notify_contested, unpark_contested); n++) {
         check_contested();
         wf_idle_park(&idle, 1, false);
     }
@@ -380,18 +335,11 @@ static void unpark_and_notify_may_interrupt_each_other(void)
 static void notify_may_interrupt_park(void)
 {
     reset(2);
-    for (int n = 0; interrupt_after(n, park_contested, notify_contested); n++) {
+    for (int n = 0; test_interrupt_after(n, park_contested, notify_contested); n++) {
         CHECK(claimed_worker == 1 || claimed_worker == WF_IDLE_NOBODY);
         unpark_contested();
         check_contested();
     }
-}
-
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
 }
 
 enum {
@@ -560,7 +508,7 @@ static void machine_run(uint32_t workers, bool nudges)
     };
     machine = (struct machine){ .workers = workers };
     wf_idle_init(&machine.idle, workers);
-    machine.end = wf_clock_now() + (race_end() - wf_clock_now()) / 2;
+    machine.end = wf_clock_now() + (test_race_end() - wf_clock_now()) / 2;
     pthread_t threads[MACHINE_WORKERS_MAX];
     pthread_t submitters[SUBMITTERS];
     pthread_t nudger;
@@ -620,15 +568,6 @@ static void wakes_for_no_reason_do_not_upset_the_counts(void)
     machine_run(5, true);
 }
 
-/* As test_wait_for(), but spins first: the other thread is a moment away. */
-static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
-{
-    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
-        wf_cpu_relax();
-    }
-    test_wait_for(word, n);
-}
-
 enum {
     CLAIMERS_MAX = 2
 };
@@ -648,7 +587,7 @@ static void *claimer_main(void *arg)
 {
     (void)arg;
     for (uint64_t round = 1;; round++) {
-        spin_for(&claim_round, round);
+        test_spin_for(&claim_round, round);
         if (atomic_load(&claim_stop) != 0) {
             return NULL;
         }
@@ -672,7 +611,7 @@ static void run_claims(unsigned claimers)
     for (unsigned i = 0; i < claimers; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, claimer_main, NULL), 0);
     }
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
         uint64_t before = atomic_load(&claims_won);
         wf_idle_park(&idle, 1, false);
@@ -681,7 +620,7 @@ static void run_claims(unsigned claimers)
             wf_cpu_relax();
         }
         bool claimed = wf_idle_unpark(&idle, 1);
-        spin_for(&claim_done, claimers * round);
+        test_spin_for(&claim_done, claimers * round);
         CHECK_EQ(atomic_load(&claims_won) - before, claimed);
         check_counts(claimed, 3);
         CHECK(!wf_idle_is_parked(&idle, 1));

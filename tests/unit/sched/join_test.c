@@ -9,49 +9,15 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "rt.h"
 #include "sched/heap.h"
 #include "sched/task.h"
 #include "sched/waitq.h"
 #include "test.h"
+#include "timing.h"
 
 /* A deadline that has passed. */
 #define PAST ((weft_time)1)
-
-static weft_runtime *start(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
-
-static weft_task *spawn(weft_runtime *rt, weft_body_fn body, void *arg)
-{
-    weft_task *task;
-    weft_spec spec = { .body = body, .state = &arg, .state_size = sizeof arg };
-    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    return task;
-}
-
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
-    return result;
-}
-
-static void *arg_of(void *state)
-{
-    return *(void **)state;
-}
-
-static int return_7(weft_co *co, void *state)
-{
-    (void)co;
-    (void)state;
-    return 7;
-}
 
 /* A task that ends when the test says so. */
 struct held {
@@ -63,7 +29,7 @@ struct held {
 
 static int held_body(weft_co *co, void *state)
 {
-    struct held *held = arg_of(state);
+    struct held *held = test_arg(state);
     (void)co;
     if (atomic_load(&held->waker) == NULL) {
         atomic_store(&held->waker, weft_waker_current());
@@ -143,8 +109,8 @@ static void the_answer_wakes_a_joiner_that_still_waits(void)
 
 static void join_of_a_task_that_has_ended_returns_its_result(void)
 {
-    weft_runtime *rt = start(1);
-    weft_task *task = spawn(rt, return_7, NULL);
+    weft_runtime *rt = test_start(1);
+    weft_task *task = test_spawn(rt, test_return_7, NULL);
     while (!weft_task_is_done(task)) {
         (void)sched_yield();
     }
@@ -170,9 +136,9 @@ static void *join_main(void *arg)
 
 static void join_before_the_end_is_woken_by_it(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct held held = { 0 };
-    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *task = test_spawn(rt, held_body, &held);
     struct joining joining = { .task = weft_task_retain(task), .deadline = WEFT_NEVER };
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, join_main, &joining), 0);
@@ -189,16 +155,16 @@ static void join_before_the_end_is_woken_by_it(void)
 
 static void the_result_may_be_ignored(void)
 {
-    weft_runtime *rt = start(1);
-    CHECK_EQ(weft_join(spawn(rt, return_7, NULL), NULL, WEFT_NEVER), 0);
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(weft_join(test_spawn(rt, test_return_7, NULL), NULL, WEFT_NEVER), 0);
     weft_runtime_destroy(rt);
 }
 
 static void a_join_that_times_out_leaves_the_handle(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct held held = { 0 };
-    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *task = test_spawn(rt, held_body, &held);
     int result = 1234;
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(weft_join(task, &result, PAST), WEFT_ETIMEDOUT);
@@ -208,15 +174,15 @@ static void a_join_that_times_out_leaves_the_handle(void)
     }
     CHECK_EQ(weft_join(task, &result, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
     release(&held, 3);
-    CHECK_EQ(join(task), 3);
+    CHECK_EQ(test_join(task), 3);
     weft_runtime_destroy(rt);
 }
 
 static void a_second_joiner_is_refused(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct held held = { 0 };
-    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *task = test_spawn(rt, held_body, &held);
     struct joining joining = { .task = weft_task_retain(task), .deadline = WEFT_NEVER };
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, join_main, &joining), 0);
@@ -237,9 +203,9 @@ static void a_second_joiner_is_refused(void)
 
 static void after_a_joiner_gave_up_another_may_join(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct held held = { 0 };
-    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *task = test_spawn(rt, held_body, &held);
     CHECK_EQ(weft_join(task, NULL, PAST), WEFT_ETIMEDOUT);
     struct joining joining = { .task = task, .deadline = WEFT_NEVER };
     pthread_t thread;
@@ -256,9 +222,9 @@ static void after_a_joiner_gave_up_another_may_join(void)
 
 static void try_join_joins_once_the_task_has_ended(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct held held = { 0 };
-    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *task = test_spawn(rt, held_body, &held);
     int result = 0;
     CHECK_EQ(weft_try_join(task, &result), -EAGAIN);
     release(&held, 21);
@@ -274,32 +240,32 @@ static void try_join_joins_once_the_task_has_ended(void)
 
 static void a_cancelled_task_is_joined_with_its_answer(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct held held = { 0 };
-    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *task = test_spawn(rt, held_body, &held);
     weft_cancel(task);
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join(task), WEFT_ECANCELED);
     weft_runtime_destroy(rt);
     weft_waker_drop(held.waker);
 }
 
 static void a_task_may_be_joined_after_its_runtime(void)
 {
-    weft_runtime *rt = start(2);
+    weft_runtime *rt = test_start(2);
     struct held held = { 0 };
-    weft_task *waits = spawn(rt, held_body, &held);
-    weft_task *ends = spawn(rt, return_7, NULL);
+    weft_task *waits = test_spawn(rt, held_body, &held);
+    weft_task *ends = test_spawn(rt, test_return_7, NULL);
     weft_runtime_destroy(rt);
-    CHECK_EQ(join(waits), WEFT_ECANCELED);
-    CHECK_EQ(join(ends), 7);
+    CHECK_EQ(test_join(waits), WEFT_ECANCELED);
+    CHECK_EQ(test_join(ends), 7);
     weft_waker_drop(held.waker);
 }
 
 static void detach_while_running_lets_the_task_end(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct held held = { 0 };
-    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *task = test_spawn(rt, held_body, &held);
     weft_task *extra = weft_task_retain(task);
     weft_detach(task);
     release(&held, 1);
@@ -310,27 +276,27 @@ static void detach_while_running_lets_the_task_end(void)
     weft_detach(extra); /* The last one: the memory goes. */
 
     struct held other = { 0 };
-    weft_detach(spawn(rt, held_body, &other));
+    weft_detach(test_spawn(rt, held_body, &other));
     release(&other, 1);
     weft_runtime_destroy(rt);
 }
 
 static int join_on_pool(void *arg)
 {
-    return join(arg);
+    return test_join(arg);
 }
 
 static void a_blocking_function_may_join(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct held held = { 0 };
-    weft_task *task = spawn(rt, held_body, &held);
+    weft_task *task = test_spawn(rt, held_body, &held);
     weft_task *extra = weft_task_retain(task);
     weft_task *job;
     CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, join_on_pool, task), 0);
     wait_for_joiner(extra);
     release(&held, 31);
-    CHECK_EQ(join(job), 31);
+    CHECK_EQ(test_join(job), 31);
     weft_detach(extra);
     weft_runtime_destroy(rt);
 }
@@ -347,7 +313,7 @@ struct parent {
 
 static int parent_body(weft_co *co, void *state)
 {
-    struct parent *parent = arg_of(state);
+    struct parent *parent = test_arg(state);
     WEFT_BEGIN(co);
     weft_join_init(&parent->future, parent->child, &parent->result);
     WEFT_AWAIT(co, parent->error, &parent->future.future);
@@ -356,68 +322,68 @@ static int parent_body(weft_co *co, void *state)
 
 static void a_body_joins_before_and_after_the_end(void)
 {
-    weft_runtime *rt = start(2);
+    weft_runtime *rt = test_start(2);
     struct held held = { 0 };
-    struct parent early = { .child = spawn(rt, held_body, &held) };
+    struct parent early = { .child = test_spawn(rt, held_body, &held) };
     weft_task *extra = weft_task_retain(early.child);
-    weft_task *task = spawn(rt, parent_body, &early);
+    weft_task *task = test_spawn(rt, parent_body, &early);
     wait_for_joiner(extra);
     release(&held, 17);
-    CHECK_EQ(join(task), 17);
+    CHECK_EQ(test_join(task), 17);
     CHECK(early.future.task == NULL);
 
     struct parent late = { .child = extra };
-    CHECK_EQ(join(spawn(rt, parent_body, &late)), 17);
+    CHECK_EQ(test_join(test_spawn(rt, parent_body, &late)), 17);
     CHECK(late.future.task == NULL);
     weft_runtime_destroy(rt);
 }
 
 static void a_cancelled_join_leaves_the_child_and_its_handle(void)
 {
-    weft_runtime *rt = start(2);
+    weft_runtime *rt = test_start(2);
     struct held held = { 0 };
-    struct parent parent = { .child = spawn(rt, held_body, &held), .result = 1234 };
-    weft_task *task = spawn(rt, parent_body, &parent);
+    struct parent parent = { .child = test_spawn(rt, held_body, &held), .result = 1234 };
+    weft_task *task = test_spawn(rt, parent_body, &parent);
     wait_for_joiner(parent.child);
     weft_cancel(task);
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(parent.result, 1234);
     CHECK(parent.future.task == parent.child);
     CHECK(!has_joiner(parent.child));
     CHECK(!weft_task_is_done(parent.child));
     release(&held, 6);
-    CHECK_EQ(join(parent.child), 6);
+    CHECK_EQ(test_join(parent.child), 6);
     weft_runtime_destroy(rt);
 }
 
 static void a_body_is_refused_where_somebody_joins(void)
 {
-    weft_runtime *rt = start(2);
+    weft_runtime *rt = test_start(2);
     struct held held = { 0 };
-    weft_task *child = spawn(rt, held_body, &held);
+    weft_task *child = test_spawn(rt, held_body, &held);
     struct parent first = { .child = weft_task_retain(child) };
     struct parent second = { .child = child };
-    weft_task *task = spawn(rt, parent_body, &first);
+    weft_task *task = test_spawn(rt, parent_body, &first);
     wait_for_joiner(child);
-    CHECK_EQ(join(spawn(rt, parent_body, &second)), WEFT_EJOINED);
+    CHECK_EQ(test_join(test_spawn(rt, parent_body, &second)), WEFT_EJOINED);
     CHECK(second.future.task == child);
     release(&held, 9);
-    CHECK_EQ(join(task), 9);
+    CHECK_EQ(test_join(task), 9);
     weft_detach(child);
     weft_runtime_destroy(rt);
 }
 
 static void a_task_of_another_runtime_can_be_joined(void)
 {
-    weft_runtime *here = start(1);
-    weft_runtime *there = start(1);
+    weft_runtime *here = test_start(1);
+    weft_runtime *there = test_start(1);
     struct held held = { 0 };
-    struct parent parent = { .child = spawn(there, held_body, &held) };
+    struct parent parent = { .child = test_spawn(there, held_body, &held) };
     weft_task *extra = weft_task_retain(parent.child);
-    weft_task *task = spawn(here, parent_body, &parent);
+    weft_task *task = test_spawn(here, parent_body, &parent);
     wait_for_joiner(extra);
     release(&held, 4);
-    CHECK_EQ(join(task), 4);
+    CHECK_EQ(test_join(task), 4);
     weft_detach(extra);
     weft_runtime_destroy(there);
     weft_runtime_destroy(here);
@@ -425,7 +391,7 @@ static void a_task_of_another_runtime_can_be_joined(void)
 
 static int join_self_body(weft_co *co, void *state)
 {
-    struct parent *parent = arg_of(state);
+    struct parent *parent = test_arg(state);
     WEFT_BEGIN(co);
     weft_join_init(&parent->future, weft_task_current(), NULL);
     WEFT_AWAIT(co, parent->error, &parent->future.future);
@@ -435,7 +401,7 @@ static int join_self_body(weft_co *co, void *state)
 static void join_self(void)
 {
     struct parent parent = { 0 };
-    (void)join(spawn(start(1), join_self_body, &parent));
+    (void)test_join(test_spawn(test_start(1), join_self_body, &parent));
 }
 
 static void a_task_that_joins_itself_aborts(void)
@@ -470,37 +436,21 @@ static int chain_body(weft_co *co, void *state)
 
 static void a_chain_of_joins_unwinds(void)
 {
-    weft_runtime *rt = start(2);
+    weft_runtime *rt = test_start(2);
     struct chain first = { .depth = (int)test_scale(5000) };
     weft_spec spec = { .body = chain_body, .state = &first, .state_size = sizeof first };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(join(task), first.depth);
+    CHECK_EQ(test_join(task), first.depth);
     weft_runtime_destroy(rt);
 }
 
 /* --- Races ---------------------------------------------------------------------- */
 
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
-}
-
-/* As test_wait_for(), but spins first: the other thread is a moment away. */
-static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
-{
-    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
-        wf_cpu_relax();
-    }
-    test_wait_for(word, n);
-}
-
 static int yield_body(weft_co *co, void *state)
 {
     int error;
-    uintptr_t count = (uintptr_t)arg_of(state);
+    uintptr_t count = (uintptr_t)test_arg(state);
     WEFT_BEGIN(co);
     WEFT_YIELD(co, error);
     (void)error;
@@ -515,12 +465,12 @@ static int yield_body(weft_co *co, void *state)
  */
 static void a_deadline_that_meets_the_end_loses_nothing(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     for (uintptr_t round = 0; wf_clock_now() < end; round++) {
-        weft_task *task = spawn(rt, yield_body, (void *)round);
+        weft_task *task = test_spawn(rt, yield_body, (void *)round);
         int result = -1;
         int error = weft_join(task, &result, weft_now() + wf_rng_below(&rng, 15000));
         if (error == WEFT_ETIMEDOUT) {
@@ -535,7 +485,7 @@ static void a_deadline_that_meets_the_end_loses_nothing(void)
 
 static int pair_body(weft_co *co, void *state)
 {
-    struct parent *parent = arg_of(state);
+    struct parent *parent = test_arg(state);
     WEFT_BEGIN(co);
     weft_join_init(&parent->future, parent->child, &parent->result);
     WEFT_AWAIT(co, parent->error, &parent->future.future);
@@ -551,20 +501,20 @@ static int pair_body(weft_co *co, void *state)
  */
 static void a_cancel_that_meets_the_end_loses_nothing(void)
 {
-    weft_runtime *rt = start(2);
+    weft_runtime *rt = test_start(2);
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     for (uintptr_t round = 0; wf_clock_now() < end; round++) {
-        struct parent parent = { .child = spawn(rt, yield_body, (void *)round) };
-        weft_task *task = spawn(rt, pair_body, &parent);
+        struct parent parent = { .child = test_spawn(rt, yield_body, (void *)round) };
+        weft_task *task = test_spawn(rt, pair_body, &parent);
         for (uint32_t i = wf_rng_below(&rng, 1u << wf_rng_below(&rng, 11)); i > 0; i--) {
             wf_cpu_relax();
         }
         weft_cancel(task);
-        int error = join(task);
+        int error = test_join(task);
         if (error == WEFT_ECANCELED) {
-            CHECK_EQ(join(parent.child), round);
+            CHECK_EQ(test_join(parent.child), round);
         } else {
             CHECK_EQ(error, 0);
             CHECK_EQ(parent.result, round);
@@ -591,7 +541,7 @@ static void *contest_main(void *arg)
     struct contest *contest = arg;
     uint64_t index = atomic_fetch_add(&contest->next_index, 1);
     for (uint64_t round = 1;; round++) {
-        spin_for(&contest->round, round);
+        test_spin_for(&contest->round, round);
         if (atomic_load(&contest->stop) != 0) {
             return NULL;
         }
@@ -616,18 +566,18 @@ static void *contest_main(void *arg)
  */
 static void two_threads_join_at_once(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     struct contest contest = { .stop = 0 };
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     pthread_t threads[JOINERS];
     for (int i = 0; i < JOINERS; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, contest_main, &contest), 0);
     }
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
-        contest.handles[0] = spawn(rt, yield_body, (void *)(uintptr_t)round);
+        contest.handles[0] = test_spawn(rt, yield_body, (void *)(uintptr_t)round);
         contest.handles[1] = weft_task_retain(contest.handles[0]);
         atomic_store(&contest.round, round);
-        spin_for(&contest.done, JOINERS * round);
+        test_spin_for(&contest.done, JOINERS * round);
         CHECK_GE(contest.won, round);
     }
     atomic_store(&contest.stop, 1);

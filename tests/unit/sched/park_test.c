@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +11,9 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "step.h"
 #include "test.h"
+#include "timing.h"
 
 enum {
     US = 1000,
@@ -74,52 +75,6 @@ static void a_park_can_be_used_again_after_a_timeout(void)
     }
 }
 
-/*
- * Runs step(), stops it after its n-th instruction, runs between() there, and lets
- * it go on: what a thread that is interrupted at the worst moment would see. Returns
- * false if the step has no so many instructions, or this machine cannot do it.
- */
-static int steps_left;
-static void (*run_between)(void);
-
-static void on_step(int number)
-{
-    (void)number;
-    if (steps_left-- == 0) {
-        run_between();
-    }
-}
-
-static bool interrupt_after(int n, void (*step)(void), void (*between)(void))
-{
-#if defined(__x86_64__)
-    if (test_is_sanitized()) {
-        return false; /* Its own code would be interrupted, too. */
-    }
-    struct sigaction action = { .sa_handler = on_step };
-    struct sigaction before;
-    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
-    steps_left = n;
-    run_between = between;
-    /* The trap flag; the red zone of this function stays as it is. */
-    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
-                     "addq $128, %%rsp" ::
-                         : "memory", "cc");
-    step();
-    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
-                     "addq $128, %%rsp" ::
-                         : "memory", "cc");
-    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
-    return steps_left < 0;
-#else
-    (void)n;
-    (void)step;
-    (void)between;
-    (void)on_step;
-    return false;
-#endif
-}
-
 static struct wf_park contested;
 static bool slept_until_woken;
 
@@ -140,7 +95,7 @@ static void wake_contested(void)
  */
 static void a_sleep_interrupted_by_a_wake_keeps_it(void)
 {
-    for (int n = 0; interrupt_after(n, sleep_contested, wake_contested); n++) {
+    for (int n = 0; test_interrupt_after(n, sleep_contested, wake_contested); n++) {
         CHECK_EQ(wf_park_sleep(&contested, PAST), !slept_until_woken);
         CHECK(!wf_park_sleep(&contested, PAST));
     }
@@ -212,7 +167,7 @@ static void a_wake_interrupted_by_a_sleep_ends_it(void)
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, sleeper_main, NULL), 0);
     test_wait_for(&sleeper.back, 1);
-    for (int n = 0; interrupt_after(n, wake_sleeper, let_sleeper_fall_asleep); n++) {
+    for (int n = 0; test_interrupt_after(n, wake_sleeper, let_sleeper_fall_asleep); n++) {
         test_wait_for(&sleeper.back, atomic_load(&sleeper.go));
     }
     atomic_store(&sleeper.stop, 1);
@@ -275,22 +230,6 @@ static void two_threads_play_ping_pong(void)
     CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
-}
-
-/* As test_wait_for(), but spins first: the other thread is a moment away. */
-static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
-{
-    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
-        wf_cpu_relax();
-    }
-    test_wait_for(word, n);
-}
-
 /* One who wakes at about the time the sleeper gives up. */
 struct timing {
     struct wf_park park;
@@ -332,7 +271,7 @@ static void a_wake_that_meets_the_timeout_is_not_lost(void)
     wf_rng_seed(&rng, test_seed(), 0);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, wake_each_round, &timing), 0);
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
         atomic_store(&timing.ready, round);
         while (!wf_park_sleep(&timing.park, wf_clock_now() + wf_rng_below(&rng, 60 * US))) {
@@ -351,7 +290,7 @@ static void *wake_at_random(void *arg)
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
     for (uint64_t round = 1;; round++) {
-        spin_for(&timing->ready, round);
+        test_spin_for(&timing->ready, round);
         if (atomic_load(&timing->stop) != 0) {
             return NULL;
         }
@@ -373,7 +312,7 @@ static void a_wake_that_meets_a_sleep_in_its_end_is_not_lost(void)
     struct timing timing = { .note = 0 };
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, wake_at_random, &timing), 0);
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
         atomic_store(&timing.ready, round);
         int64_t limit = wf_clock_now() + INT64_C(30000) * MS;
@@ -423,7 +362,7 @@ static void *wake_in_crowd(void *arg)
  */
 static void each_waker_is_heard_in_a_crowd(void)
 {
-    struct crowd crowd = { .end = race_end() };
+    struct crowd crowd = { .end = test_race_end() };
     pthread_t threads[WAKERS];
     for (int i = 0; i < WAKERS; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, wake_in_crowd, &crowd), 0);

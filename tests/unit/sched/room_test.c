@@ -14,6 +14,7 @@
 #include "rt/runtime.h"
 #include "sched/sched.h"
 #include "test.h"
+#include "timing.h"
 
 /* A deadline that has passed. */
 #define PAST ((weft_time)1)
@@ -195,22 +196,6 @@ static void one_that_gave_up_does_not_use_up_a_wake(void)
     join_waiters(&waiter, 1);
 }
 
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
-}
-
-/* As test_wait_for(), but spins first: the other thread is a moment away. */
-static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
-{
-    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
-        wf_cpu_relax();
-    }
-    test_wait_for(word, n);
-}
-
 struct race {
     struct rig rig;
     _Atomic(uint32_t) stop;
@@ -224,7 +209,7 @@ static void *free_each_round(void *arg)
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
     for (uint64_t round = 1;; round++) {
-        spin_for(&race->round, round);
+        test_spin_for(&race->round, round);
         if (atomic_load(&race->stop) != 0) {
             return NULL;
         }
@@ -244,7 +229,7 @@ static void run_race(struct race *race, bool with_deadlines)
     rig_init(&race->rig, 1);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, free_each_round, race), 0);
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
         race->rig.used = 0;
         rig_fill(&race->rig, 1);
@@ -258,7 +243,7 @@ static void run_race(struct race *race, bool with_deadlines)
         int result = weft_await(&future.future, deadline);
         CHECK(result == 0 || (with_deadlines && result == WEFT_ETIMEDOUT));
         CHECK_EQ(waiting(&race->rig.room), 0);
-        spin_for(&race->freed, round);
+        test_spin_for(&race->freed, round);
         CHECK(wf_waitq_is_empty(&race->rig.room.waiters));
     }
     atomic_store(&race->stop, 1);

@@ -11,51 +11,21 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/futex.h"
+#include "ledger.h"
 #include "rt/runtime.h"
 #include "sched/heap.h"
 #include "sched/spawn.h"
 #include "sched/worker.h"
+#include "scheduler.h"
 #include "test.h"
+#include "timing.h"
 
 static struct wf_sched_options plain_options(unsigned workers)
 {
-    return (struct wf_sched_options){
-        .workers = workers,
-        .stealing = true,
-        .lifo = true,
-        .tick_polls = 128,
-        .tick_ns = 500 * 1000,
-        .inject_target_ns = 1000 * 1000,
-        .inject_interval_min = 8,
-        .inject_interval_max = 255,
-        .inject_capacity = 65536,
-        .search_ns = 20 * 1000,
-        .blocking_threads = 4,
-        .blocking_keep_alive_ns = 1000 * 1000,
-        .seed = test_seed(),
-        .allocator = wf_alloc_default,
-        .thread_name = "weft",
-    };
-}
-
-static struct wf_sched *init(const struct wf_sched_options *options)
-{
-    struct wf_sched *sched =
-        wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
-    CHECK(sched != NULL);
-    CHECK_EQ(wf_sched_init(sched, options, NULL), 0);
-    return sched;
-}
-
-/* A wait that lasts: nobody wakes the word. */
-static void wait_for_ns(int64_t ns)
-{
-    _Atomic(uint32_t) word = 0;
-    int64_t until = wf_clock_now() + ns;
-    while (wf_clock_now() < until) {
-        (void)wf_futex_wait(&word, 0, until);
-    }
+    struct wf_sched_options options = test_sched_options(workers);
+    options.inject_interval_min = 8;
+    options.search_ns = 20 * 1000;
+    return options;
 }
 
 static void wait_until_all_sleep(struct wf_sched *sched)
@@ -63,7 +33,7 @@ static void wait_until_all_sleep(struct wf_sched *sched)
     int64_t deadline = wf_clock_now() + 20 * WEFT_S;
     while (wf_idle_unparked(&sched->idle) != 0) {
         CHECK_LT(wf_clock_now(), deadline);
-        wait_for_ns(100 * 1000);
+        test_wait_ns(100 * 1000);
     }
 }
 
@@ -94,7 +64,7 @@ static int end_body(weft_co *co, void *state)
 static void a_task_goes_where_its_kind_and_its_waker_say(void)
 {
     struct wf_sched_options options = plain_options(2);
-    struct wf_sched *sched = init(&options);
+    struct wf_sched *sched = test_sched_create(&options);
     struct wf_worker *workers = sched->workers;
     weft_spec spec = { .body = end_body };
     weft_spec pinned = { .body = end_body, .pinned = WEFT_PINNED_TO(1) };
@@ -107,7 +77,7 @@ static void a_task_goes_where_its_kind_and_its_waker_say(void)
     CHECK(!wf_mpsc_is_empty(&workers[1].inbox));
 
     /* On the worker it is pinned to: no way round through the inbox. */
-    WF_TLS_STORE(wf_tls_worker, &workers[1]);
+    test_be_worker(&workers[1]);
     struct wf_task *task = wf_worker_next(&workers[1]);
     CHECK_EQ(task->pin, 2);
     CHECK(wf_mpsc_is_empty(&workers[1].inbox));
@@ -117,36 +87,36 @@ static void a_task_goes_where_its_kind_and_its_waker_say(void)
     CHECK_EQ(workers[1].pinned.count, 1);
 
     /* On another worker. */
-    WF_TLS_STORE(wf_tls_worker, &workers[0]);
+    test_be_worker(&workers[0]);
     CHECK_EQ(wf_spawn(sched, NULL, &pinned), 0);
     CHECK(!wf_mpsc_is_empty(&workers[1].inbox));
     CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
     CHECK_EQ(wf_ring_len(&workers[0].ring) + (wf_load_relaxed(&workers[0].lifo) != NULL), 1);
 
     for (unsigned i = 0; i < 2; i++) {
-        WF_TLS_STORE(wf_tls_worker, &workers[i]);
+        test_be_worker(&workers[i]);
         while ((task = wf_worker_next(&workers[i])) != NULL) {
             wf_worker_run(&workers[i], task);
         }
     }
     CHECK_EQ(SUM_OF(sched, completed), 5);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
 static void a_worker_of_another_scheduler_is_outside(void)
 {
     struct wf_sched_options options = plain_options(2);
-    struct wf_sched *sched = init(&options);
-    struct wf_sched *other = init(&options);
+    struct wf_sched *sched = test_sched_create(&options);
+    struct wf_sched *other = test_sched_create(&options);
     weft_spec spec = { .body = end_body };
-    WF_TLS_STORE(wf_tls_worker, &other->workers[0]);
+    test_be_worker(&other->workers[0]);
     CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
     CHECK_EQ(wf_inject_len(&sched->inject), 1);
     CHECK_EQ(SUM_OF(other, spawned), 0);
-    WF_TLS_STORE(wf_tls_worker, &sched->workers[0]);
+    test_be_worker(&sched->workers[0]);
     wf_worker_run(&sched->workers[0], wf_worker_next(&sched->workers[0]));
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
     wf_sched_fini(other);
 }
@@ -154,7 +124,7 @@ static void a_worker_of_another_scheduler_is_outside(void)
 static void has_work_means_the_inject_queue_and_every_ring_that_can_be_stolen_from(void)
 {
     struct wf_sched_options options = plain_options(70);
-    struct wf_sched *sched = init(&options);
+    struct wf_sched *sched = test_sched_create(&options);
     weft_spec spec = { .body = end_body };
     CHECK(!wf_sched_has_work(sched));
     CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
@@ -173,17 +143,17 @@ static void has_work_means_the_inject_queue_and_every_ring_that_can_be_stolen_fr
     sched->options.stealing = true;
     CHECK(wf_sched_has_work(sched));
 
-    WF_TLS_STORE(wf_tls_worker, last);
+    test_be_worker(last);
     wf_worker_run(last, wf_worker_next(last));
     CHECK(!wf_sched_has_work(sched));
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
 static void notify_wakes_one_sleeper_and_wake_all_all_of_them(void)
 {
     struct wf_sched_options options = plain_options(3);
-    struct wf_sched *sched = init(&options);
+    struct wf_sched *sched = test_sched_create(&options);
     wf_idle_park(&sched->idle, 1, false);
     wf_idle_park(&sched->idle, 2, false);
     wf_sched_notify(sched);
@@ -197,35 +167,11 @@ static void notify_wakes_one_sleeper_and_wake_all_all_of_them(void)
     wf_sched_fini(sched);
 }
 
-/* Counts what is allocated, and fails at a call of its choice. */
-struct ledger {
-    _Atomic(int64_t) bytes;
-    _Atomic(int64_t) calls;
-    int64_t fail_at;
-};
-
-static void *ledger_alloc(void *ctx, size_t size, size_t align)
-{
-    struct ledger *ledger = ctx;
-    if (atomic_fetch_add(&ledger->calls, 1) + 1 == ledger->fail_at) {
-        return NULL;
-    }
-    atomic_fetch_add(&ledger->bytes, (int64_t)size);
-    return wf_alloc_default.alloc(NULL, size, align);
-}
-
-static void ledger_free(void *ctx, void *ptr, size_t size, size_t align)
-{
-    struct ledger *ledger = ctx;
-    atomic_fetch_sub(&ledger->bytes, (int64_t)size);
-    wf_alloc_default.free(NULL, ptr, size, align);
-}
-
 static void init_without_memory_leaves_nothing_behind(void)
 {
     struct ledger ledger = { 0 };
     struct wf_sched_options options = plain_options(2);
-    options.allocator = (weft_allocator){ ledger_alloc, ledger_free, &ledger };
+    options.allocator = ledger_allocator(&ledger);
     int err;
     int64_t refused = 0;
     do {
@@ -252,7 +198,7 @@ static void start_and_stop_many_times(void)
 {
     for (unsigned i = 0; i < test_scale(100); i++) {
         struct wf_sched_options options = plain_options(1 + i % 5);
-        struct wf_sched *sched = init(&options);
+        struct wf_sched *sched = test_sched_create(&options);
         CHECK_EQ(wf_sched_start(sched), 0);
         wf_sched_stop(sched);
         for (unsigned at = 0; at < options.workers; at++) {
@@ -260,16 +206,6 @@ static void start_and_stop_many_times(void)
         }
         wf_sched_fini(sched);
     }
-}
-
-/* Thread creation fails while the default stack does not fit into memory. */
-static void set_default_stack(size_t bytes)
-{
-    pthread_attr_t attributes;
-    CHECK_EQ(pthread_attr_init(&attributes), 0);
-    CHECK_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
-    CHECK_EQ(pthread_setattr_default_np(&attributes), 0);
-    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
 }
 
 static const size_t small_stack = 2 * 1024 * 1024;
@@ -296,7 +232,7 @@ static void refuse_more_threads(void *ctx, unsigned worker)
     (void)ctx;
     (void)worker;
     if (atomic_fetch_add(&starts.started, 1) + 1 == starts.allowed) {
-        set_default_stack(huge_stack);
+        test_set_default_stack(huge_stack);
     }
 }
 
@@ -310,14 +246,14 @@ static void note_stop(void *ctx, unsigned worker)
 /* Starts a thousand workers, and refuses at some time after so many. */
 static int try_to_start(uint64_t allowed)
 {
-    set_default_stack(allowed == 0 ? huge_stack : small_stack);
+    test_set_default_stack(allowed == 0 ? huge_stack : small_stack);
     starts.allowed = allowed;
     atomic_store(&starts.started, 0);
     atomic_store(&starts.stopped, 0);
     struct wf_sched_options options = plain_options(1000);
     options.on_start = refuse_more_threads;
     options.on_stop = note_stop;
-    struct wf_sched *sched = init(&options);
+    struct wf_sched *sched = test_sched_create(&options);
     int err = wf_sched_start(sched);
     if (err == 0) {
         wf_sched_stop(sched);
@@ -350,7 +286,7 @@ static void a_start_that_fails_leaves_no_thread_running(void)
         }
         CHECK_EQ(err, -EAGAIN);
     }
-    set_default_stack(before);
+    test_set_default_stack(before);
 }
 
 /*

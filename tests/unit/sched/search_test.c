@@ -11,49 +11,26 @@
 
 #include <weft.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "base/futex.h"
 #include "rt/runtime.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
 #include "sched/worker.h"
+#include "scheduler.h"
 #include "test.h"
 
 static struct wf_sched *sched;
 static unsigned bodies_run;
 
-static struct wf_sched_options plain_options(unsigned workers)
-{
-    return (struct wf_sched_options){
-        .workers = workers,
-        .stealing = true,
-        .lifo = true,
-        .tick_polls = 128,
-        .tick_ns = 500 * 1000,
-        .inject_target_ns = 1000 * 1000,
-        .inject_interval_min = 255,
-        .inject_interval_max = 255,
-        .inject_capacity = 65536,
-        .blocking_threads = 4,
-        .blocking_keep_alive_ns = 1000 * 1000,
-        .seed = test_seed(),
-        .allocator = wf_alloc_default,
-        .thread_name = "weft",
-    };
-}
-
 static struct wf_worker *be_worker(unsigned index)
 {
-    WF_TLS_STORE(wf_tls_worker, &sched->workers[index]);
+    test_be_worker(&sched->workers[index]);
     return &sched->workers[index];
 }
 
 static struct wf_worker *set_up(struct wf_sched_options options)
 {
-    sched = wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
-    CHECK(sched != NULL);
-    CHECK_EQ(wf_sched_init(sched, &options, NULL), 0);
+    sched = test_sched_create(&options);
     bodies_run = 0;
     return be_worker(0);
 }
@@ -78,18 +55,18 @@ static void spawn_at(unsigned index, unsigned count)
         CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
     }
     sched->options.lifo = lifo;
-    WF_TLS_STORE(wf_tls_worker, before);
+    test_be_worker(before);
 }
 
 static void spawn_outside(unsigned count)
 {
     struct wf_worker *before = wf_worker_current();
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     for (unsigned i = 0; i < count; i++) {
         weft_spec spec = { .body = count_body };
         CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
     }
-    WF_TLS_STORE(wf_tls_worker, before);
+    test_be_worker(before);
 }
 
 /* A task that nobody has queued. */
@@ -117,7 +94,7 @@ static void tear_down(unsigned expected)
         run_all(worker, wf_worker_next(worker));
     }
     CHECK_EQ(bodies_run, expected);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
@@ -137,7 +114,7 @@ static uint64_t count_of(const wf_counter *counter)
 
 static void a_search_takes_the_older_half_of_a_ring(void)
 {
-    struct wf_worker *worker = set_up(plain_options(4));
+    struct wf_worker *worker = set_up(test_sched_options(4));
     spawn_at(2, 10);
     struct wf_task *task = search(worker);
     CHECK(task != NULL);
@@ -159,7 +136,7 @@ static void a_search_starts_at_each_worker_in_turn_and_never_at_itself(void)
         WORKERS = 8,
         ME = 3
     };
-    (void)set_up(plain_options(WORKERS));
+    (void)set_up(test_sched_options(WORKERS));
     struct wf_worker *worker = be_worker(ME);
     unsigned hits[WORKERS] = { 0 };
     unsigned rounds = 400;
@@ -191,7 +168,7 @@ static void a_search_starts_at_each_worker_in_turn_and_never_at_itself(void)
 
 static void a_search_finds_the_only_task_wherever_it_is(void)
 {
-    struct wf_worker *worker = set_up(plain_options(70));
+    struct wf_worker *worker = set_up(test_sched_options(70));
     for (unsigned i = 1; i < 70; i++) {
         spawn_at(i, 1);
         struct wf_task *task = search(worker);
@@ -204,7 +181,7 @@ static void a_search_finds_the_only_task_wherever_it_is(void)
 
 static void a_search_fetches_from_the_inject_queue(void)
 {
-    struct wf_worker *worker = set_up(plain_options(2));
+    struct wf_worker *worker = set_up(test_sched_options(2));
     spawn_outside(9);
     struct wf_task *task = search(worker);
     CHECK(task != NULL);
@@ -216,7 +193,7 @@ static void a_search_fetches_from_the_inject_queue(void)
 
 static void without_stealing_a_search_leaves_other_workers_alone(void)
 {
-    struct wf_sched_options options = plain_options(3);
+    struct wf_sched_options options = test_sched_options(3);
     options.stealing = false;
     struct wf_worker *worker = set_up(options);
     spawn_at(1, 10);
@@ -245,7 +222,7 @@ static struct wf_task *stall(int64_t age)
 
 static void the_lifo_slot_of_a_worker_in_a_long_poll_is_taken(void)
 {
-    struct wf_worker *worker = set_up(plain_options(2));
+    struct wf_worker *worker = set_up(test_sched_options(2));
     struct wf_task *task = stall(WF_WORKER_STALL_NS);
     CHECK(search(worker) == task);
     CHECK(wf_load_relaxed(&sched->workers[1].lifo) == NULL);
@@ -257,7 +234,7 @@ static void the_lifo_slot_of_a_worker_in_a_long_poll_is_taken(void)
 
 static void the_lifo_slot_of_a_worker_in_a_new_poll_is_left_alone(void)
 {
-    struct wf_worker *worker = set_up(plain_options(2));
+    struct wf_worker *worker = set_up(test_sched_options(2));
     struct wf_task *task = stall(-1);
     CHECK(search(worker) == NULL);
     CHECK(wf_load_relaxed(&sched->workers[1].lifo) == task);
@@ -267,7 +244,7 @@ static void the_lifo_slot_of_a_worker_in_a_new_poll_is_left_alone(void)
 
 static void the_lifo_slot_comes_after_every_ring(void)
 {
-    struct wf_worker *worker = set_up(plain_options(3));
+    struct wf_worker *worker = set_up(test_sched_options(3));
     struct wf_task *task = stall(WF_WORKER_STALL_NS);
     spawn_at(2, 1);
     run_all(worker, search(worker));
@@ -278,7 +255,7 @@ static void the_lifo_slot_comes_after_every_ring(void)
 
 static void the_last_searcher_that_finds_work_wakes_another_if_there_is_more(void)
 {
-    struct wf_worker *worker = set_up(plain_options(3));
+    struct wf_worker *worker = set_up(test_sched_options(3));
     for (unsigned more = 0; more < 2; more++) {
         wf_idle_init(&sched->idle, 3);
         wf_idle_park(&sched->idle, 2, false);
@@ -306,7 +283,7 @@ static void the_last_searcher_that_finds_work_wakes_another_if_there_is_more(voi
 
 static void a_worker_that_may_not_search_still_does_not_sleep_beside_work(void)
 {
-    struct wf_worker *worker = set_up(plain_options(2));
+    struct wf_worker *worker = set_up(test_sched_options(2));
     wf_idle_search(&sched->idle); /* Half of them: the cap. */
     spawn_outside(1);
     CHECK(wf_worker_search(worker) == NULL);
@@ -323,8 +300,8 @@ static void a_worker_that_may_not_search_still_does_not_sleep_beside_work(void)
 
 static void a_worker_with_mail_does_not_sleep(void)
 {
-    struct wf_worker *worker = set_up(plain_options(2));
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    struct wf_worker *worker = set_up(test_sched_options(2));
+    test_be_worker(NULL);
     weft_spec spec = { .body = count_body, .pinned = WEFT_PINNED_TO(0) };
     CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
     be_worker(0);
@@ -343,7 +320,7 @@ static void a_worker_with_mail_does_not_sleep(void)
 
 static void a_sleeper_that_wakes_by_its_timeout_is_no_searcher(void)
 {
-    struct wf_worker *worker = set_up(plain_options(2));
+    struct wf_worker *worker = set_up(test_sched_options(2));
     wf_idle_search(&sched->idle); /* So that it goes to sleep at once. */
     sched->options.park_timeout_ns = 1;
     CHECK(wf_worker_search(worker) == NULL);
@@ -377,7 +354,7 @@ static void note_unpark(void *ctx, unsigned index)
 
 static void a_sleeper_that_a_submitter_took_is_a_searcher_and_its_wake_is_counted(void)
 {
-    struct wf_sched_options options = plain_options(2);
+    struct wf_sched_options options = test_sched_options(2);
     options.on_park = claim_on_park;
     options.on_unpark = note_unpark;
     options.hook_ctx = &parked_calls;
@@ -399,7 +376,7 @@ static void a_sleeper_that_a_submitter_took_is_a_searcher_and_its_wake_is_counte
 
 static void a_search_during_the_shutdown_acknowledges_it_first(void)
 {
-    struct wf_worker *worker = set_up(plain_options(2));
+    struct wf_worker *worker = set_up(test_sched_options(2));
     wf_store_relaxed(&sched->drain.debt, (int64_t)2 << 40);
     wf_store_relaxed(&sched->drain.phase, (uint32_t)WF_PHASE_CLOSING);
     CHECK(wf_worker_search(worker) == NULL);

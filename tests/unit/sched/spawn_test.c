@@ -11,27 +11,12 @@
 
 #include <weft.h>
 
-#include "base/alloc.h"
+#include "ledger.h"
+#include "rt.h"
 #include "rt/runtime.h"
 #include "sched/sched.h"
 #include "sched/task.h"
 #include "test.h"
-
-static weft_runtime *create(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
-
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, weft_now() + 60 * WEFT_S), 0);
-    return result;
-}
 
 static _Atomic(uint64_t) polls;
 static _Atomic(uint64_t) drops;
@@ -137,7 +122,7 @@ static void check_state(weft_runtime *rt, size_t size, bool zeroed)
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     memset(bytes, 0xff, size); /* The task has its copy. */
     free(bytes);
-    CHECK_EQ(join(task), 17);
+    CHECK_EQ(test_join_soon(task), 17);
     CHECK_EQ(atomic_load(&drops), 1);
 }
 
@@ -145,7 +130,7 @@ static void the_state_is_copied_or_zeroed_and_aligned(void)
 {
     static const size_t sizes[] = { 0,   1,    7,    32,   33,   64,   100,        864,
                                     928, 1000, 1024, 1025, 4096, 5000, 100 * 1000, 1024 * 1024 };
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     /* Twice, so that memory is used again that is not zero. */
     for (unsigned round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -165,35 +150,35 @@ static int echo_body(weft_co *co, void *state)
 static void the_result_is_what_the_body_returned(void)
 {
     static const int results[] = { 0, 1, -1, INT_MAX, INT_MIN + 2, -ENOENT, WEFT_ECANCELED };
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
         weft_spec spec = { .body = echo_body,
                            .state = &results[i],
                            .state_size = sizeof results[i] };
         weft_task *task;
         CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-        CHECK_EQ(join(task), results[i]);
+        CHECK_EQ(test_join_soon(task), results[i]);
     }
     weft_runtime_destroy(rt);
 }
 
 static void drop_is_called_once_at_the_end_and_once_after_a_cancel(void)
 {
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     uint64_t rounds = test_scale(500) + 1;
     atomic_store(&drops, 0);
     for (uint64_t i = 0; i < rounds; i++) {
         weft_task *task;
         weft_spec ends = { .body = end_body, .drop = count_drop };
         CHECK_EQ(weft_runtime_spawn(rt, &task, &ends), 0);
-        CHECK_EQ(join(task), 0);
+        CHECK_EQ(test_join_soon(task), 0);
         CHECK_EQ(atomic_load(&drops), 2 * i + 1);
 
         weft_spec waits = { .body = wait_body, .drop = count_drop };
         CHECK_EQ(weft_runtime_spawn(rt, &task, &waits), 0);
         weft_cancel(task);
         weft_cancel(task);
-        CHECK_EQ(join(task), WEFT_ECANCELED);
+        CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
         CHECK_EQ(atomic_load(&drops), 2 * i + 2);
     }
     weft_runtime_destroy(rt);
@@ -202,7 +187,7 @@ static void drop_is_called_once_at_the_end_and_once_after_a_cancel(void)
 
 static void drop_is_called_once_at_shutdown_for_small_and_large_tasks(void)
 {
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     atomic_store(&drops, 0);
     atomic_store(&polls, 0);
     weft_task *kept = NULL;
@@ -215,12 +200,12 @@ static void drop_is_called_once_at_shutdown_for_small_and_large_tasks(void)
     CHECK_GE(atomic_load(&polls), 60);
     /* The handle outlives the runtime. */
     CHECK(weft_task_is_done(kept));
-    CHECK_EQ(join(kept), WEFT_ECANCELED);
+    CHECK_EQ(test_join_soon(kept), WEFT_ECANCELED);
 }
 
 static void what_cannot_be_spawned_is_refused_and_not_dropped(void)
 {
-    weft_runtime *rt = create(2);
+    weft_runtime *rt = test_start(2);
     atomic_store(&drops, 0);
     weft_task *const untouched = (weft_task *)&blocker;
     weft_task *task = untouched;
@@ -456,7 +441,7 @@ static void *spawn_ids(void *arg)
  */
 static void ids_are_unique_and_never_zero(void)
 {
-    weft_runtime *rt = create(4);
+    weft_runtime *rt = test_start(4);
     atomic_store(&ids_used, 0);
     atomic_store(&ids_taken, 0);
     pthread_t threads[2];
@@ -486,17 +471,17 @@ static int name_body(weft_co *co, void *state)
 
 static void a_task_has_the_name_it_was_given(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     static const char name[] = "reader";
     weft_task *task;
     weft_spec spec = { .body = name_body, .name = name };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK(weft_task_name(task) == name);
-    CHECK_EQ(join(task), 'r');
+    CHECK_EQ(test_join_soon(task), 'r');
     spec.name = NULL;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK(weft_task_name(task) == NULL);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -541,7 +526,7 @@ static void a_pinned_task_runs_on_its_worker_always(void)
         TASKS = 32
     };
     unsigned workers = 4;
-    weft_runtime *rt = create(workers);
+    weft_runtime *rt = test_start(workers);
     weft_task *tasks[TASKS];
     for (unsigned i = 0; i < TASKS; i++) {
         bool anywhere = i % 3 == 0;
@@ -554,7 +539,7 @@ static void a_pinned_task_runs_on_its_worker_always(void)
         CHECK_EQ(weft_runtime_spawn(rt, &tasks[i], &spec), 0);
     }
     for (unsigned i = 0; i < TASKS; i++) {
-        CHECK_EQ(join(tasks[i]), 0);
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
     }
     weft_runtime_destroy(rt);
 }
@@ -584,7 +569,7 @@ static int early_body(weft_co *co, void *state)
 
 static void a_task_cancelled_before_its_first_poll_is_polled_once(void)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     block_worker(rt);
     atomic_store(&polls, 0);
     atomic_store(&drops, 0);
@@ -610,38 +595,14 @@ static void a_task_cancelled_before_its_first_poll_is_polled_once(void)
     weft_cancel(task);
     unblock_worker();
     for (unsigned i = 0; i < 3; i++) {
-        CHECK_EQ(join(tasks[i]), 23);
+        CHECK_EQ(test_join_soon(tasks[i]), 23);
     }
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
     weft_detach(other);
     weft_runtime_destroy(rt);
     CHECK_EQ(atomic_load(&drops), 4);
     /* Each of the four once; the other at its start and at the shutdown. */
     CHECK_EQ(atomic_load(&polls), 6);
-}
-
-/* Counts what is allocated, and fails at a call of its choice. */
-struct ledger {
-    _Atomic(int64_t) bytes;
-    _Atomic(int64_t) calls;
-    int64_t fail_at;
-};
-
-static void *ledger_alloc(void *ctx, size_t size, size_t align)
-{
-    struct ledger *ledger = ctx;
-    if (atomic_fetch_add(&ledger->calls, 1) + 1 == ledger->fail_at) {
-        return NULL;
-    }
-    atomic_fetch_add(&ledger->bytes, (int64_t)size);
-    return wf_alloc_default.alloc(NULL, size, align);
-}
-
-static void ledger_free(void *ctx, void *ptr, size_t size, size_t align)
-{
-    struct ledger *ledger = ctx;
-    atomic_fetch_sub(&ledger->bytes, (int64_t)size);
-    wf_alloc_default.free(NULL, ptr, size, align);
 }
 
 static int blocking_function(void *arg)
@@ -678,7 +639,7 @@ static unsigned spawn_each_kind(weft_runtime *rt)
         weft_task *task;
         int err = weft_runtime_spawn(rt, &task, &specs[i]);
         if (err == 0) {
-            CHECK_EQ(join(task), 0);
+            CHECK_EQ(test_join_soon(task), 0);
             atomic_fetch_add(&expected_drops, 1);
         } else {
             CHECK_EQ(err, -ENOMEM);
@@ -689,7 +650,7 @@ static unsigned spawn_each_kind(weft_runtime *rt)
     int answer = 5;
     int err = weft_runtime_spawn_blocking(rt, &task, blocking_function, &answer);
     if (err == 0) {
-        CHECK_EQ(join(task), 5);
+        CHECK_EQ(test_join_soon(task), 5);
     } else {
         CHECK_EQ(err, -ENOMEM);
         refused++;
@@ -706,7 +667,7 @@ static unsigned spawn_each_kind(weft_runtime *rt)
 static void every_allocation_may_fail(void)
 {
     struct ledger ledger = { 0 };
-    weft_allocator allocator = { ledger_alloc, ledger_free, &ledger };
+    weft_allocator allocator = ledger_allocator(&ledger);
     unsigned failed_creates = 0;
     unsigned refused = 0;
     do {
@@ -736,7 +697,7 @@ static void every_allocation_may_fail(void)
 static void a_refused_spawn_leaves_nothing_behind(void)
 {
     struct ledger ledger = { 0 };
-    weft_allocator allocator = { ledger_alloc, ledger_free, &ledger };
+    weft_allocator allocator = ledger_allocator(&ledger);
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 1;
     config.inject_capacity = 1;
@@ -768,11 +729,11 @@ static void a_refused_spawn_leaves_nothing_behind(void)
 
 static int create_and_run(weft_body_fn body)
 {
-    weft_runtime *rt = create(1);
+    weft_runtime *rt = test_start(1);
     weft_task *task;
     weft_spec spec = { .body = body, .name = "careless" };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    return join(task);
+    return test_join_soon(task);
 }
 
 static int careless_body(weft_co *co, void *state)
@@ -821,20 +782,20 @@ static int cross_spawn_body(weft_co *co, void *state)
 
 static void a_worker_may_spawn_on_another_runtime(void)
 {
-    weft_runtime *here = create(1);
-    weft_runtime *there = create(1);
+    weft_runtime *here = test_start(1);
+    weft_runtime *there = test_start(1);
     atomic_store(&drops, 0);
     weft_task *task;
     weft_spec spec = { .body = cross_spawn_body, .state = &there, .state_size = sizeof there };
     CHECK_EQ(weft_runtime_spawn(here, &task, &spec), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     test_wait_for(&drops, 1);
     weft_stats stats;
     weft_runtime_stats(there, &stats);
     CHECK_EQ(stats.tasks_spawned, 1);
     weft_runtime_shutdown(there);
     CHECK_EQ(weft_runtime_spawn(here, &task, &spec), 0);
-    CHECK_EQ(join(task), WEFT_ESHUTDOWN);
+    CHECK_EQ(test_join_soon(task), WEFT_ESHUTDOWN);
     weft_runtime_destroy(there);
     weft_runtime_destroy(here);
 }

@@ -3,10 +3,11 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include "base/clock.h"
+#include "step.h"
 #include "test.h"
+#include "timing.h"
 
 enum {
     IDLE,
@@ -360,52 +361,6 @@ static void steps_of_the_poller_abort_from_a_wrong_lifecycle(void)
     }
 }
 
-/*
- * Runs step(), stops it after its n-th instruction, runs between() there, and lets
- * it go on: what a thread that is interrupted at the worst moment would see. Returns
- * false if the step has no so many instructions, or this machine cannot do it.
- */
-static int steps_left;
-static void (*run_between)(void);
-
-static void on_step(int number)
-{
-    (void)number;
-    if (steps_left-- == 0) {
-        run_between();
-    }
-}
-
-static bool interrupt_after(int n, void (*step)(void), void (*between)(void))
-{
-#if defined(__x86_64__)
-    if (test_is_sanitized()) {
-        return false; /* Its own code would be interrupted, too. */
-    }
-    struct sigaction action = { .sa_handler = on_step };
-    struct sigaction before;
-    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
-    steps_left = n;
-    run_between = between;
-    /* The trap flag; the red zone of this function stays as it is. */
-    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
-                     "addq $128, %%rsp" ::
-                         : "memory", "cc");
-    step();
-    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
-                     "addq $128, %%rsp" ::
-                         : "memory", "cc");
-    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
-    return steps_left < 0;
-#else
-    (void)n;
-    (void)step;
-    (void)between;
-    (void)on_step;
-    return false;
-#endif
-}
-
 /* Two sides of one word. */
 static _Atomic(uint64_t) contested;
 static enum wf_step poller_step;
@@ -438,7 +393,7 @@ static void a_pend_interrupted_by_a_wake_schedules_once(void)
         for (int notified = 0; notified < 2; notified++) {
             uint64_t flags = notified == 1 ? WF_STATE_NOTIFIED : 0;
             contested = word_of(RUNNING, flags, 0, 2);
-            for (int n = 0; interrupt_after(n, pend_contested, others[which]); n++) {
+            for (int n = 0; test_interrupt_after(n, pend_contested, others[which]); n++) {
                 CHECK_EQ((poller_step == WF_STEP_SCHEDULE) + (other_step == WF_STEP_SCHEDULE), 1);
                 uint64_t cancelled = which == 1 ? WF_STATE_CANCELLED : 0;
                 CHECK_EQ(atomic_load(&contested), word_of(SCHEDULED, cancelled, 0, 2));
@@ -468,18 +423,11 @@ static void register_contested(void)
 static void a_completion_interrupted_by_a_joiner_sees_it_or_is_seen(void)
 {
     contested = word_of(RUNNING, 0, 0, 2);
-    for (int n = 0; interrupt_after(n, complete_contested, register_contested); n++) {
+    for (int n = 0; test_interrupt_after(n, complete_contested, register_contested); n++) {
         CHECK_EQ((completer_saw & WF_STATE_JOIN_INTEREST) != 0, joiner_registered);
         CHECK_EQ(wf_state_refs(contested), joiner_registered ? 2 : 1);
         contested = word_of(RUNNING, 0, 0, 2);
     }
-}
-
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
 }
 
 enum {
@@ -594,7 +542,7 @@ static void join_threads(struct rig_thread *threads, int count)
  */
 static void each_wake_is_followed_by_a_poll_that_sees_it(void)
 {
-    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .end = race_end() };
+    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .end = test_race_end() };
     struct rig_thread wakers[WAKERS];
     struct rig_thread pollers[POLLERS];
     start_threads(&rig, pollers, POLLERS, poller_main);
@@ -634,7 +582,7 @@ static void *plain_poller_main(void *arg)
  */
 static void a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll(void)
 {
-    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .end = race_end() };
+    struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .end = test_race_end() };
     struct rig_thread pollers[POLLERS];
     start_threads(&rig, pollers, POLLERS, plain_poller_main);
     uint64_t wakes = 0;
@@ -693,7 +641,7 @@ static void *volley_waker_main(void *arg)
 static void volleys_of_wakes_are_followed_by_a_poll(void)
 {
     static struct volley volley;
-    volley = (struct volley){ .state = word_of(IDLE, 0, 0, 1), .end = race_end() };
+    volley = (struct volley){ .state = word_of(IDLE, 0, 0, 1), .end = test_race_end() };
     pthread_t waker;
     CHECK_EQ(pthread_create(&waker, NULL, volley_waker_main, &volley), 0);
     while (atomic_load(&volley.stop) == 0) {
@@ -781,7 +729,7 @@ static void end_all(void)
  */
 static void the_last_of_completer_and_wakers_frees(void)
 {
-    for (int64_t end = race_end(); wf_clock_now() < end;) {
+    for (int64_t end = test_race_end(); wf_clock_now() < end;) {
         atomic_store(&ending.at_gate, 0);
         atomic_store(&ending.next_thread, 0);
         for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
@@ -954,7 +902,7 @@ static void *join_side_main(void *arg)
  */
 static void completer_and_joiner_do_not_miss_each_other(void)
 {
-    for (int64_t end = race_end(); wf_clock_now() < end;) {
+    for (int64_t end = test_race_end(); wf_clock_now() < end;) {
         atomic_store(&ending.at_gate, 0);
         for (int at = 0; at < ROUNDS_AT_ONCE; at++) {
             ending.state[at] = word_of(RUNNING, 0, 0, 2);

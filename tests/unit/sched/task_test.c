@@ -9,7 +9,9 @@
 #include <weft.h>
 
 #include "base/clock.h"
+#include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 /* --- The steps, on a task that only counts ---------------------------------- */
 
@@ -187,43 +189,6 @@ static void complete_without_a_handle_destroys(void)
 
 /* --- Through the API --------------------------------------------------------- */
 
-static weft_runtime *start(unsigned workers)
-{
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = workers;
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
-}
-
-static weft_task *spawn(weft_runtime *rt, weft_body_fn body, void *arg)
-{
-    weft_task *task;
-    weft_spec spec = { .body = body, .state = &arg, .state_size = sizeof arg };
-    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    return task;
-}
-
-static int join(weft_task *task)
-{
-    int result = 0;
-    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
-    return result;
-}
-
-/* What the bodies below get: a pointer to something of the test's. */
-static void *arg_of(void *state)
-{
-    return *(void **)state;
-}
-
-static int return_7(weft_co *co, void *state)
-{
-    (void)co;
-    (void)state;
-    return 7;
-}
-
 static int compare_ids(const void *a, const void *b)
 {
     uint64_t one = *(const uint64_t *)a;
@@ -293,22 +258,23 @@ static void ids_differ_wherever_tasks_are_spawned(void)
 
 static void a_task_has_the_name_of_its_spec(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     weft_task *named;
     weft_task *unnamed;
-    CHECK_EQ(weft_runtime_spawn(rt, &named, &(weft_spec){ .body = return_7, .name = "seven" }), 0);
-    CHECK_EQ(weft_runtime_spawn(rt, &unnamed, &(weft_spec){ .body = return_7 }), 0);
+    CHECK_EQ(weft_runtime_spawn(rt, &named, &(weft_spec){ .body = test_return_7, .name = "seven" }),
+             0);
+    CHECK_EQ(weft_runtime_spawn(rt, &unnamed, &(weft_spec){ .body = test_return_7 }), 0);
     CHECK(strcmp(weft_task_name(named), "seven") == 0);
     CHECK(weft_task_name(unnamed) == NULL);
-    CHECK_EQ(join(named), 7);
-    CHECK_EQ(join(unnamed), 7);
+    CHECK_EQ(test_join(named), 7);
+    CHECK_EQ(test_join(unnamed), 7);
     weft_runtime_destroy(rt);
 }
 
 static int return_current_body(weft_co *co, void *state)
 {
     (void)co;
-    *(weft_task **)arg_of(state) = weft_task_retain(weft_task_current());
+    *(weft_task **)test_arg(state) = weft_task_retain(weft_task_current());
     return 0;
 }
 
@@ -316,11 +282,11 @@ static void the_current_task_is_known_in_its_body_only(void)
 {
     CHECK(weft_task_current() == NULL);
     CHECK(!weft_cancelled());
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     weft_task *current = NULL;
-    weft_task *task = spawn(rt, return_current_body, &current);
+    weft_task *task = test_spawn(rt, return_current_body, &current);
     weft_task *extra = weft_task_retain(task);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join(task), 0);
     CHECK(current == extra);
     CHECK(weft_task_is_done(extra));
     weft_detach(extra);
@@ -345,17 +311,17 @@ static void the_state_is_copied_or_zeroed_and_aligned(void)
 {
     static const size_t sizes[] = { 64, 65, 100, 500, 900, 1000, 5000 };
     static unsigned char state[5000];
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         weft_spec spec = { .body = check_state_body, .state = state, .state_size = sizes[i] };
         weft_task *task;
         memset(state, 1, sizeof state);
         CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
         memset(state, 9, sizeof state);
-        CHECK_EQ(join(task), 64);
+        CHECK_EQ(test_join(task), 64);
         spec.state = NULL;
         CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-        CHECK_EQ(join(task), 0);
+        CHECK_EQ(test_join(task), 0);
     }
     weft_runtime_destroy(rt);
 }
@@ -367,27 +333,27 @@ struct drops {
 
 static void count_drop(void *state)
 {
-    (void)atomic_fetch_add(&((struct drops *)arg_of(state))->dropped, 1);
+    (void)atomic_fetch_add(&((struct drops *)test_arg(state))->dropped, 1);
 }
 
 /* Waits for a wake that never comes. */
 static int wait_forever_body(weft_co *co, void *state)
 {
     (void)co;
-    (void)atomic_fetch_add(&((struct drops *)arg_of(state))->started, 1);
+    (void)atomic_fetch_add(&((struct drops *)test_arg(state))->started, 1);
     return WEFT_PENDING;
 }
 
 static int end_at_once_body(weft_co *co, void *state)
 {
     (void)co;
-    (void)atomic_fetch_add(&((struct drops *)arg_of(state))->started, 1);
+    (void)atomic_fetch_add(&((struct drops *)test_arg(state))->started, 1);
     return 0;
 }
 
 static void drop_is_called_once_however_the_task_ends(void)
 {
-    weft_runtime *rt = start(2);
+    weft_runtime *rt = test_start(2);
     struct drops drops = { 0 };
     void *arg = &drops;
     weft_spec ends = { end_at_once_body, count_drop, &arg, sizeof arg, NULL, 0 };
@@ -395,12 +361,12 @@ static void drop_is_called_once_however_the_task_ends(void)
     weft_task *task;
 
     CHECK_EQ(weft_runtime_spawn(rt, &task, &ends), 0); /* It ends. */
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join(task), 0);
     CHECK_EQ(drops.dropped, 1);
 
     CHECK_EQ(weft_runtime_spawn(rt, &task, &waits), 0); /* It is cancelled. */
     weft_cancel(task);
-    CHECK_EQ(join(task), WEFT_ECANCELED);
+    CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(drops.dropped, 2);
 
     CHECK_EQ(weft_runtime_spawn(rt, NULL, &ends), 0); /* Nobody waits for it. */
@@ -414,7 +380,7 @@ static void drop_is_called_once_however_the_task_ends(void)
 static int count_cancelled_body(weft_co *co, void *state)
 {
     (void)co;
-    (void)atomic_fetch_add((_Atomic(uint64_t) *)arg_of(state), 1);
+    (void)atomic_fetch_add((_Atomic(uint64_t) *)test_arg(state), 1);
     return weft_cancelled() ? 3 : 4;
 }
 
@@ -422,7 +388,7 @@ static int count_cancelled_body(weft_co *co, void *state)
 static int plug_body(weft_co *co, void *state)
 {
     (void)co;
-    _Atomic(uint64_t) *steps = arg_of(state);
+    _Atomic(uint64_t) *steps = test_arg(state);
     (void)atomic_fetch_add(steps, 1);
     test_wait_for(steps, 2);
     return 0;
@@ -430,27 +396,27 @@ static int plug_body(weft_co *co, void *state)
 
 static void a_task_cancelled_before_its_first_poll_is_polled_once(void)
 {
-    weft_runtime *rt = start(1);
+    weft_runtime *rt = test_start(1);
     _Atomic(uint64_t) steps = 0;
     _Atomic(uint64_t) polls = 0;
-    weft_task *plug = spawn(rt, plug_body, (void *)&steps);
+    weft_task *plug = test_spawn(rt, plug_body, (void *)&steps);
     test_wait_for(&steps, 1);
-    weft_task *task = spawn(rt, count_cancelled_body, (void *)&polls);
+    weft_task *task = test_spawn(rt, count_cancelled_body, (void *)&polls);
     weft_cancel(task);
     CHECK(!weft_task_is_done(task));
     (void)atomic_fetch_add(&steps, 1);
-    CHECK_EQ(join(plug), 0);
-    CHECK_EQ(join(task), 3); /* Its own answer stands. */
+    CHECK_EQ(test_join(plug), 0);
+    CHECK_EQ(test_join(task), 3); /* Its own answer stands. */
     CHECK_EQ(polls, 1);
     weft_runtime_destroy(rt);
 }
 
 static void a_cancel_after_the_end_changes_nothing(void)
 {
-    weft_runtime *rt = start(1);
-    weft_task *task = spawn(rt, return_7, NULL);
+    weft_runtime *rt = test_start(1);
+    weft_task *task = test_spawn(rt, test_return_7, NULL);
     weft_task *extra = weft_task_retain(task);
-    CHECK_EQ(join(task), 7);
+    CHECK_EQ(test_join(task), 7);
     weft_cancel(extra);
     int result = 0;
     CHECK_EQ(weft_try_join(extra, &result), 0);
@@ -478,8 +444,8 @@ static int cancel_self_under_shields_body(weft_co *co, void *state)
 
 static void a_shield_hides_the_cancellation(void)
 {
-    weft_runtime *rt = start(1);
-    CHECK_EQ(join(spawn(rt, cancel_self_under_shields_body, NULL)), 1);
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_join(test_spawn(rt, cancel_self_under_shields_body, NULL)), 1);
     weft_runtime_destroy(rt);
 }
 
@@ -505,12 +471,12 @@ static int enter_too_often_body(weft_co *co, void *state)
 
 static void leave_too_often(void)
 {
-    (void)join(spawn(start(1), leave_too_often_body, NULL));
+    (void)test_join(test_spawn(test_start(1), leave_too_often_body, NULL));
 }
 
 static void enter_too_often(void)
 {
-    (void)join(spawn(start(1), enter_too_often_body, NULL));
+    (void)test_join(test_spawn(test_start(1), enter_too_often_body, NULL));
 }
 
 static void shields_that_do_not_match_abort(void)
@@ -525,13 +491,6 @@ enum {
     WAKERS = 3
 };
 
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
-}
-
 /* A task that is woken from everywhere, and says what it saw. */
 struct woken {
     _Atomic(weft_waker *) waker;
@@ -545,7 +504,7 @@ struct woken {
 
 static int woken_body(weft_co *co, void *state)
 {
-    struct woken *woken = arg_of(state);
+    struct woken *woken = test_arg(state);
     (void)co;
     if (woken->polls++ == 0) {
         atomic_store(&woken->waker, weft_waker_current());
@@ -586,9 +545,9 @@ static void *waker_main(void *arg)
  */
 static void a_task_is_polled_after_each_wake(void)
 {
-    weft_runtime *rt = start(2);
-    struct woken woken = { .end = race_end() };
-    weft_task *task = spawn(rt, woken_body, &woken);
+    weft_runtime *rt = test_start(2);
+    struct woken woken = { .end = test_race_end() };
+    weft_task *task = test_spawn(rt, woken_body, &woken);
     pthread_t threads[WAKERS];
     for (int i = 0; i < WAKERS; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, waker_main, &woken), 0);
@@ -598,7 +557,7 @@ static void a_task_is_polled_after_each_wake(void)
     }
     atomic_store(&woken.stop, 1);
     weft_waker_fire(woken.waker);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join(task), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -631,8 +590,8 @@ static void *canceller_main(void *arg)
  */
 static void a_task_cancelled_by_several_threads_ends_once(void)
 {
-    weft_runtime *rt = start(2);
-    for (int64_t end = race_end(); wf_clock_now() < end;) {
+    weft_runtime *rt = test_start(2);
+    for (int64_t end = test_race_end(); wf_clock_now() < end;) {
         struct cancelling cancelling = { .ready = 0 };
         void *arg = &cancelling.drops;
         weft_spec spec = { wait_forever_body, count_drop, &arg, sizeof arg, NULL, 0 };
@@ -647,7 +606,7 @@ static void a_task_cancelled_by_several_threads_ends_once(void)
             CHECK_EQ(pthread_join(threads[i], NULL), 0);
         }
         for (int i = 0; i < VICTIMS; i++) {
-            CHECK_EQ(join(cancelling.victims[i]), WEFT_ECANCELED);
+            CHECK_EQ(test_join(cancelling.victims[i]), WEFT_ECANCELED);
         }
         CHECK_EQ(cancelling.drops.dropped, VICTIMS);
     }
@@ -657,7 +616,7 @@ static void a_task_cancelled_by_several_threads_ends_once(void)
 static int wake_other_body(weft_co *co, void *state)
 {
     (void)co;
-    struct woken *woken = arg_of(state);
+    struct woken *woken = test_arg(state);
     atomic_store(&woken->stop, 1);
     weft_waker_fire(weft_waker_clone(woken->waker));
     return 0;
@@ -665,15 +624,15 @@ static int wake_other_body(weft_co *co, void *state)
 
 static void a_worker_of_another_runtime_wakes_a_task(void)
 {
-    weft_runtime *here = start(1);
-    weft_runtime *there = start(1);
+    weft_runtime *here = test_start(1);
+    weft_runtime *there = test_start(1);
     struct woken woken = { .stop = 0 };
-    weft_task *task = spawn(here, woken_body, &woken);
+    weft_task *task = test_spawn(here, woken_body, &woken);
     while (atomic_load(&woken.waker) == NULL) {
         (void)sched_yield();
     }
-    CHECK_EQ(join(spawn(there, wake_other_body, &woken)), 0);
-    CHECK_EQ(join(task), 0);
+    CHECK_EQ(test_join(test_spawn(there, wake_other_body, &woken)), 0);
+    CHECK_EQ(test_join(task), 0);
     weft_runtime_destroy(here);
     weft_waker_fire(woken.waker);
     weft_runtime_destroy(there);

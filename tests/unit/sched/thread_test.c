@@ -9,81 +9,13 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "gate.h"
 #include "sched/task.h"
 #include "test.h"
+#include "timing.h"
 
 /* A deadline that has passed. */
 #define PAST ((weft_time)1)
-
-/* --- A future that another thread opens -------------------------------------- */
-
-enum cancel_mode {
-    CANCEL_AT_ONCE,
-    CANCEL_LATER, /* answers false until somebody opens the gate */
-};
-
-struct gate {
-    weft_future future;
-    enum cancel_mode mode;
-    int result; /* before open is set */
-    _Atomic(uint32_t) open;
-    _Atomic(weft_waker *) waker;
-    _Atomic(uint64_t) polls;
-    _Atomic(uint64_t) cancels;
-};
-
-static void gate_open(struct gate *gate, int result)
-{
-    gate->result = result;
-    atomic_store(&gate->open, 1);
-    weft_waker *waker = atomic_exchange(&gate->waker, NULL);
-    if (waker != NULL) {
-        weft_waker_fire(waker);
-    }
-}
-
-/* Leaves a waker; false if the gate was opened meanwhile. */
-static bool gate_wait(struct gate *gate)
-{
-    weft_waker_drop(atomic_exchange(&gate->waker, weft_waker_current()));
-    return atomic_load(&gate->open) == 0;
-}
-
-static int gate_poll(weft_future *future)
-{
-    struct gate *gate = (struct gate *)future;
-    bool waits = atomic_load(&gate->open) == 0 && gate_wait(gate);
-    (void)atomic_fetch_add(&gate->polls, 1);
-    if (waits) {
-        return WEFT_PENDING;
-    }
-    weft_waker_drop(atomic_exchange(&gate->waker, NULL));
-    return gate->result;
-}
-
-static bool gate_cancel(weft_future *future)
-{
-    struct gate *gate = (struct gate *)future;
-    bool ended = gate->mode == CANCEL_AT_ONCE || !gate_wait(gate);
-    (void)atomic_fetch_add(&gate->cancels, 1);
-    if (gate->mode == CANCEL_AT_ONCE) {
-        gate->result = WEFT_ECANCELED;
-        atomic_store(&gate->open, 1);
-    }
-    return ended;
-}
-
-static const weft_future_ops gate_ops = { .poll = gate_poll, .cancel = gate_cancel };
-
-static void gate_init(struct gate *gate, enum cancel_mode mode)
-{
-    *gate = (struct gate){ .future.ops = &gate_ops, .mode = mode };
-}
-
-static void gate_fini(struct gate *gate)
-{
-    weft_waker_drop(atomic_exchange(&gate->waker, NULL));
-}
 
 static void run_in_thread(void *(*main_fn)(void *arg), void *arg)
 {
@@ -96,8 +28,7 @@ static void run_in_thread(void *(*main_fn)(void *arg), void *arg)
 
 static void a_future_that_is_ready_is_not_waited_for(void)
 {
-    struct gate gate;
-    gate_init(&gate, CANCEL_AT_ONCE);
+    struct gate gate = gate_make(CANCEL_AT_ONCE);
     gate_open(&gate, 42);
     CHECK_EQ(weft_await(&gate.future, PAST), 42);
     CHECK_EQ(gate.polls, 1);
@@ -114,8 +45,7 @@ static void *open_when_polled(void *arg)
 
 static void a_second_thread_completes_what_is_awaited(void)
 {
-    struct gate gate;
-    gate_init(&gate, CANCEL_AT_ONCE);
+    struct gate gate = gate_make(CANCEL_AT_ONCE);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_when_polled, &gate), 0);
     CHECK_EQ(weft_await(&gate.future, WEFT_NEVER), 5);
@@ -126,14 +56,13 @@ static void a_second_thread_completes_what_is_awaited(void)
 
 static void after_the_deadline_the_future_is_cancelled(void)
 {
-    struct gate gate;
-    gate_init(&gate, CANCEL_AT_ONCE);
+    struct gate gate = gate_make(CANCEL_AT_ONCE);
     CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
     CHECK_EQ(gate.cancels, 1);
     CHECK_EQ(gate.polls, 2);
     gate_fini(&gate);
 
-    gate_init(&gate, CANCEL_AT_ONCE);
+    gate = gate_make(CANCEL_AT_ONCE);
     weft_time deadline = weft_now() + 2 * WEFT_MS;
     CHECK_EQ(weft_await(&gate.future, deadline), WEFT_ETIMEDOUT);
     CHECK_GE(weft_now(), deadline);
@@ -150,8 +79,7 @@ static void *open_when_cancelled(void *arg)
 
 static void a_cancel_that_needs_time_is_waited_for(void)
 {
-    struct gate gate;
-    gate_init(&gate, CANCEL_LATER);
+    struct gate gate = gate_make(CANCEL_LATER);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_when_cancelled, &gate), 0);
     CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
@@ -178,8 +106,7 @@ static void *nudge_then_open(void *arg)
 
 static void cancel_is_called_again_after_each_wake_until_it_is_done(void)
 {
-    struct gate gate;
-    gate_init(&gate, CANCEL_LATER);
+    struct gate gate = gate_make(CANCEL_LATER);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, nudge_then_open, &gate), 0);
     CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
@@ -199,8 +126,7 @@ static void *open_with_result_when_cancelled(void *arg)
 
 static void a_result_that_is_faster_than_the_cancel_wins(void)
 {
-    struct gate gate;
-    gate_init(&gate, CANCEL_LATER);
+    struct gate gate = gate_make(CANCEL_LATER);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_with_result_when_cancelled, &gate), 0);
     CHECK_EQ(weft_await(&gate.future, PAST), 77);
@@ -210,8 +136,7 @@ static void a_result_that_is_faster_than_the_cancel_wins(void)
 
 static void the_futures_own_cancellation_is_no_timeout(void)
 {
-    struct gate gate;
-    gate_init(&gate, CANCEL_AT_ONCE);
+    struct gate gate = gate_make(CANCEL_AT_ONCE);
     gate_open(&gate, WEFT_ECANCELED);
     CHECK_EQ(weft_await(&gate.future, WEFT_NEVER), WEFT_ECANCELED);
 }
@@ -232,8 +157,7 @@ static void *wake_for_nothing(void *arg)
 
 static void a_wake_without_news_is_one_more_poll(void)
 {
-    struct gate gate;
-    gate_init(&gate, CANCEL_AT_ONCE);
+    struct gate gate = gate_make(CANCEL_AT_ONCE);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, wake_for_nothing, &gate), 0);
     CHECK_EQ(weft_await(&gate.future, WEFT_NEVER), 1);
@@ -315,7 +239,7 @@ static void a_deadline_in_the_middle_of_a_wake_waits_for_its_end(void)
 {
     for (int caught = 0; caught < 3;) {
         struct slow_wake slow = { .result = 1234 };
-        gate_init(&slow.gate, CANCEL_LATER);
+        slow.gate = gate_make(CANCEL_LATER);
         pthread_t thread;
         CHECK_EQ(pthread_create(&thread, NULL, await_until_deadline, &slow), 0);
         test_wait_for(&slow.gate.polls, 1);
@@ -413,12 +337,10 @@ static void a_stale_waker_does_not_end_a_later_wait(void)
     struct leaky leaky = { .future.ops = &leaky_ops };
     CHECK_EQ(weft_await(&leaky.future, WEFT_NEVER), 0);
     weft_waker_wake(leaky.waker);
-    struct gate gate;
-    gate_init(&gate, CANCEL_AT_ONCE);
+    struct gate gate = gate_make(CANCEL_AT_ONCE);
     CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
     weft_waker_wake(leaky.waker);
-    struct gate open;
-    gate_init(&open, CANCEL_AT_ONCE);
+    struct gate open = gate_make(CANCEL_AT_ONCE);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_when_polled, &open), 0);
     CHECK_EQ(weft_await(&open.future, WEFT_NEVER), 5);
@@ -433,7 +355,7 @@ static int nested_poll(weft_future *future)
 {
     struct gate gate;
     (void)future;
-    gate_init(&gate, CANCEL_AT_ONCE);
+    gate = gate_make(CANCEL_AT_ONCE);
     return weft_await(&gate.future, WEFT_NEVER);
 }
 
@@ -448,7 +370,7 @@ static int await_body(weft_co *co, void *state)
     struct gate gate;
     (void)co;
     (void)state;
-    gate_init(&gate, CANCEL_AT_ONCE);
+    gate = gate_make(CANCEL_AT_ONCE);
     return weft_await(&gate.future, WEFT_NEVER);
 }
 
@@ -549,22 +471,6 @@ static void a_long_name_is_cut(void)
 
 /* --- Races ---------------------------------------------------------------------- */
 
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
-}
-
-/* As test_wait_for(), but spins first: the other thread is a moment away. */
-static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
-{
-    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
-        wf_cpu_relax();
-    }
-    test_wait_for(word, n);
-}
-
 struct duel {
     struct gate gate;
     _Atomic(uint32_t) stop;
@@ -578,7 +484,7 @@ static void *open_each_round(void *arg)
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
     for (uint64_t round = 1;; round++) {
-        spin_for(&duel->round, round);
+        test_spin_for(&duel->round, round);
         if (atomic_load(&duel->stop) != 0) {
             return NULL;
         }
@@ -600,14 +506,14 @@ static void a_wake_at_any_moment_ends_the_wait(void)
 {
     static struct duel duel;
     duel = (struct duel){ .stop = 0 };
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_each_round, &duel), 0);
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
-        gate_init(&duel.gate, CANCEL_LATER);
+        duel.gate = gate_make(CANCEL_LATER);
         atomic_store(&duel.round, round);
         CHECK_EQ(weft_await(&duel.gate.future, WEFT_NEVER), round);
-        spin_for(&duel.opened, round);
+        test_spin_for(&duel.opened, round);
     }
     atomic_store(&duel.stop, 1);
     atomic_store(&duel.round, UINT64_MAX);
@@ -624,18 +530,18 @@ static void a_wake_that_meets_the_deadline_is_not_lost(void)
 {
     static struct duel duel;
     duel = (struct duel){ .stop = 0 };
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
     const struct wf_task *waiter = wf_thread_self()->waiter;
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_each_round, &duel), 0);
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
-        gate_init(&duel.gate, CANCEL_LATER);
+        duel.gate = gate_make(CANCEL_LATER);
         atomic_store(&duel.round, round);
         weft_time deadline = round % 8 != 0 ? PAST : weft_now() + wf_rng_below(&rng, 20000);
         CHECK_EQ(weft_await(&duel.gate.future, deadline), round);
-        spin_for(&duel.opened, round);
+        test_spin_for(&duel.opened, round);
         uint64_t state = wf_task_state(waiter);
         CHECK_EQ(wf_state_lifecycle(state), WF_STATE_RUNNING);
         CHECK_EQ(wf_state_refs(state), 1);

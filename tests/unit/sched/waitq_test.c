@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <weft/base.h>
 
@@ -11,7 +10,9 @@
 #include "base/lock.h"
 #include "base/rng.h"
 #include "sched/task.h"
+#include "step.h"
 #include "test.h"
+#include "timing.h"
 
 /* A task that counts what is done to it, and nothing else. */
 struct fake {
@@ -381,52 +382,6 @@ static void remove_takes_a_node_out_of_the_middle(void)
     grant_first(&line, 2);
 }
 
-/*
- * Runs step(), stops it after its n-th instruction, runs between() there, and lets
- * it go on: what a thread that is interrupted at the worst moment would see. Returns
- * false if the step has no so many instructions, or this machine cannot do it.
- */
-static int steps_left;
-static void (*run_between)(void);
-
-static void on_step(int number)
-{
-    (void)number;
-    if (steps_left-- == 0) {
-        run_between();
-    }
-}
-
-static bool interrupt_after(int n, void (*step)(void), void (*between)(void))
-{
-#if defined(__x86_64__)
-    if (test_is_sanitized()) {
-        return false; /* Its own code would be interrupted, too. */
-    }
-    struct sigaction action = { .sa_handler = on_step };
-    struct sigaction before;
-    CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
-    steps_left = n;
-    run_between = between;
-    /* The trap flag; the red zone of this function stays as it is. */
-    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
-                     "addq $128, %%rsp" ::
-                         : "memory", "cc");
-    step();
-    __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
-                     "addq $128, %%rsp" ::
-                         : "memory", "cc");
-    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
-    return steps_left < 0;
-#else
-    (void)n;
-    (void)step;
-    (void)between;
-    (void)on_step;
-    return false;
-#endif
-}
-
 /* The two sides of one wait. */
 static struct fake contested_fake;
 static struct wf_wait contested_wait;
@@ -469,13 +424,13 @@ static void check_contested(void)
 static void each_side_may_be_interrupted_by_the_other(void)
 {
     contest_begin();
-    for (int n = 0; interrupt_after(n, abandon_contested, grant_contested); n++) {
+    for (int n = 0; test_interrupt_after(n, abandon_contested, grant_contested); n++) {
         check_contested();
         CHECK(waiter_is_over || granter_has_won);
         contest_begin();
     }
     contest_begin();
-    for (int n = 0; interrupt_after(n, grant_contested, abandon_contested); n++) {
+    for (int n = 0; test_interrupt_after(n, grant_contested, abandon_contested); n++) {
         check_contested();
         CHECK(waiter_is_over || granter_has_won);
         contest_begin();
@@ -494,22 +449,6 @@ struct race {
     uint64_t taken;                  /* the granter's */
 };
 
-/* When a race that goes on round by round has gone on for long enough. */
-static int64_t race_end(void)
-{
-    uint64_t ms = test_scale(test_is_sanitized() ? 2000 : 300);
-    return wf_clock_now() + (int64_t)ms * 1000000;
-}
-
-/* As test_wait_for(), but spins first: the other thread is a moment away. */
-static void spin_for(_Atomic(uint64_t) *word, uint64_t n)
-{
-    for (int i = 0; i < 300 && atomic_load(word) < n; i++) {
-        wf_cpu_relax();
-    }
-    test_wait_for(word, n);
-}
-
 static void pause_a_while(struct wf_rng *rng, uint32_t bits)
 {
     /* Mostly short, now and then long. */
@@ -524,7 +463,7 @@ static void *granter_main(void *arg)
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
     for (uint64_t round = 1;; round++) {
-        spin_for(&race->waiter_round, round);
+        test_spin_for(&race->waiter_round, round);
         if (atomic_load(&race->stop) != 0) {
             return NULL;
         }
@@ -607,12 +546,12 @@ static void a_grant_is_used_or_not_taken(void)
     pthread_t granter;
     CHECK_EQ(pthread_create(&granter, NULL, granter_main, &race), 0);
     uint64_t used = 0;
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
         race.permits = 1;
         bool granted = wait_once(&race, round, &rng);
         used += granted;
-        spin_for(&race.granter_round, round);
+        test_spin_for(&race.granter_round, round);
         CHECK_EQ(race.taken, used);
         CHECK_EQ(race.permits, !granted);
         CHECK_EQ(race.fake.scheduled, granted);
@@ -629,7 +568,7 @@ static void *grant_each_round(void *arg)
 {
     struct race *race = arg;
     for (uint64_t round = 1;; round++) {
-        spin_for(&race->waiter_round, round);
+        test_spin_for(&race->waiter_round, round);
         if (atomic_load(&race->stop) != 0) {
             return NULL;
         }
@@ -672,7 +611,7 @@ static void a_wait_that_is_done_is_the_waiters_again(void)
         node.wait = NULL;
         node.branch = UINT32_MAX;
         __asm__ volatile("" ::"r"(&wait), "r"(&node) : "memory");
-        spin_for(&race.granter_round, round);
+        test_spin_for(&race.granter_round, round);
         CHECK_EQ(race.fake.scheduled, 1);
     }
     atomic_store(&race.stop, 1);
@@ -703,7 +642,7 @@ static void *fork_side_main(void *arg)
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), self->side);
     for (uint64_t round = 1;; round++) {
-        spin_for(&race->round, round);
+        test_spin_for(&race->round, round);
         if (atomic_load(&race->stop) != 0) {
             return NULL;
         }
@@ -729,7 +668,7 @@ static void two_branches_claimed_at_once_have_one_winner(void)
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, fork_side_main, &sides[i]), 0);
     }
-    int64_t end = race_end();
+    int64_t end = test_race_end();
     for (uint64_t round = 1; wf_clock_now() < end; round++) {
         fake_init(&race.fake);
         wf_wait_start(&race.wait, &race.fake.task);
@@ -737,7 +676,7 @@ static void two_branches_claimed_at_once_have_one_winner(void)
         wf_wait_node_init(&race.nodes[1], &race.wait, 1);
         uint64_t before[2] = { race.won[0], race.won[1] };
         atomic_store(&race.round, round);
-        spin_for(&race.done, 2 * round);
+        test_spin_for(&race.done, 2 * round);
 
         uint32_t branch = UINT32_MAX;
         CHECK_EQ(wf_wait_look(&race.wait, &branch), WF_WAIT_DONE);

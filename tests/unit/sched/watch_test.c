@@ -11,30 +11,19 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/futex.h"
+#include "rt.h"
 #include "rt/runtime.h"
 #include "sched/sched.h"
 #include "sched/worker.h"
 #include "test.h"
-
-/* A wait that lasts: nobody wakes the word. */
-static void wait_for_ns(int64_t ns)
-{
-    _Atomic(uint32_t) word = 0;
-    int64_t until = wf_clock_now() + ns;
-    while (wf_clock_now() < until) {
-        (void)wf_futex_wait(&word, 0, until);
-    }
-}
+#include "timing.h"
 
 static weft_runtime *create(unsigned workers)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = workers;
     config.thread_name = "idle";
-    weft_runtime *rt;
-    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    return rt;
+    return test_start_with(&config);
 }
 
 static bool is_asleep(const weft_runtime *rt)
@@ -48,7 +37,7 @@ static void wait_until_asleep(const weft_runtime *rt)
     int64_t deadline = wf_clock_now() + 20 * WEFT_S;
     while (!is_asleep(rt)) {
         CHECK_LT(wf_clock_now(), deadline);
-        wait_for_ns(WEFT_MS);
+        test_wait_ns(WEFT_MS);
     }
 }
 
@@ -93,11 +82,11 @@ static void an_idle_runtime_uses_no_cpu(void)
 {
     weft_runtime *rt = create(4);
     wait_until_asleep(rt);
-    wait_for_ns(2 * WEFT_MS); /* From the flag into the sleep. */
+    test_wait_ns(2 * WEFT_MS); /* From the flag into the sleep. */
     uint64_t switches = count_switches();
     int64_t cpu = test_cpu_ns();
     int64_t start = weft_now();
-    wait_for_ns(150 * WEFT_MS);
+    test_wait_ns(150 * WEFT_MS);
     cpu = test_cpu_ns() - cpu;
     int64_t window = weft_now() - start;
     CHECK_EQ(count_switches(), switches);
@@ -143,15 +132,9 @@ static int fill_and_wait_body(weft_co *co, void *state)
     return busy_body(co, state);
 }
 
-/*
- * Goal:   the watch goes to sleep soon after the last worker, and not while one
- *         of them runs.
- * Method: a task keeps one worker busy for many of the watch's looks. It fills
- *         the slot first, in case the watch has fallen asleep before it ran.
- */
-static void the_watch_stays_awake_while_a_worker_runs(void)
+/* Keeps a worker busy until it is released. */
+static void keep_watch_awake(weft_runtime *rt)
 {
-    weft_runtime *rt = create(2);
     atomic_store(&busy, 0);
     atomic_store(&released, 0);
     weft_spec spec = { .body = fill_and_wait_body };
@@ -161,8 +144,20 @@ static void the_watch_stays_awake_while_a_worker_runs(void)
     while (wf_load_relaxed(&rt->sched->watch.asleep) != 0) {
         CHECK_LT(wf_clock_now(), deadline);
     }
+}
+
+/*
+ * Goal:   the watch goes to sleep soon after the last worker, and not while one
+ *         of them runs.
+ * Method: a task keeps one worker busy for many of the watch's looks. It fills
+ *         the slot first, in case the watch has fallen asleep before it ran.
+ */
+static void the_watch_stays_awake_while_a_worker_runs(void)
+{
+    weft_runtime *rt = create(2);
+    keep_watch_awake(rt);
     for (unsigned i = 0; i < 40; i++) {
-        wait_for_ns(WEFT_MS);
+        test_wait_ns(WEFT_MS);
         CHECK_EQ(wf_load_relaxed(&rt->sched->watch.asleep), 0);
     }
     atomic_store(&released, 1);
@@ -181,21 +176,14 @@ static void the_watch_looks_on_for_ten_quiet_milliseconds(void)
     weft_runtime *rt = create(2);
     for (unsigned i = 0; i < 8; i++) {
         wait_until_asleep(rt);
-        atomic_store(&busy, 0);
-        atomic_store(&released, 0);
-        weft_spec spec = { .body = fill_and_wait_body };
-        CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
-        test_wait_for(&busy, 1);
-        int64_t deadline = wf_clock_now() + 20 * WEFT_S;
-        while (wf_load_relaxed(&rt->sched->watch.asleep) != 0) {
-            CHECK_LT(wf_clock_now(), deadline);
-        }
-        wait_for_ns((int64_t)i * WEFT_MS);
+        keep_watch_awake(rt);
+        test_wait_ns((int64_t)i * WEFT_MS);
         int64_t start = wf_clock_now();
+        int64_t deadline = start + 20 * WEFT_S;
         atomic_store(&released, 1);
         while (!is_asleep(rt)) {
             CHECK_LT(wf_clock_now(), deadline);
-            wait_for_ns(200 * 1000);
+            test_wait_ns(200 * 1000);
         }
         CHECK_GE(wf_clock_now() - start, 8 * WEFT_MS);
     }
@@ -288,7 +276,7 @@ static void without_stealing_a_stall_wakes_nobody(void)
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     test_wait_for(&busy, 1);
-    wait_for_ns(10 * WEFT_MS);
+    test_wait_ns(10 * WEFT_MS);
     weft_stats stats;
     weft_runtime_stats(rt, &stats);
     CHECK_EQ(stats.parked, 1);
@@ -317,7 +305,7 @@ static void stop_works_whether_the_watch_sleeps_or_looks(void)
     for (unsigned i = 0; i < test_scale(60); i++) {
         weft_runtime *rt = create(1 + i % 3);
         if (i % 3 == 1) {
-            wait_for_ns((int64_t)i * 30 * 1000);
+            test_wait_ns((int64_t)i * 30 * 1000);
         } else if (i % 3 == 2) {
             wait_until_asleep(rt);
         }

@@ -11,12 +11,12 @@
 
 #include <weft.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "rt/runtime.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
+#include "scheduler.h"
 #include "test.h"
 
 static struct wf_sched *sched;
@@ -24,33 +24,11 @@ static struct wf_worker *worker;
 static char ran[8192];
 static size_t ran_count;
 
-static struct wf_sched_options plain_options(void)
-{
-    return (struct wf_sched_options){
-        .workers = 2,
-        .stealing = true,
-        .lifo = true,
-        .tick_polls = 128,
-        .tick_ns = 500 * 1000,
-        .inject_target_ns = 1000 * 1000,
-        .inject_interval_min = 255,
-        .inject_interval_max = 255,
-        .inject_capacity = 65536,
-        .blocking_threads = 4,
-        .blocking_keep_alive_ns = 1000 * 1000,
-        .seed = test_seed(),
-        .allocator = wf_alloc_default,
-        .thread_name = "weft",
-    };
-}
-
 static void set_up(struct wf_sched_options options)
 {
-    sched = wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
-    CHECK(sched != NULL);
-    CHECK_EQ(wf_sched_init(sched, &options, NULL), 0);
+    sched = test_sched_create(&options);
     worker = &sched->workers[0];
-    WF_TLS_STORE(wf_tls_worker, worker);
+    test_be_worker(worker);
     ran_count = 0;
     ran[0] = '\0';
 }
@@ -67,7 +45,7 @@ static void tear_down(void)
         CHECK_EQ(wf_ring_len(&sched->workers[i].ring), 0);
     }
     CHECK_EQ(ended, spawned);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     wf_sched_fini(sched);
 }
 
@@ -121,9 +99,9 @@ static void spawn_in_ring(char tag)
 
 static void spawn_outside(char tag)
 {
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     spawn_here(tag);
-    WF_TLS_STORE(wf_tls_worker, worker);
+    test_be_worker(worker);
 }
 
 static bool run_one(void)
@@ -156,7 +134,7 @@ static uint64_t count_of(const wf_counter *counter)
 
 static void the_task_woken_last_runs_first(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(3);
     spawn_here('a');
     spawn_here('b');
@@ -173,7 +151,7 @@ static void the_task_woken_last_runs_first(void)
 
 static void without_the_lifo_slot_tasks_run_in_order(void)
 {
-    struct wf_sched_options options = plain_options();
+    struct wf_sched_options options = test_sched_options(2);
     options.lifo = false;
     set_up(options);
     spawn_here('a');
@@ -190,7 +168,7 @@ static void without_the_lifo_slot_tasks_run_in_order(void)
 
 static void a_shuffled_lifo_slot_loses_nothing(void)
 {
-    struct wf_sched_options options = plain_options();
+    struct wf_sched_options options = test_sched_options(2);
     set_up(options);
     unsigned seen[26] = { 0 };
     for (char tag = 'a'; tag <= 'z'; tag++) {
@@ -223,7 +201,7 @@ static int chain_body(weft_co *co, void *state)
 
 static void three_in_a_row_from_the_lifo_slot_then_the_ring(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(30);
     chain_left = 9;
     spawn_in_ring('r');
@@ -238,7 +216,7 @@ static void three_in_a_row_from_the_lifo_slot_then_the_ring(void)
 
 static void after_a_task_from_the_ring_the_lifo_slot_counts_anew(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(30);
     worker->lifo_streak = WF_WORKER_LIFO_MAX;
     spawn_in_ring('r');
@@ -254,7 +232,7 @@ static void after_a_task_from_the_ring_the_lifo_slot_counts_anew(void)
 
 static void a_full_lifo_slot_beyond_the_cap_goes_through_the_ring(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(4);
     spawn_here('x');
     spawn_in_ring('r');
@@ -319,7 +297,7 @@ static unsigned polls_until_noted(void)
 
 static void tasks_that_wake_each_other_do_not_starve_the_ring(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     start_pair();
     unsigned worst = 0;
     for (unsigned round = 0; round < 500; round++) {
@@ -340,7 +318,7 @@ static void tasks_that_wake_each_other_do_not_starve_the_ring(void)
 
 static void tasks_that_wake_each_other_do_not_starve_the_inject_queue(void)
 {
-    struct wf_sched_options options = plain_options();
+    struct wf_sched_options options = test_sched_options(2);
     options.inject_interval_min = 8;
     set_up(options);
     /* 1 ms and an average of 50 us. */
@@ -363,7 +341,7 @@ static void tasks_that_wake_each_other_do_not_starve_the_inject_queue(void)
 
 static void every_interval_polls_the_inject_queue_comes_first(void)
 {
-    struct wf_sched_options options = plain_options();
+    struct wf_sched_options options = test_sched_options(2);
     options.inject_interval_min = 5;
     options.inject_interval_max = 5;
     set_up(options);
@@ -382,7 +360,7 @@ static void every_interval_polls_the_inject_queue_comes_first(void)
 
 static void an_injected_task_whose_turn_it_is_goes_before_the_lifo_slot(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(1);
     worker->polls_to_inject = 1;
     spawn_here('x');
@@ -394,7 +372,7 @@ static void an_injected_task_whose_turn_it_is_goes_before_the_lifo_slot(void)
 
 static void the_inject_queue_comes_after_the_own_queues(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(1);
     spawn_outside('i');
     spawn_body(note_body, 'p', WEFT_PINNED_TO(0));
@@ -407,12 +385,12 @@ static void the_inject_queue_comes_after_the_own_queues(void)
 
 static void inbox_and_ring_take_turns(void)
 {
-    set_up(plain_options());
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    set_up(test_sched_options(2));
+    test_be_worker(NULL);
     for (char tag = 'A'; tag <= 'C'; tag++) {
         spawn_body(note_body, tag, WEFT_PINNED_TO(0));
     }
-    WF_TLS_STORE(wf_tls_worker, worker);
+    test_be_worker(worker);
     spawn_in_ring('a');
     spawn_in_ring('b');
     spawn_in_ring('c');
@@ -433,7 +411,7 @@ static void a_batch_is_a_fair_share_of_the_inject_queue(void)
         { 8, 31, 4 },   { 8, 100, 12 }, { 200, 900, 4 }, { 200, 1200, 6 }, { 3, 100, 33 },
     };
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
-        struct wf_sched_options options = plain_options();
+        struct wf_sched_options options = test_sched_options(2);
         options.workers = rows[row].workers;
         set_up(options);
         for (size_t i = 0; i < rows[row].length; i++) {
@@ -454,7 +432,7 @@ static void a_batch_is_a_fair_share_of_the_inject_queue(void)
 
 static void a_batch_fills_no_more_than_half_of_the_ring(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     for (unsigned i = 0; i < WF_RING_SLOTS / 2 - 3; i++) {
         spawn_in_ring('r');
     }
@@ -496,7 +474,7 @@ static int count_body(weft_co *co, void *state)
 static void a_full_ring_overflows_into_the_inject_queue_and_loses_nothing(void)
 {
     for (unsigned lifo = 0; lifo < 2; lifo++) {
-        struct wf_sched_options options = plain_options();
+        struct wf_sched_options options = test_sched_options(2);
         options.lifo = lifo != 0;
         set_up(options);
         memset(runs_of, 0, sizeof runs_of);
@@ -550,7 +528,7 @@ static void spawn_yielder(char tag, unsigned yields, uint32_t pinned)
 
 static void a_task_that_yields_goes_behind_the_others(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     spawn_yielder('y', 2, 0);
     spawn_in_ring('a');
     spawn_in_ring('b');
@@ -574,7 +552,7 @@ static int self_waking_body(weft_co *co, void *state)
 
 static void a_task_that_wakes_itself_goes_behind_the_others(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     sched->options.lifo = false;
     spawn_body(self_waking_body, 3, 0);
     sched->options.lifo = true;
@@ -588,7 +566,7 @@ static void a_task_that_wakes_itself_goes_behind_the_others(void)
 
 static void pinned_tasks_that_yield_do_not_starve_the_ring(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     spawn_yielder('P', 3, WEFT_PINNED_TO(0));
     spawn_yielder('Q', 3, WEFT_PINNED_TO(0));
     spawn_in_ring('a');
@@ -601,7 +579,7 @@ static void pinned_tasks_that_yield_do_not_starve_the_ring(void)
 
 static void tasks_that_yield_do_not_starve_pinned_ones(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     spawn_yielder('y', 4, 0);
     spawn_body(note_body, 'P', WEFT_PINNED_TO(0));
     spawn_body(note_body, 'Q', WEFT_PINNED_TO(0));
@@ -612,7 +590,7 @@ static void tasks_that_yield_do_not_starve_pinned_ones(void)
 
 static void a_pinned_task_waits_for_its_own_worker(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     struct wf_worker *other = &sched->workers[1];
     spawn_body(note_body, 'P', WEFT_PINNED_TO(1));
     spawn_yielder('Y', 2, WEFT_PINNED_TO(1));
@@ -621,7 +599,7 @@ static void a_pinned_task_waits_for_its_own_worker(void)
     CHECK_RAN("");
 
     worker = other;
-    WF_TLS_STORE(wf_tls_worker, other);
+    test_be_worker(other);
     run_all();
     CHECK_RAN("PYYY");
     CHECK_EQ(count_of(&other->counters.completed), 2);
@@ -631,17 +609,17 @@ static void a_pinned_task_waits_for_its_own_worker(void)
 
 static void pinned_to_whichever_means_here_on_a_worker_and_in_turn_outside(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     spawn_body(note_body, 'h', WEFT_PINNED);
     CHECK(run_one());
     CHECK_RAN("h");
 
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     spawn_body(note_body, 'i', WEFT_PINNED);
     spawn_body(note_body, 'j', WEFT_PINNED);
     for (unsigned i = 0; i < 2; i++) {
         worker = &sched->workers[i];
-        WF_TLS_STORE(wf_tls_worker, worker);
+        test_be_worker(worker);
         CHECK(run_one());
         CHECK(!run_one());
     }
@@ -666,7 +644,7 @@ static bool other_was_woken(void)
 
 static void a_fill_of_the_lifo_slot_wakes_nobody(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(1);
     let_the_other_sleep();
     spawn_here('a');
@@ -678,7 +656,7 @@ static void a_fill_of_the_lifo_slot_wakes_nobody(void)
 
 static void an_eviction_wakes_a_sleeper_at_once(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(2);
     spawn_here('a');
     let_the_other_sleep();
@@ -690,7 +668,7 @@ static void an_eviction_wakes_a_sleeper_at_once(void)
 
 static void a_task_beyond_the_lifo_cap_wakes_a_sleeper_if_it_has_to_wait(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(1);
     let_the_other_sleep();
     worker->shares = false;
@@ -717,7 +695,7 @@ static void a_task_beyond_the_lifo_cap_wakes_a_sleeper_if_it_has_to_wait(void)
 
 static void a_yield_wakes_a_sleeper_only_if_the_worker_has_another_task(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     let_the_other_sleep();
     worker->shares = false;
     spawn_yielder('y', 4, 0);
@@ -740,7 +718,7 @@ static void a_yield_wakes_a_sleeper_only_if_the_worker_has_another_task(void)
 
 static void the_rest_of_a_batch_is_announced_and_a_single_task_is_not(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     spawn_outside('a');
     let_the_other_sleep();
     CHECK(run_one());
@@ -758,7 +736,7 @@ static void the_rest_of_a_batch_is_announced_and_a_single_task_is_not(void)
 
 static void an_overflow_wakes_a_sleeper_even_without_stealing(void)
 {
-    struct wf_sched_options options = plain_options();
+    struct wf_sched_options options = test_sched_options(2);
     options.stealing = false;
     options.lifo = false;
     set_up(options);
@@ -775,7 +753,7 @@ static void an_overflow_wakes_a_sleeper_even_without_stealing(void)
 
 static void without_stealing_work_in_the_ring_wakes_nobody(void)
 {
-    struct wf_sched_options options = plain_options();
+    struct wf_sched_options options = test_sched_options(2);
     options.stealing = false;
     set_up(options);
     calm(4);
@@ -791,7 +769,7 @@ static void without_stealing_work_in_the_ring_wakes_nobody(void)
 
 static void the_first_fill_after_a_sleep_wakes_a_watch_that_sleeps(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     calm(3);
     spawn_here('a');
     CHECK_EQ(wf_load_relaxed(&sched->watch.park.word), 0);
@@ -807,7 +785,7 @@ static void the_first_fill_after_a_sleep_wakes_a_watch_that_sleeps(void)
 
 static void the_age_of_a_poll_counts_from_the_first_look_at_it(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     spawn_in_ring('a');
     spawn_in_ring('b');
     CHECK(run_one());
@@ -822,7 +800,7 @@ static void the_age_of_a_poll_counts_from_the_first_look_at_it(void)
 
 static void time_is_counted_by_state(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     int64_t before = wf_clock_now();
     wf_worker_enter(worker, WEFT_WORKER_SEARCHING);
     while (wf_clock_now() < before + 2 * WEFT_MS) {
@@ -840,11 +818,11 @@ static void time_is_counted_by_state(void)
 
 static void tasks_of_a_worker_come_from_its_own_slab(void)
 {
-    set_up(plain_options());
+    set_up(test_sched_options(2));
     CHECK_EQ(wf_worker_slab(sched->heap), 0);
-    WF_TLS_STORE(wf_tls_worker, &sched->workers[1]);
+    test_be_worker(&sched->workers[1]);
     CHECK_EQ(wf_worker_slab(sched->heap), 1);
-    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    test_be_worker(NULL);
     CHECK_EQ(wf_worker_slab(sched->heap), sched->heap->outside);
     tear_down();
 }
@@ -881,9 +859,9 @@ static int ticker_body(weft_co *co, void *state)
         self->rounds--;
         weft_spec spec = { .body = injected_body, .state = self, .state_size = sizeof *self };
         struct wf_worker *here = wf_worker_current();
-        WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+        test_be_worker(NULL);
         CHECK_EQ(weft_runtime_spawn(self->rt, NULL, &spec), 0);
-        WF_TLS_STORE(wf_tls_worker, here);
+        test_be_worker(here);
         *self->injected_at = *self->polls;
     }
     return WEFT_YIELDED;
