@@ -26,8 +26,8 @@
  * clock is read every few polls, more often when polls are long.
  *
  * Edges.
- * [F1] the fill of the LIFO slot releases it, a take acquires it: the task is
- *      seen as its waker left it.
+ * [F1] the fill of the LIFO slot releases it, a thief's take acquires it: the task
+ *      is seen as its waker left it.
  */
 #include "sched/worker.h"
 
@@ -157,8 +157,8 @@ void wf_worker_push(struct wf_worker *worker, struct wf_task *task)
         /* release [F1]: a thief sees the task as its waker left it. */
         wf_store_release(&worker->lifo, task);
     } else {
-        /* acq_rel [F1]: as above; the evicted task is this thread's own. */
-        struct wf_task *evicted = wf_xchg_acq_rel(&worker->lifo, task);
+        /* release [F1]: as above; the evicted task is this thread's own. */
+        struct wf_task *evicted = wf_xchg_release(&worker->lifo, task);
         if (evicted != NULL) {
             wf_counter_add(&worker->counters.evictions, 1);
             push_ring(worker, evicted);
@@ -193,8 +193,8 @@ static struct wf_task *take_lifo(struct wf_worker *worker)
     if (wf_load_relaxed(&worker->lifo) == NULL) {
         return NULL;
     }
-    /* acquire [F1]: pairs with the fill; a thief may have been faster. */
-    struct wf_task *task = wf_xchg_acquire(&worker->lifo, (struct wf_task *)NULL);
+    /* relaxed: this thread has filled it; a thief may have been faster. */
+    struct wf_task *task = wf_xchg_relaxed(&worker->lifo, (struct wf_task *)NULL);
     if (task != NULL && worker->lifo_streak >= WF_WORKER_LIFO_MAX) {
         push_ring(worker, task);
         worker->unannounced = worker->shares;
