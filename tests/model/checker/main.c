@@ -353,7 +353,8 @@ static bool parse_flag(const char *word)
     return true;
 }
 
-static bool parse_word(const char *word)
+/* Returns false if there is no such option. */
+static bool parse_known(const char *word)
 {
     uint64_t number;
     if (parse_strategy(word) || parse_flag(word) || parse_number(word, "runs", &options.runs) ||
@@ -381,12 +382,26 @@ static bool parse_word(const char *word)
     return true;
 }
 
+static bool parse_word(const char *word)
+{
+    bool is_known = parse_known(word);
+    if (!is_known) {
+        (void)fprintf(stderr, "model checker: cannot understand '%s'\n", word);
+    }
+    return is_known;
+}
+
 static bool parse_environment(void)
 {
     const char *deep = getenv("DEEP");
     options.is_deep = deep != NULL && strcmp(deep, "") != 0 && strcmp(deep, "0") != 0;
     const char *replay = getenv("MC_REPLAY");
-    if (replay != NULL && strchr(replay, ':') != NULL) {
+    if (replay != NULL && strchr(replay, ':') == NULL) {
+        (void)fprintf(stderr, "model checker: MC_REPLAY wants name:decisions, as a failure prints "
+                              "them\n");
+        return false;
+    }
+    if (replay != NULL) {
         size_t length = (size_t)(strchr(replay, ':') - replay);
         options.replay_name = strndup(replay, length);
         options.replay = replay + length + 1;
@@ -449,8 +464,15 @@ int mc_run_all(const struct mc_test *tests, size_t count, int argc, char **argv)
     }
     if (options.is_mutant) {
         (void)printf("survived\n");
-    } else if (!options.is_listing) {
-        (void)printf("%u passed, %u failed\n", passed, failed);
+        return 1;
     }
-    return failed > 0 || (passed == 0 && !options.is_listing) ? 1 : 0;
+    if (options.is_listing) {
+        return 0;
+    }
+    (void)printf("%u passed, %u failed\n", passed, failed);
+    if (passed + failed == 0) {
+        (void)fprintf(stderr, "model checker: no test is named like that; see '%s list'\n",
+                      argv[0]);
+    }
+    return failed > 0 || passed == 0 ? 1 : 0;
 }

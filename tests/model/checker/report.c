@@ -4,6 +4,7 @@
  */
 #include "report.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 enum {
     NAMES_MAX = 256,
+    LINES_SHORT = 25, /* a schedule that is seen at one glance */
 };
 
 static const char *const kind_names[] = {
@@ -228,9 +230,9 @@ static void print_event(const struct mc_event *event)
     char what[512];
     char source[256];
     char where[512];
-    (void)snprintf(operation, sizeof operation, "%s%s%s",
+    (void)snprintf(operation, sizeof operation, "%s%s",
                    event->kind == MC_OP_CAS && !event->has_written ? "failed " : "",
-                   kind_names[event->kind], "");
+                   kind_names[event->kind]);
     describe(event, what, sizeof what);
     describe_source(event, source, sizeof source);
     mc_report_where(event->pc, where, sizeof where);
@@ -245,6 +247,10 @@ void mc_report_print(const char *replay)
     for (uint32_t i = 0; i < trace.count; i++) {
         print_event(&trace.events[i]);
     }
-    (void)printf("  replay: MC_REPLAY='%s:%s'\n", mc_exec.test->name, replay);
+    if (fault != MC_NONE && trace.count > LINES_SHORT) {
+        (void)printf("  here: %s: %s\n", fault_names[fault], fault_text);
+    }
+    (void)printf("  replay: MC_REPLAY='%s:%s' %s\n", mc_exec.test->name, replay,
+                 program_invocation_name);
     (void)fflush(stdout);
 }

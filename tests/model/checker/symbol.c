@@ -70,7 +70,7 @@ static void start_addr2line(void)
     (void)posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     (void)posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     char name[] = "addr2line";
-    char flags[] = "-fse";
+    char flags[] = "-fsiae";
     char *arguments[] = { name, flags, program, NULL };
     pid_t child;
     int err = posix_spawnp(&child, "addr2line", &actions, NULL, arguments, environ);
@@ -95,23 +95,40 @@ static bool read_line(char *line, size_t size)
     return true;
 }
 
-void mc_symbol_code(const void *pc, char *text, size_t size)
+/* Each answer begins with the address; then come two lines for the innermost
+ * function, and two for each one that it is inlined into. Asking for address 0 as well
+ * shows where that ends. */
+static bool ask(uintptr_t at, char *text, size_t size)
 {
     char function[128];
     char line[256];
+    (void)fprintf(addr2line.to, "%#lx\n0\n", (unsigned long)at);
+    (void)fflush(addr2line.to);
+    size_t length = 0;
+    bool is_known = read_line(line, sizeof line);
+    for (unsigned depth = 0; is_known; depth++) {
+        is_known = read_line(function, sizeof function);
+        if (!is_known || strncmp(function, "0x", 2) == 0) {
+            break;
+        }
+        is_known = read_line(line, sizeof line);
+        if (is_known && depth < 2 && length < size) {
+            length += (size_t)snprintf(text + length, size - length, "%s%s %s",
+                                       depth > 0 ? " in " : "", line, function);
+        }
+    }
+    /* What it says of address 0. */
+    return is_known && read_line(function, sizeof function) && read_line(line, sizeof line);
+}
+
+void mc_symbol_code(const void *pc, char *text, size_t size)
+{
     if (!addr2line.is_tried) {
         start_addr2line();
     }
-    bool is_known = false;
-    if (addr2line.to != NULL && addr2line.from != NULL) {
-        /* A return address is behind the call. */
-        (void)fprintf(addr2line.to, "%#lx\n", (unsigned long)((uintptr_t)pc - 1 - load_base));
-        (void)fflush(addr2line.to);
-        is_known = read_line(function, sizeof function) && read_line(line, sizeof line);
-    }
-    if (is_known) {
-        (void)snprintf(text, size, "%s %s", line, function);
-    } else {
+    /* A return address is behind the call. */
+    if (addr2line.to == NULL || addr2line.from == NULL ||
+        !ask((uintptr_t)pc - 1 - load_base, text, size)) {
         (void)snprintf(text, size, "%p", pc);
     }
 }
