@@ -24,6 +24,8 @@
  *      task. (Spawn's side is the store that ends wf_heap_alloc()'s contract.)
  * [H3] each orphan's end releases the count, the last acquires it: the memory
  *      is freed after everybody's last use.
+ *
+ * Checked by tests/model/heap_model.c.
  */
 #include "sched/heap.h"
 
@@ -259,13 +261,14 @@ void wf_heap_free(struct wf_task *task, unsigned slab)
 /* Takes a reference on a task that is not complete, or returns false. */
 static bool retain_alive(struct wf_task *task)
 {
-    /* acquire [H2]: a task that is alive is whole. */
-    uint64_t old = wf_load_acquire(&task->state);
+    /* relaxed: the CAS checks the value. */
+    uint64_t old = wf_load_relaxed(&task->state);
     do {
         if (wf_state_refs(old) == 0 || wf_state_is_complete(old)) {
             return false;
         }
-        /* acq_rel [H2]: as above when the CAS fails. */
+        /* acq_rel [H2]: a task that is alive is whole. It may be another one than
+         * the load has seen, with the same state. */
     } while (!wf_cas_weak_acq_rel(&task->state, &old, old + WF_STATE_REF));
     return true;
 }
@@ -352,11 +355,11 @@ static bool orphan_if_held(struct wf_heap *heap, struct wf_task *task)
 static size_t orphan_slab(struct wf_heap *heap, struct wf_slab *slab)
 {
     size_t others = 0;
-    /* acquire [H1]: the chunk is whole. */
-    struct wf_chunk *chunk = wf_load_acquire(&slab->chunks);
+    /* relaxed: nobody allocates any more, and whoever did so came before. */
+    struct wf_chunk *chunk = wf_load_relaxed(&slab->chunks);
     for (; chunk != NULL; chunk = chunk->next) {
-        /* acquire [H1]: every slot below it has a state word. */
-        uint32_t carved = wf_load_acquire(&chunk->carved);
+        /* relaxed: the same as above. */
+        uint32_t carved = wf_load_relaxed(&chunk->carved);
         for (uint32_t at = 0; at < carved; at++) {
             others += !orphan_if_held(heap, (void *)&chunk->slots[at * chunk->slot_size]);
         }
