@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "mc.h"
+#include "refusal.h"
 #include "sched/heap.h"
 #include "sched/park.h"
 #include "sched/sched.h"
@@ -228,6 +229,30 @@ static void visit_against_spawn(void)
     end(1);
 }
 
+/*
+ * Goal:   a job is refused if there is no thread and none can be started; else the
+ *         thread that is there takes it, too.
+ * Method: the start of the first or the second thread is refused.
+ */
+static void thread_is_refused(void)
+{
+    begin(2);
+    starts_to_refusal = 1 + (int)mc_choose(2);
+    bool none = starts_to_refusal == 1;
+    spawn(&work[0]);
+    mc_assert(work[0].status == (none ? -EAGAIN : 0));
+    spawn(&work[1]);
+    mc_assert(work[1].status == 0);
+    if (none) {
+        work[0].status = WEFT_ESHUTDOWN;
+    } else {
+        await(&work[0]);
+    }
+    await(&work[1]);
+    close_pool(NULL);
+    end(2);
+}
+
 static const struct mc_test tests[] = {
     { .name = "submit_and_close",
       .run = submit_and_close,
@@ -278,10 +303,17 @@ static const struct mc_test tests[] = {
       .seen_only = true },
     { .name = "visit_against_spawn",
       .run = visit_against_spawn,
-      .preemptions = 1,
-      .deep_preemptions = 2,
+      .mode = MC_PCT,
+      .runs = 3000,
       .leaks = true,
       .seen = MC_OUTCOMES(0, 1),
+      .seen_only = true },
+    { .name = "thread_is_refused",
+      .run = thread_is_refused,
+      .mode = MC_PCT,
+      .runs = 1000,
+      .leaks = true,
+      .seen = MC_OUTCOMES(1, 2),
       .seen_only = true },
 };
 

@@ -9,6 +9,7 @@
 #include <weft.h>
 
 #include "mc.h"
+#include "refusal.h"
 
 static int answer(weft_co *co, void *state)
 {
@@ -63,19 +64,100 @@ static void spawn_and_destroy(void)
     mc_note(result == 42);
 }
 
+/*
+ * Goal:   a task that waits for another one is woken by its end, on whatever worker.
+ * Method: the one that a thread joins spawns and joins another.
+ */
+struct parent {
+    weft_join_future join;
+    int state;
+    int result;
+    int err;
+};
+
+static int spawn_and_await(weft_co *co, void *state)
+{
+    struct parent *self = state;
+    WEFT_BEGIN(co);
+    self->state = 42;
+    weft_task *task;
+    weft_spec spec = { .body = answer, .state = &self->state, .state_size = sizeof self->state };
+    mc_assert(weft_spawn(&task, &spec) == 0);
+    weft_join_init(&self->join, task, &self->result);
+    WEFT_AWAIT(co, self->err, &self->join.future);
+    mc_assert(self->err == 0);
+    WEFT_END(co, self->result);
+}
+
+static void task_awaits_task(void)
+{
+    weft_runtime *rt;
+    create(&rt, 2);
+    weft_task *task;
+    weft_spec spec = { .body = spawn_and_await, .state_size = sizeof(struct parent) };
+    mc_assert(weft_runtime_spawn(rt, &task, &spec) == 0);
+    int result;
+    mc_assert(weft_join(task, &result, WEFT_NEVER) == 0);
+    mc_assert(result == 42);
+    weft_runtime_destroy(rt);
+}
+
+/*
+ * Goal:   whoever asks for a shutdown sees everything ended.
+ * Method: two threads ask; both then read what a task wrote.
+ */
+static int written;
+
+static int write_down(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    written++;
+    return 0;
+}
+
+static void shut_down(void *rt)
+{
+    weft_runtime_shutdown(rt);
+    mc_assert(written == 1);
+}
+
+static void two_shutdowns(void)
+{
+    weft_runtime *rt;
+    create(&rt, 1);
+    weft_spec spec = { .body = write_down };
+    mc_assert(weft_runtime_spawn(rt, NULL, &spec) == 0);
+    mc_go(shut_down, rt);
+    shut_down(rt);
+    mc_join();
+    weft_runtime_destroy(rt);
+}
+
+/*
+ * Goal:   a runtime that cannot start leaves nothing behind.
+ * Method: the watch, the first or the second worker is refused.
+ */
+static void start_is_refused(void)
+{
+    weft_runtime *rt = NULL;
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    config.seed = 1;
+    starts_to_refusal = 1 + (int)mc_choose(3);
+    mc_assert(weft_runtime_create(&rt, &config) == -EAGAIN);
+    mc_assert(rt == NULL);
+}
+
+#define TEST(function, count)                                                                      \
+    {                                                                                              \
+        .name = #function, .run = (function), .mode = MC_PCT, .runs = (count), .steps_max = 20000, \
+        .leaks = true                                                                              \
+    }
+
 static const struct mc_test tests[] = {
-    { .name = "spawn_and_join",
-      .run = spawn_and_join,
-      .mode = MC_PCT,
-      .runs = 2000,
-      .steps_max = 20000,
-      .leaks = true },
-    { .name = "spawn_and_destroy",
-      .run = spawn_and_destroy,
-      .mode = MC_PCT,
-      .runs = 2000,
-      .steps_max = 20000,
-      .leaks = true },
+    TEST(spawn_and_join, 2000), TEST(spawn_and_destroy, 2000), TEST(task_awaits_task, 2000),
+    TEST(two_shutdowns, 2000),  TEST(start_is_refused, 1000),
 };
 
 MC_MAIN(tests)
