@@ -331,6 +331,7 @@ static void report_deadlock(void)
                                    length > 0 ? "; " : "", i, what, where);
     }
     mc_report_fail(MC_DEADLOCK, "%s", text);
+    mc_failed();
 }
 
 static void resume(unsigned index)
@@ -429,6 +430,7 @@ void mc_run_once(const struct mc_test *test)
     while (take_step(&last)) {
         if (++mc_exec.step == steps_max) {
             mc_report_fail(MC_LIVELOCK, "no end after %u steps", steps_max);
+            mc_failed();
             break;
         }
     }

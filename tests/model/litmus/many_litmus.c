@@ -187,6 +187,40 @@ static void wrwc(void)
     note(3);
 }
 
+/* --- A chain: x=1; F; y=1 || r0=y; z=1 || r1=z; F; r2=x, relaxed but for the fences -- */
+
+static void chain1(void *arg)
+{
+    (void)arg;
+    store(&x, 1, RLX);
+    fence(orders()->fence);
+    store(&y, 1, RLX);
+}
+
+static void chain2(void *arg)
+{
+    (void)arg;
+    r[0] = load(&y, RLX);
+    store(&z, 1, RLX);
+}
+
+static void chain3(void *arg)
+{
+    (void)arg;
+    r[1] = load(&z, RLX);
+    fence(orders()->fence);
+    r[2] = load(&x, RLX);
+}
+
+static void chain(void)
+{
+    mc_go(chain1, NULL);
+    mc_go(chain2, NULL);
+    mc_go(chain3, NULL);
+    mc_join();
+    note(3);
+}
+
 /* --- Coherence of two writers: all readers see one order ------------------------ */
 
 static void store_x2(void *arg)
@@ -266,6 +300,12 @@ static const struct mc_test tests[] = {
     ROW(wrwc, "one_sc_fence", ORDERS(.fence = NO), .seen = MC_OUTCOMES(100)),
     ROW(wrwc, "two_sc_fences", ORDERS(.fence = SC), .seen = MC_OUTCOMES(101, 110, 111),
         .never = MC_OUTCOMES(100)),
+
+    ROW(chain, "ar_fence", ORDERS(.fence = AR), .seen = MC_OUTCOMES(110)),
+    /* C11 allows 110: the second thread's store may come before its load, which this
+     * checker never shows. */
+    ROW(chain, "sc_fence", ORDERS(.fence = SC), .seen = MC_OUTCOMES(111),
+        .never = MC_OUTCOMES(110)),
 
     ROW(one_order, "rlx", ORDERS(RLX, RLX, NO), .seen = MC_OUTCOMES(1212, 2121),
         .never = MC_OUTCOMES(1221, 2112)),
