@@ -12,8 +12,8 @@
  *               for, and without .early_stores also mo
  *
  * hb as in RC11 ("Repairing Sequential Consistency in C/C++11", Lahav and others,
- * PLDI 2017) and C++20: a release sequence is continued by RMWs only. What seq_cst
- * asks for: with b eco e, and X, Y fences,
+ * PLDI 2017), but a release sequence is continued by RMWs only, as in C++20. What
+ * seq_cst asks for: with b eco e, and X, Y fences,
  *
  *   b before e   both seq_cst, and e a store
  *   b before X   b seq_cst, e hb X
