@@ -46,6 +46,7 @@ struct setup {
     unsigned submitters;
     unsigned tasks; /* of each submitter */
     bool rings;     /* as in a worker's ring, only searchers look there */
+    bool brief;     /* tasks end at once */
     bool request;   /* somebody also asks worker 0 for something of its own */
     bool deadline;  /* worker 0 sleeps with one */
 };
@@ -53,7 +54,7 @@ struct setup {
 struct worker {
     uint32_t index;
     bool searching;
-    bool stopped;
+    bool stopped_asleep;
     int notes; /* plain, by the worker before it sleeps; read by who claims it [I3] */
     struct wf_park park;
     _Atomic(uint32_t) request; /* QUEUED: for this worker alone */
@@ -129,11 +130,13 @@ static void stop_search(struct worker *worker)
     }
 }
 
-static void sleep_once(struct worker *worker)
+/* Returns false if the test is over; then the worker leaves as it is. */
+static bool sleep_once(struct worker *worker)
 {
     bool times_out = setup->deadline && worker->index == 0;
     (void)wf_park_sleep(&worker->park, times_out ? 1000 : WF_NEVER);
-    worker->stopped = is_stopped();
+    worker->stopped_asleep = is_stopped();
+    return !worker->stopped_asleep;
 }
 
 static void park(struct worker *worker)
@@ -141,8 +144,8 @@ static void park(struct worker *worker)
     wf_idle_park(&idle, worker->index, worker->searching);
     worker->searching = false;
     bool work = has_work(NULL);
-    if (!work && !has_own_duty(worker)) {
-        sleep_once(worker);
+    if (!work && !has_own_duty(worker) && !sleep_once(worker)) {
+        return;
     }
     if (wf_idle_unpark(&idle, worker->index)) {
         worker->searching = true;
@@ -167,54 +170,58 @@ static bool search(struct worker *worker)
     return false;
 }
 
-/* Keeps its worker until all tasks have begun. */
-static void run_task(struct worker *worker)
+/* Returns false if the test is over. A task that is not brief keeps its worker
+ * until then, so that nobody comes round to the others by chance. */
+static bool run_task(void)
 {
     (void)wf_fetch_add_relaxed(&begun, 1u);
-    mc_await_exchange(&stopped, 1, 1);
-    worker->stopped = true;
-}
-
-static void run_loop(struct worker *worker)
-{
-    while (!worker->stopped) {
-        if (setup->request && take(&worker->request)) {
-            (void)wf_fetch_add_relaxed(&begun, 1u);
-        }
-        bool found = !setup->rings && take_any();
-        if (found || search(worker)) {
-            if (worker->searching) {
-                stop_search(worker);
-            }
-            run_task(worker);
-        }
+    if (!setup->brief) {
+        mc_await_exchange(&stopped, 1, 1);
     }
+    return setup->brief;
 }
 
-static void run_worker(void *arg)
+/* Once round the loop of a worker. Returns false if the test is over. */
+static bool go_round(struct worker *worker, bool found)
 {
-    struct worker *worker = arg;
+    if (found || search(worker)) {
+        if (worker->searching) {
+            stop_search(worker);
+        }
+        return run_task();
+    }
+    return !worker->stopped_asleep;
+}
+
+static bool start(struct worker *worker)
+{
     switch (setup->starts[worker->index]) {
     case TOP:
         break;
     case SEARCHING:
         worker->searching = true;
-        if (search(worker)) {
-            stop_search(worker);
-            run_task(worker);
-        }
-        break;
+        return go_round(worker, false);
     case REFUSED:
         park(worker);
         break;
     case PARKED:
-        sleep_once(worker);
-        worker->searching = wf_idle_unpark(&idle, worker->index);
+        if (sleep_once(worker)) {
+            worker->searching = wf_idle_unpark(&idle, worker->index);
+        }
         break;
     }
-    run_loop(worker);
-    if (worker->searching) {
-        (void)wf_idle_found(&idle);
+    return !worker->stopped_asleep;
+}
+
+static void run_worker(void *arg)
+{
+    struct worker *worker = arg;
+    bool goes_on = start(worker);
+    while (goes_on) {
+        if (setup->request && take(&worker->request)) {
+            (void)wf_fetch_add_relaxed(&begun, 1u);
+        }
+        goes_on = go_round(worker, !setup->rings && take_any());
     }
 }
 
@@ -282,9 +289,17 @@ static void end(void)
         wf_park_wake(&workers[i].park);
     }
     mc_join();
-    mc_assert(wf_idle_searching(&idle) == 0);
-    mc_assert(wf_idle_unparked(&idle) == setup->workers);
-    mc_assert(wf_load_relaxed(&idle.parked[0]) == 0);
+    uint32_t unparked = setup->workers;
+    uint32_t searching = 0;
+    for (unsigned i = 0; i < setup->workers; i++) {
+        bool is_parked = wf_idle_is_parked(&idle, i);
+        bool is_claimed = workers[i].stopped_asleep && !is_parked;
+        mc_assert(workers[i].stopped_asleep || !is_parked);
+        unparked -= is_parked;
+        searching += is_claimed || workers[i].searching;
+    }
+    mc_assert(wf_idle_unparked(&idle) == unparked);
+    mc_assert(wf_idle_searching(&idle) == searching);
 }
 
 /*
@@ -349,26 +364,43 @@ static void counted_is_found(void)
 #define WORK(test_name, ...)                                                                       \
     .name = test_name, .run = no_task_waits_beside_a_sleeper, .arg = SETUP(__VA_ARGS__)
 
+/* For setups with too many executions to run them all. */
+#define BOUNDED .preemptions = 2, .deep_preemptions = 3, .seconds_max = 600
+
 static const struct mc_test tests[] = {
     { WORK("one_worker", .workers = 1, .submitters = 1, .tasks = 1) },
-    { WORK("one_worker_searches", .workers = 1, .submitters = 1, .tasks = 1, .rings = true) },
-    { WORK("refused", .workers = 2, .starts = { REFUSED, SEARCHING }, .submitters = 1,
+    { WORK("one_worker_and_a_ring", .workers = 1, .submitters = 1, .tasks = 1, .rings = true) },
+    { WORK("sleepers_and_two_tasks", .workers = 2, .starts = { PARKED, PARKED }, .submitters = 1,
            .tasks = 2) },
-    { WORK("last", .workers = 2, .starts = { PARKED, SEARCHING }, .submitters = 1, .tasks = 2) },
-    { WORK("last2", .workers = 2, .starts = { PARKED, SEARCHING }, .submitters = 2, .tasks = 1) },
-    { WORK("parked_2_2", .workers = 2, .starts = { PARKED, PARKED }, .submitters = 2, .tasks = 1) },
-    { WORK("parked_2_1", .workers = 2, .starts = { PARKED, PARKED }, .submitters = 1, .tasks = 2) },
-    { WORK("request_1", .workers = 1, .starts = { PARKED }, .submitters = 1, .tasks = 1,
-           .request = true) },
-    { WORK("request_2", .workers = 2, .starts = { PARKED, PARKED }, .submitters = 1, .tasks = 1,
-           .request = true) },
-    { WORK("deadline_1", .workers = 1, .starts = { PARKED }, .submitters = 1, .tasks = 1,
+    { WORK("sleepers_and_two_submitters", .workers = 2, .starts = { PARKED, PARKED },
+           .submitters = 2, .tasks = 1) },
+    { WORK("two_workers", .workers = 2, .submitters = 1, .tasks = 1), BOUNDED },
+    { WORK("refused_by_the_cap", .workers = 2, .starts = { REFUSED, SEARCHING }, .submitters = 1,
+           .tasks = 2),
+      BOUNDED },
+    { WORK("last_searcher_and_a_sleeper", .workers = 2, .starts = { PARKED, SEARCHING },
+           .submitters = 1, .tasks = 2),
+      BOUNDED },
+    { WORK("last_searcher_and_two_submitters", .workers = 2, .starts = { PARKED, SEARCHING },
+           .submitters = 2, .tasks = 1, .rings = true),
+      BOUNDED },
+    { WORK("own_request_against_claim", .workers = 1, .starts = { PARKED }, .submitters = 1,
+           .tasks = 1, .brief = true, .request = true) },
+    { WORK("own_request_and_a_second_worker", .workers = 2, .starts = { PARKED, PARKED },
+           .submitters = 1, .tasks = 1, .brief = true, .request = true),
+      BOUNDED },
+    { WORK("timeout_against_claim", .workers = 1, .starts = { PARKED }, .submitters = 1, .tasks = 1,
            .deadline = true),
       .timeouts = 1 },
-    { WORK("deadline_2", .workers = 2, .starts = { PARKED, PARKED }, .submitters = 1, .tasks = 1,
-           .deadline = true),
-      .timeouts = 1 },
-    { WORK("two_workers", .workers = 2, .submitters = 1, .tasks = 1), .preemptions = 2 },
+    { WORK("timeout_and_a_second_worker", .workers = 2, .starts = { PARKED, PARKED },
+           .submitters = 1, .tasks = 1, .deadline = true),
+      BOUNDED, .timeouts = 1 },
+    { WORK("timeout_and_two_tasks", .workers = 2, .starts = { PARKED, PARKED }, .submitters = 2,
+           .tasks = 1, .deadline = true),
+      .timeouts = 1, .mode = MC_PCT },
+    { WORK("three_workers", .workers = 3, .submitters = 3, .tasks = 1), .mode = MC_PCT },
+    { WORK("three_workers_and_rings", .workers = 3, .submitters = 1, .tasks = 3, .rings = true),
+      .mode = MC_PCT },
     { .name = "counted_is_found",
       .run = counted_is_found,
       .arg = SETUP(.workers = 2),
