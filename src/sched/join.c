@@ -16,6 +16,8 @@
  * J2 and K1 are steps of one word: either the completer sees the flag, and then
  * finds the joiner behind the lock, or the joiner sees COMPLETE. A joiner that
  * gives up takes its node out under the lock (waitq.h, W2 and W3).
+ *
+ * Checked by tests/model/join_model.c.
  */
 #include "sched/join.h"
 

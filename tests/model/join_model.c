@@ -48,16 +48,22 @@ static void free_sched(struct wf_sched *sched)
     free(sched);
 }
 
+static struct wf_task *make_task(uint64_t state)
+{
+    struct wf_task *made = wf_heap_alloc(heap, heap->outside, sizeof *made);
+    made->ops = &ops;
+    made->joiner = NULL;
+    mc_name(made, sizeof *made, "task");
+    wf_store_release(&made->state, state);
+    return made;
+}
+
 /* A task that runs, with some handles. */
 static weft_task *begin(unsigned handles)
 {
     heap = wf_heap_create(&wf_alloc_default, calloc(1, sizeof(struct wf_sched)), 1);
-    task = wf_heap_alloc(heap, heap->outside, sizeof *task);
-    task->ops = &ops;
-    task->joiner = NULL;
     mc_name(heap, sizeof *heap, "heap");
-    mc_name(task, sizeof *task, "task");
-    wf_store_release(&task->state, WF_STATE_RUNNING | (1 + handles) * WF_STATE_REF);
+    task = make_task(WF_STATE_RUNNING | (1 + handles) * WF_STATE_REF);
     return (weft_task *)task;
 }
 
@@ -110,6 +116,23 @@ static void join_timeout_against_complete(void)
 }
 
 /*
+ * Goal:   the completer is done with the task when its slot becomes another one.
+ * Method: the joiner gives up, drops its handle, and spawns.
+ */
+static void slot_is_used_again(void)
+{
+    weft_task *handle = begin(1);
+    mc_go(completer, NULL);
+    if (weft_join(handle, NULL, DEADLINE) == WEFT_ETIMEDOUT) {
+        weft_detach(handle);
+    }
+    struct wf_task *next = make_task(WF_STATE_COMPLETE | WF_STATE_REF);
+    mc_note(next == (struct wf_task *)handle);
+    weft_detach((weft_task *)next);
+    end();
+}
+
+/*
  * Goal:   who gave up can join again.
  * Method: after a timeout, without one.
  */
@@ -141,17 +164,44 @@ static void second_joiner(void *arg)
     mc_note(err == 0);
 }
 
+/* A join that lets the others begin once it waits. */
+struct early {
+    weft_future future;
+    weft_join_future join;
+    bool has_begun;
+};
+
+static int early_poll(weft_future *future)
+{
+    struct early *self = (struct early *)future;
+    int result = self->join.future.ops->poll(&self->join.future);
+    if (!self->has_begun) {
+        self->has_begun = true;
+        mc_go(second_joiner, self->join.task);
+        mc_go(completer, NULL);
+    }
+    return result;
+}
+
+static bool never_cancel(weft_future *future)
+{
+    (void)future;
+    return false;
+}
+
 /*
- * Goal:   of two joiners at a time one is refused; both are told if they come one
- *         after the other.
- * Method: one joins on each of two handles.
+ * Goal:   a second joiner is refused, or is told if it comes after the first.
+ * Method: it comes when the first waits, with a handle of its own.
  */
 static void two_joiners(void)
 {
+    static const weft_future_ops early_ops = { .poll = early_poll, .cancel = never_cancel };
     weft_task *handle = begin(2);
-    mc_go(second_joiner, handle);
-    mc_go(completer, NULL);
-    second_joiner(handle);
+    struct early early = { .future.ops = &early_ops };
+    int result = 0;
+    weft_join_init(&early.join, handle, &result);
+    mc_assert(weft_await(&early.future, WEFT_NEVER) == 0);
+    mc_assert(result == RESULT);
     end();
 }
 
@@ -207,19 +257,13 @@ static int pair_poll(weft_future *future)
     return self->second.future.ops->poll(&self->second.future);
 }
 
-static bool pair_cancel(weft_future *future)
-{
-    (void)future;
-    return false;
-}
-
 /*
  * Goal:   a join that was given up leaves the place to the next, and to that alone.
  * Method: it is told to give up twice, with another join in between.
  */
 static void cancel_twice(void)
 {
-    static const weft_future_ops pair_ops = { .poll = pair_poll, .cancel = pair_cancel };
+    static const weft_future_ops pair_ops = { .poll = pair_poll, .cancel = never_cancel };
     weft_task *handle = begin(2);
     struct pair pair = { .future.ops = &pair_ops };
     int results[2] = { 0, 0 };
@@ -242,8 +286,9 @@ static const struct mc_test tests[] = {
     { TEST(try_join_and_detach), .seen = MC_OUTCOMES(0, 1) },
     { TEST(join_timeout_against_complete), .timeouts = 1, .seen = MC_OUTCOMES(0, 1) },
     { TEST(join_again_after_timeout), .timeouts = 1 },
+    { TEST(slot_is_used_again), .timeouts = 1, .seen = MC_OUTCOMES(0, 1) },
     { TEST(cancel_twice), .seen = MC_OUTCOMES(0, 1) },
-    { TEST(two_joiners), .preemptions = 2, .seen = MC_OUTCOMES(0, 1) },
+    { TEST(two_joiners), .seen = MC_OUTCOMES(0, 1) },
 };
 
 MC_MAIN(tests)
