@@ -309,6 +309,9 @@ static uint16_t sleep_after(uint16_t sleep, const struct mc_thread *thread,
     if (op->kind == MC_OP_SPIN) {
         return flags & MC_DID_WRITE ? AWAKE : sleep;
     }
+    if (thread->waits_at == location->addr && (flags & MC_DID_WAKE) != 0) {
+        return AWAKE;
+    }
     if (op->addr != location->addr) {
         return sleep;
     }

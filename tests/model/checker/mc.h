@@ -47,6 +47,7 @@ enum mc_fault {
     MC_BAD_FREE,       /* freed twice, or never allocated */
     MC_LEAK,           /* only with .leaks */
     MC_CRASH,          /* SIGSEGV, SIGBUS, SIGFPE, SIGILL */
+    MC_ANY,            /* for .expect with .cross_check: both modes find one, or none */
 };
 
 /* How the executions of a test are found. */
@@ -68,7 +69,7 @@ struct mc_test {
     const int *seen;  /* each must come up in some execution */
     const int *never; /* none may come up */
     bool seen_only;   /* nothing but those in seen may come up */
-    bool cross_check; /* MC_ALL and MC_STATES must find the same outcomes */
+    bool cross_check; /* MC_ALL and MC_STATES must find the same */
 
     enum mc_mode mode;
     unsigned preemptions;      /* bound, 0 for none; makes the mode MC_STATES */

@@ -114,6 +114,7 @@ struct mc_thread {
     uint32_t op_count; /* names its messages, the same in all runs */
     uint32_t step_last;
 
+    uintptr_t waits_at;  /* its next step, a store, is also the beginning of a sleep there */
     int64_t deadline;    /* SLEEP */
     bool woken;          /* SLEEP: by a wake */
     uint32_t woken_step; /* SLEEP: by whom */

@@ -36,7 +36,7 @@ static const char *const fault_names[] = {
     [MC_RACE] = "data race",    [MC_DEADLOCK] = "deadlock: a lost wake-up, or a circle",
     [MC_LIVELOCK] = "livelock", [MC_USE_AFTER_FREE] = "use after free",
     [MC_BAD_FREE] = "bad free", [MC_LEAK] = "leak",
-    [MC_CRASH] = "crash",
+    [MC_CRASH] = "crash",       [MC_ANY] = "anything",
 };
 
 struct name {

@@ -324,7 +324,9 @@ WRAP(int, pthread_cond_destroy, pthread_cond_t *cond)
 /* The unlock and the beginning of the sleep are one step. */
 static int wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline, const void *pc)
 {
+    mc_self->waits_at = (uintptr_t)cond;
     unlock(mutex, pc);
+    mc_self->waits_at = 0;
     mc_did_access(mc_location_at((uintptr_t)cond, sizeof(uint32_t)), MC_DID_WAIT);
     int err = mc_sleep((uintptr_t)cond, deadline, pc);
     mc_memory_await((uintptr_t)mutex, MUTEX_SIZE, MUTEX_FREE, MUTEX_HELD, pc);

@@ -70,7 +70,7 @@ static void needs_a_long_run(void)
 
 /*
  * Goal:   MC_ALL finds the outcomes that MC_STATES finds, which is simple enough to
- *         be believed.
+ *         be believed; and a deadlock where that finds one.
  * Method: many small programs by chance. The outcome is a hash of all that was read
  *         and of what is left. (F-G's choice of threads, which is right without
  *         sleep sets, fails here for one program in a hundred.)
@@ -97,11 +97,18 @@ enum kind {
     WAIT,
     WAKE,
     SPIN,
+    SPIN_ON_TWO,
     AWAIT,
     CHOOSE,
     CLOCK,
     PUBLISH,
     RECEIVE,
+    /* These may wait for ever. */
+    SLEEP,
+    LOCK_BOTH,
+    COND_WAIT,
+    COND_SIGNAL,
+    KINDS,
 };
 
 struct op {
@@ -121,6 +128,9 @@ static atomic_int words[WORDS];
 static _Atomic(uint32_t) gate;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int guarded;
+static pthread_mutex_t mutexes[2] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static int guarded_twice;
 static _Atomic(uint32_t) token;
 static int held;
 static int parcel;
@@ -152,10 +162,50 @@ static int wait_at_gate(void)
     return 2 + (int)atomic_load_explicit(&gate, memory_order_relaxed);
 }
 
+static int sleep_at_gate(void)
+{
+    return mc_futex_wait(&gate, 0, INT64_MAX);
+}
+
+static int lock_both(int first)
+{
+    pthread_mutex_lock(&mutexes[first]);
+    pthread_mutex_lock(&mutexes[1 - first]);
+    int value = ++guarded_twice;
+    pthread_mutex_unlock(&mutexes[1 - first]);
+    pthread_mutex_unlock(&mutexes[first]);
+    return value;
+}
+
+static int wait_on_cond(void)
+{
+    pthread_mutex_lock(&mutexes[0]);
+    pthread_cond_wait(&cond, &mutexes[0]);
+    pthread_mutex_unlock(&mutexes[0]);
+    return 1;
+}
+
 static int open_gate(void)
 {
     atomic_store_explicit(&gate, 1, memory_order_relaxed);
     return mc_futex_wake(&gate, 1);
+}
+
+/* A fence or an exchange that fails is part of the round. */
+static int spin_on_two(atomic_int *one, atomic_int *two, const struct op *op)
+{
+    int seen = 0;
+    int other = 0;
+    for (int i = 0; i < 10 && seen == 0 && other == 0; i++) {
+        seen = load(one, op->order);
+        if (op->value % 3 == 0) {
+            fence(SC);
+        } else if (op->value % 3 == 1) {
+            (void)cas(&parcel_state, 7, 8, op->order);
+        }
+        other = load(two, op->order);
+    }
+    return 100 * seen + other;
 }
 
 static int take_and_return_token(void)
@@ -235,6 +285,8 @@ static int run_op(const struct op *op)
         return open_gate();
     case SPIN:
         return spin_a_little(word, op->order);
+    case SPIN_ON_TWO:
+        return spin_on_two(word, &words[(op->word + 1) % WORDS], op);
     case AWAIT:
         return take_and_return_token();
     case CHOOSE:
@@ -245,6 +297,16 @@ static int run_op(const struct op *op)
         return publish(op->value);
     case RECEIVE:
         return receive(op->order);
+    case SLEEP:
+        return sleep_at_gate();
+    case LOCK_BOTH:
+        return lock_both(op->word % 2);
+    case COND_WAIT:
+        return wait_on_cond();
+    case COND_SIGNAL:
+        return pthread_cond_signal(&cond);
+    case KINDS:
+        break;
     }
     return 0;
 }
@@ -306,13 +368,14 @@ static int random_order(enum kind kind, unsigned sc_percent)
     return loads[random_below(2)];
 }
 
-static void make_program(struct program *program, bool is_early)
+static void make_program(struct program *program, bool is_early, bool may_hang)
 {
-    static const enum kind kinds[] = {
-        LOAD, LOAD,     LOAD, LOAD,        LOAD,  STORE,  STORE, STORE,    STORE,   CAS,
-        CAS,  WEAK_CAS, ADD,  ADD_NOTHING, FENCE, FENCE,  FENCE, EXCHANGE, LOCK,    WAIT,
-        WAIT, WAKE,     WAKE, SPIN,        AWAIT, CHOOSE, CLOCK, PUBLISH,  RECEIVE, LOAD_AND_STORE
-    };
+    static const enum kind kinds[] = { SPIN_ON_TWO,   LOAD,  LOAD,        LOAD,  LOAD,    LOAD,
+                                       STORE,         STORE, STORE,       STORE, CAS,     CAS,
+                                       WEAK_CAS,      ADD,   ADD_NOTHING, FENCE, FENCE,   FENCE,
+                                       EXCHANGE,      LOCK,  WAIT,        WAIT,  WAKE,    WAKE,
+                                       SPIN,          AWAIT, CHOOSE,      CLOCK, PUBLISH, RECEIVE,
+                                       LOAD_AND_STORE };
     unsigned sc_percent = is_early ? 0 : 25 * random_below(4);
     unsigned word_count = 1 + random_below(WORDS);
     program->threads = 2 + random_below(THREADS_MAX - 1);
@@ -321,6 +384,9 @@ static void make_program(struct program *program, bool is_early)
     for (unsigned i = 0; i < program->threads; i++) {
         for (unsigned j = 0; j < program->ops; j++) {
             enum kind kind = kinds[random_below(sizeof kinds / sizeof kinds[0])];
+            if (may_hang && random_below(2) == 0) {
+                kind = SLEEP + random_below(KINDS - SLEEP);
+            }
             int order = random_order(kind, sc_percent);
             program->op[i][j] = (struct op){
                 .kind = kind,
@@ -380,8 +446,9 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < count; i++) {
         bool is_early = i % 4 == 0;
+        bool may_hang = i % 5 == 0;
         random_state = i * 2654435761u;
-        make_program(&programs[i], is_early);
+        make_program(&programs[i], is_early, may_hang);
         char *name = names + i * NAME_MAX_HERE;
         (void)snprintf(name, NAME_MAX_HERE, "program_%zu", i);
         tests[FIXED + i] = (struct mc_test){
@@ -389,7 +456,8 @@ int main(int argc, char **argv)
             .run = run_program,
             .arg = &programs[i],
             .early_stores = is_early,
-            .timeouts = 1,
+            .timeouts = !may_hang,
+            .expect = may_hang ? MC_ANY : MC_NONE,
             .spurious_wakes = i % 3 == 0,
             .spurious_cas = 1,
             .moving_clock = true,

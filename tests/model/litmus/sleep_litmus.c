@@ -338,6 +338,28 @@ static void broadcast_wakes_two(void)
     mc_join();
 }
 
+static void wait_without_look(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&mutex);
+    pthread_cond_wait(&cond, &mutex);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void signal_without_lock(void *arg)
+{
+    (void)arg;
+    pthread_cond_signal(&cond);
+}
+
+/* A signal that comes before the wait is lost. */
+static void signal_comes_too_early(void)
+{
+    mc_go(wait_without_look, NULL);
+    mc_go(signal_without_lock, NULL);
+    mc_join();
+}
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void count_once(void)
@@ -425,6 +447,7 @@ static const struct mc_test tests[] = {
 
     FINE(signal_wakes_one, .cross_check = true),
     WRONG(signal_is_not_enough_for_two, MC_DEADLOCK),
+    WRONG(signal_comes_too_early, MC_DEADLOCK),
     FINE(broadcast_wakes_two, .cross_check = true),
     FINE(once_is_once, .cross_check = true),
     FINE(keys_are_destroyed, .cross_check = true),
