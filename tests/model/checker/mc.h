@@ -81,6 +81,7 @@ struct mc_test {
 
     bool leaks;              /* what was allocated must have been freed */
     bool early_stores;       /* a store may go before newer ones that it has not seen */
+    bool weak_seq_cst;       /* seq_cst accesses, not fences, are no more than acq_rel */
     unsigned timeouts;       /* deadlines that may fire early, per thread */
     unsigned spurious_wakes; /* sleeps that may end for no reason, per thread */
     unsigned spurious_cas;   /* weak exchanges that may fail so, per thread */

@@ -122,7 +122,9 @@ static struct mc_cas cas_of(uint64_t expected, uint64_t desired, int order, int 
         .expected = expected,
         .desired = desired,
         .order = used,
-        .fail_order = mc_weaken_fail_order((enum mc_order)fail_order, used),
+        .fail_order = used == (enum mc_order)order
+                          ? (enum mc_order)fail_order
+                          : mc_weaken_fail_order((enum mc_order)fail_order, used),
     };
 }
 

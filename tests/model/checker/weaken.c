@@ -91,15 +91,22 @@ static struct site *find_site(enum mc_kind kind, enum mc_order order, const void
 
 enum mc_order mc_weaken_order(enum mc_kind kind, enum mc_order order, const void *pc)
 {
-    if (!is_on || order == MC_RELAXED || mc_self == NULL) {
+    if (mc_self == NULL || order == MC_RELAXED) {
         return order;
     }
-    return find_site(kind, order, pc)->is_target ? target_order : order;
+    if (is_on && find_site(kind, order, pc)->is_target) {
+        order = target_order;
+    }
+    bool is_too_strong = order == MC_SEQ_CST && kind != MC_OP_FENCE;
+    return is_too_strong && mc_exec.test->weak_seq_cst ? MC_ACQ_REL : order;
 }
 
 enum mc_order mc_weaken_fail_order(enum mc_order fail_order, enum mc_order order)
 {
-    return mc_order_acquires(order) ? fail_order : MC_RELAXED;
+    if (!mc_order_acquires(order)) {
+        return MC_RELAXED;
+    }
+    return fail_order == MC_SEQ_CST && order != MC_SEQ_CST ? MC_ACQUIRE : fail_order;
 }
 
 static int compare(const void *a, const void *b)

@@ -195,6 +195,10 @@ static void fail_to_exchange(void *arg)
     if (orders()->fail == ACQ) {
         atomic_compare_exchange_strong_explicit(&x, &expected, 8, memory_order_acquire,
                                                 memory_order_acquire);
+    } else if (orders()->fail == AR) {
+        /* The order of a failure may be the stronger one, since C17. */
+        atomic_compare_exchange_strong_explicit(&x, &expected, 8, memory_order_release,
+                                                memory_order_acquire);
     } else {
         atomic_compare_exchange_strong_explicit(&x, &expected, 8, memory_order_acq_rel,
                                                 memory_order_relaxed);
@@ -284,6 +288,7 @@ static const struct mc_test tests[] = {
     ROW(broken_by_own_store, "", NULL, .expect = MC_RACE),
 
     ROW(failed_exchange, "_acquire", ORDERS(.fail = ACQ), .seen = MC_OUTCOMES(0, 1)),
+    ROW(failed_exchange, "_acquire_only", ORDERS(.fail = AR), .seen = MC_OUTCOMES(0, 1)),
     ROW(failed_exchange, "_relaxed", ORDERS(.fail = RLX), .expect = MC_RACE),
     ROW(failed_exchange_is_a_load, "", NULL, .seen = MC_OUTCOMES(0, 1, 10, 11)),
 

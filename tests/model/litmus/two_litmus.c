@@ -287,6 +287,8 @@ static const struct mc_test tests[] = {
     ROW(sb, "rel_acq", ORDERS(REL, NO, ACQ, REL, NO, ACQ), .seen = MC_OUTCOMES(0, 1, 10, 11)),
     ROW(sb, "ar_fence", ORDERS(RLX, AR, RLX, RLX, AR, RLX), .seen = MC_OUTCOMES(0, 1, 10, 11)),
     ROW(sb, "sc", ORDERS(SC, NO, SC, SC, NO, SC), .seen = MC_OUTCOMES(1, 10, 11)),
+    ROW(sb, "weak_sc", ORDERS(SC, NO, SC, SC, NO, SC), .weak_seq_cst = true,
+        .seen = MC_OUTCOMES(0, 1, 10, 11)),
     ROW(sb, "sc_fence", ORDERS(RLX, SC, RLX, RLX, SC, RLX), .seen = MC_OUTCOMES(1, 10, 11)),
     ROW(sb, "sc_fence_and_sc", ORDERS(RLX, SC, RLX, SC, NO, SC), .seen = MC_OUTCOMES(1, 10, 11)),
     ROW(sb, "sc_one_fence", ORDERS(RLX, SC, RLX, RLX, NO, RLX), .seen = MC_OUTCOMES(0, 1, 10, 11)),
@@ -324,6 +326,8 @@ static const struct mc_test tests[] = {
     /* C11 allows 10 here: the seq_cst load may come before the seq_cst store in their
      * order. This checker has one order for that and for what is executed. */
     ROW(mp, "sc_data_rlx_flag", ORDERS(SC, NO, RLX, RLX, NO, SC), .seen = MC_OUTCOMES(0, 1, 11)),
+    ROW(mp, "weak_sc_data_rlx_flag", ORDERS(SC, NO, RLX, RLX, NO, SC), .weak_seq_cst = true,
+        .seen = MC_OUTCOMES(0, 1, 10, 11)),
     ROW(mp, "sc_data", ORDERS(SC, NO, RLX, RLX, NO, RLX), .seen = MC_OUTCOMES(0, 1, 10, 11)),
 
     /* C11 allows 11 for relaxed accesses; this checker never shows it. */
