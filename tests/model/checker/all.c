@@ -69,18 +69,6 @@ struct access {
     int32_t location; /* or -1 for the order of seq_cst operations */
 };
 
-/* A growing array. */
-#define GROW(array, count, capacity)                                                               \
-    do {                                                                                           \
-        if ((count) == (capacity)) {                                                               \
-            (capacity) = (capacity) == 0 ? 1024 : 2 * (capacity);                                  \
-            (array) = realloc((array), (capacity) * sizeof *(array));                              \
-            if ((array) == NULL) {                                                                 \
-                mc_report_limit("out of memory");                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    } while (0)
-
 static struct frame *frames;
 static size_t frame_count;
 static size_t frame_capacity;
@@ -136,7 +124,7 @@ static void note(int32_t location, int32_t *last, unsigned flags)
             return;
         }
     }
-    GROW(accesses, access_count, access_capacity);
+    MC_GROW(accesses, access_count, access_capacity);
     accesses[access_count] = (struct access){ mc_exec.step, flags, *last, location };
     *last = (int32_t)access_count++;
 }
@@ -358,7 +346,7 @@ static void find_sleepers(const struct frame *frame)
 
 static struct frame *push_frame(uint32_t ready)
 {
-    GROW(frames, frame_count, frame_capacity);
+    MC_GROW(frames, frame_count, frame_capacity);
     struct frame *frame = &frames[frame_count++];
     *frame = (struct frame){ .ready = ready, .choices_first = (uint32_t)choice_count };
     memcpy(frame->sleep, next_sleep, sizeof next_sleep);
@@ -436,7 +424,7 @@ static void stepping_local(unsigned thread)
 static unsigned choose(unsigned count)
 {
     if (choice_at == choice_count) {
-        GROW(choices, choice_count, choice_capacity);
+        MC_GROW(choices, choice_count, choice_capacity);
         choices[choice_count++] = (struct choice){ .count = count };
     }
     if (choices[choice_at].count != count) {

@@ -34,14 +34,7 @@ void mc_explore_log_reset(void)
 
 static void log_decision(uint32_t decision)
 {
-    if (history.count == history.capacity) {
-        history.capacity = history.capacity == 0 ? 1024 : 2 * history.capacity;
-        history.decisions =
-            realloc(history.decisions, history.capacity * sizeof *history.decisions);
-        if (history.decisions == NULL) {
-            mc_report_limit("out of memory");
-        }
-    }
+    MC_GROW(history.decisions, history.count, history.capacity);
     history.decisions[history.count++] = decision;
 }
 

@@ -169,14 +169,7 @@ struct mc_message *mc_location_insert(struct mc_location *location, uint32_t pos
     if (location->count == MC_MESSAGES_MAX) {
         mc_report_limit("an atomic word has more stores than MC_MESSAGES_MAX of location.h");
     }
-    if (location->count == location->capacity) {
-        location->capacity = location->capacity == 0 ? 8 : 2 * location->capacity;
-        location->messages =
-            realloc(location->messages, location->capacity * sizeof(struct mc_message));
-        if (location->messages == NULL) {
-            mc_report_limit("out of memory");
-        }
-    }
+    MC_GROW(location->messages, location->count, location->capacity);
     uint32_t timestamp = timestamp_for(location, position);
     struct mc_message *message = &location->messages[position];
     memmove(message + 1, message, (location->count - position) * sizeof *message);

@@ -72,13 +72,7 @@ uint32_t mc_report_event_count(void)
 
 uint32_t mc_report_event(const struct mc_event *event)
 {
-    if (trace.count == trace.capacity) {
-        trace.capacity = trace.capacity == 0 ? 1024 : 2 * trace.capacity;
-        trace.events = realloc(trace.events, trace.capacity * sizeof *trace.events);
-        if (trace.events == NULL) {
-            mc_report_limit("out of memory");
-        }
-    }
+    MC_GROW(trace.events, trace.count, trace.capacity);
     trace.events[trace.count] = *event;
     trace.events[trace.count].thread = (uint8_t)mc_self->index;
     trace.events[trace.count].step = mc_exec.step;

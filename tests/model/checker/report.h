@@ -53,6 +53,18 @@ void mc_report_print(const char *replay);
 /* The checker itself cannot go on: says which constant to raise, and exits. */
 _Noreturn void mc_report_limit(const char *problem);
 
+/* Makes room for one more in an array. */
+#define MC_GROW(array, count, capacity)                                                            \
+    do {                                                                                           \
+        if ((count) == (capacity)) {                                                               \
+            (capacity) = (capacity) == 0 ? 64 : 2 * (capacity);                                    \
+            (array) = realloc((array), (capacity) * sizeof *(array));                              \
+            if ((array) == NULL) {                                                                 \
+                mc_report_limit("out of memory");                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
 /* Writes "file:line (function)" of code, or what is known of an address. */
 void mc_report_where(const void *pc, char *text, size_t size);
 void mc_report_address(uintptr_t addr, char *text, size_t size);

@@ -48,13 +48,7 @@ static void begin(void)
 static uint32_t decide(uint32_t count)
 {
     if (path_at == path_count) {
-        if (path_count == path_capacity) {
-            path_capacity = path_capacity == 0 ? 1024 : 2 * path_capacity;
-            path = realloc(path, path_capacity * sizeof *path);
-            if (path == NULL) {
-                mc_report_limit("out of memory");
-            }
-        }
+        MC_GROW(path, path_count, path_capacity);
         path[path_count++] = (struct decision){ .count = count };
     }
     if (path[path_at].count != count) {
