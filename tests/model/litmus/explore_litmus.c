@@ -79,7 +79,7 @@ enum {
     WORDS = 3,
     THREADS_MAX = 4,
     OPS_MAX = 3,
-    PROGRAMS = 1200,
+    PROGRAMS = 900,
     DEEP_PROGRAMS = 20000,
 };
 

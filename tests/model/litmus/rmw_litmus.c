@@ -255,6 +255,31 @@ static void strong_exchange(void)
     mc_note(cas(&x, 0, 1, RLX) == 0);
 }
 
+/* --- Every operation, in every size ------------------------------------------------- */
+
+#define COMPUTES(type)                                                                             \
+    do {                                                                                           \
+        static _Atomic(type) word;                                                                 \
+        mc_assert(atomic_exchange(&word, (type) ~(type)0) == 0);                                   \
+        mc_assert(atomic_fetch_add(&word, 7) == (type) ~(type)0);                                  \
+        mc_assert(atomic_fetch_sub(&word, 2) == 6);                                                \
+        mc_assert(atomic_fetch_or(&word, 3) == 4);                                                 \
+        mc_assert(atomic_fetch_and(&word, 5) == 7);                                                \
+        mc_assert(atomic_fetch_xor(&word, 6) == 5);                                                \
+        type expected = 4;                                                                         \
+        mc_assert(!atomic_compare_exchange_strong(&word, &expected, 9));                           \
+        mc_assert(atomic_compare_exchange_strong(&word, &expected, 9));                            \
+        mc_assert(atomic_load(&word) == 9);                                                        \
+    } while (0)
+
+static void operations_compute(void)
+{
+    COMPUTES(uint8_t);
+    COMPUTES(uint16_t);
+    COMPUTES(uint32_t);
+    COMPUTES(uint64_t);
+}
+
 #define ORDERS(...)                                                                                \
     &(const struct orders)                                                                         \
     {                                                                                              \
@@ -291,6 +316,8 @@ static const struct mc_test tests[] = {
     ROW(failed_exchange, "_acquire_only", ORDERS(.fail = AR), .seen = MC_OUTCOMES(0, 1)),
     ROW(failed_exchange, "_relaxed", ORDERS(.fail = RLX), .expect = MC_RACE),
     ROW(failed_exchange_is_a_load, "", NULL, .seen = MC_OUTCOMES(0, 1, 10, 11)),
+
+    ROW(operations_compute, "", NULL, .seen_only = true),
 
     ROW(weak_exchange, "_may_fail", NULL, .spurious_cas = 1, .seen = MC_OUTCOMES(0, 1)),
     ROW(weak_exchange, "_if_told_so", NULL, .seen = MC_OUTCOMES(1), .seen_only = true),
