@@ -51,9 +51,11 @@
  *
  * Edges.
  * [I1] the fences of S2, P3 and F2, as above.
- * [I2] P2 releases counts, S4 acquires them: with the count comes the bit.
+ * [I2] P2 releases counts, S4 acquires them: with the count comes the bit. What
+ *      else changes the counts is an RMW, and passes that on.
  * [I3] setting a bit releases, clearing it acquires: the claimer sees what the
- *      worker did before it went to sleep.
+ *      worker did before it went to sleep. Clearing releases as well: a worker
+ *      that finds its bit gone comes after the claimer's count.
  */
 #include "sched/idle.h"
 
@@ -130,8 +132,8 @@ static bool reserve_wake(struct wf_idle *idle)
         if (searching_of(counts) != 0 || unparked_of(counts) >= idle->workers) {
             return false;
         }
-        /* acq_rel [I2]: the bit that this count stands for is seen. */
-    } while (!wf_cas_weak_acq_rel(&idle->counts, &counts, counts + SEARCHING + UNPARKED));
+        /* acquire [I2]: the bit that this count stands for is seen. */
+    } while (!wf_cas_acquire(&idle->counts, &counts, counts + SEARCHING + UNPARKED));
     return true;
 }
 
@@ -144,8 +146,8 @@ uint32_t wf_idle_notify(struct wf_idle *idle, bool (*has_work)(void *arg), void 
         if (worker != WF_IDLE_NOBODY) {
             return worker;
         }
-        /* acq_rel [I2]: the sleeper woke by itself; taken back. */
-        (void)wf_fetch_sub_acq_rel(&idle->counts, SEARCHING + UNPARKED);
+        /* relaxed: before the fence. The sleeper woke by itself; taken back. */
+        (void)wf_fetch_sub_relaxed(&idle->counts, SEARCHING + UNPARKED);
         /* fence [I1]: whoever trusted in this searcher has published by now. */
         wf_fence_full();
         if (!has_work(arg)) {
@@ -167,14 +169,15 @@ bool wf_idle_try_search(struct wf_idle *idle)
 
 void wf_idle_search(struct wf_idle *idle)
 {
-    /* acq_rel [I2]: an RMW among the others on this word. */
-    (void)wf_fetch_add_acq_rel(&idle->counts, SEARCHING);
+    /* relaxed: it publishes nothing; who relies on it is seen to behind the fence
+     * with which this worker stops searching. */
+    (void)wf_fetch_add_relaxed(&idle->counts, SEARCHING);
 }
 
 bool wf_idle_found(struct wf_idle *idle)
 {
-    /* acq_rel [I2]: F1. */
-    uint64_t old = wf_fetch_sub_acq_rel(&idle->counts, SEARCHING);
+    /* relaxed: F1, before the fence. Who is not the last leaves that to the last. */
+    uint64_t old = wf_fetch_sub_relaxed(&idle->counts, SEARCHING);
     WF_ASSERT(searching_of(old) > 0);
     if (searching_of(old) > 1) {
         return false;
@@ -187,8 +190,8 @@ bool wf_idle_found(struct wf_idle *idle)
 void wf_idle_park(struct wf_idle *idle, uint32_t worker, bool searching)
 {
     set_bit(idle, worker);
-    /* acq_rel [I2], P2: with the count comes the bit. */
-    uint64_t old = wf_fetch_sub_acq_rel(&idle->counts, searching ? SEARCHING + UNPARKED : UNPARKED);
+    /* release [I2], P2: with the count comes the bit. */
+    uint64_t old = wf_fetch_sub_release(&idle->counts, searching ? SEARCHING + UNPARKED : UNPARKED);
     WF_ASSERT(unparked_of(old) > 0);
     WF_ASSERT(!searching || searching_of(old) > 0);
     /* fence [I1], P3: the queues are looked at after this. */
@@ -197,13 +200,13 @@ void wf_idle_park(struct wf_idle *idle, uint32_t worker, bool searching)
 
 bool wf_idle_unpark(struct wf_idle *idle, uint32_t worker)
 {
-    /* acq_rel [I2]: counted before the bit is cleared. */
-    (void)wf_fetch_add_acq_rel(&idle->counts, UNPARKED);
+    /* relaxed: clearing the bit keeps it before itself [I3]. */
+    (void)wf_fetch_add_relaxed(&idle->counts, UNPARKED);
     if (clear_bit(idle, worker)) {
         return false;
     }
-    /* acq_rel [I2]: the claimer has counted this worker. */
-    (void)wf_fetch_sub_acq_rel(&idle->counts, UNPARKED);
+    /* relaxed: the bit has told that the claimer has counted this worker [I3]. */
+    (void)wf_fetch_sub_relaxed(&idle->counts, UNPARKED);
     return true;
 }
 

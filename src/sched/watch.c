@@ -24,7 +24,6 @@
  *
  * Edges.
  * [V1] the fences of V2 and X2, as above.
- * [V2] stop releases the flag, the watch acquires it.
  */
 #include "sched/watch.h"
 
@@ -53,8 +52,8 @@ void wf_watch_wake(struct wf_watch *watch)
 
 static bool is_stopped(const struct wf_watch *watch)
 {
-    /* acquire [V2]: the stopping thread is done with everything else. */
-    return wf_load_acquire(&watch->stopped) != 0;
+    /* relaxed: the watch reads nothing because of it; a wake comes with it. */
+    return wf_load_relaxed(&watch->stopped) != 0;
 }
 
 /* Has somebody a task in its slot that it does not get round to? */
@@ -121,8 +120,8 @@ void wf_watch_stop(struct wf_sched *sched)
     if (!watch->started) {
         return;
     }
-    /* release [V2]: the watch leaves after what came before. */
-    wf_store_release(&watch->stopped, 1u);
+    /* relaxed: the wake below brings it, and is kept if the watch is awake. */
+    wf_store_relaxed(&watch->stopped, 1u);
     wf_park_wake(&watch->park);
     (void)pthread_join(watch->thread, NULL);
     watch->started = false;
