@@ -447,6 +447,9 @@ static void stepped(void)
         for (size_t at = step_accesses; at < access_count; at++) {
             find_races(&accesses[at], before, clock);
         }
+        if (before[frame->thread] == UINT16_MAX - 1) {
+            mc_report_limit("a thread takes more steps than MC_ALL can count; lower steps_max");
+        }
         frame->number = (uint16_t)(before[frame->thread] + 1);
         clock[frame->thread] = frame->number;
         memcpy(frame->clock, clock, sizeof clock);
