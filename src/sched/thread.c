@@ -15,7 +15,9 @@
  *
  * Edges.
  * [Y1] schedule releases the word, the thread acquires it: it sees what the
- *      waker wrote.
+ *      waker wrote, and that the task is SCHEDULED.
+ *
+ * Checked by tests/model/thread_model.c.
  */
 #include "sched/thread.h"
 
