@@ -52,8 +52,8 @@ static void pay(struct wf_sched *sched, int64_t amount)
 void wf_drain_close(struct wf_sched *sched)
 {
     int64_t admitted = (int64_t)wf_inject_close(&sched->inject);
-    /* acq_rel [D2]: the first link of the chain. */
-    (void)wf_fetch_add_acq_rel(&sched->drain.debt, admitted + sched->options.workers * UNKNOWN);
+    /* relaxed: the first link of the chain; the phase below publishes it. */
+    (void)wf_fetch_add_relaxed(&sched->drain.debt, admitted + sched->options.workers * UNKNOWN);
     /* release [D1]: a worker that sees CLOSING sees the debt. */
     wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_CLOSING);
     wf_sched_wake_all(sched);
