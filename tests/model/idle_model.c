@@ -406,7 +406,7 @@ static const struct mc_test tests[] = {
     { WORK("three_workers", .workers = 3, .submitters = 3, .tasks = 1), .mode = MC_PCT },
     { WORK("three_workers_and_rings", .workers = 3, .submitters = 1, .tasks = 3, .rings = true),
       .mode = MC_PCT },
-    { WORK("two_workers", .workers = 2, .submitters = 1, .tasks = 1), BOUNDED },
+    { WORK("two_workers", .workers = 2, .submitters = 1, .tasks = 1), .mode = MC_PCT },
 };
 
 MC_MAIN(tests)
