@@ -282,7 +282,7 @@ static void cancel_twice(void)
 #define TEST(function) .name = #function, .run = function, .leaks = true
 
 static const struct mc_test tests[] = {
-    { TEST(join_against_complete) },
+    { TEST(join_against_complete), .spurious_cas = 1 },
     { TEST(try_join_and_detach), .seen = MC_OUTCOMES(0, 1) },
     { TEST(join_timeout_against_complete), .timeouts = 1, .seen = MC_OUTCOMES(0, 1) },
     { TEST(join_again_after_timeout), .timeouts = 1 },

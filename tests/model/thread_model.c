@@ -290,7 +290,8 @@ static const struct plan one_drops = { .setters = { wake_and_drop } };
 static const struct plan one_wakes_twice = { .setters = { wake_twice } };
 
 #define TEST(function, which)                                                                      \
-    .name = #function "/" #which, .run = function, .arg = &(which), .leaks = true
+    .name = #function "/" #which, .run = function, .arg = &(which), .leaks = true,                 \
+    .early_stores = true
 
 static const struct mc_test tests[] = {
     { TEST(await, one_fires) },

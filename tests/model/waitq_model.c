@@ -394,7 +394,8 @@ static void start_publishes_the_task(void)
     check_permits(1);
 }
 
-#define TEST(function) .name = #function, .run = function, .leaks = true
+#define TEST(function)                                                                             \
+    .name = #function, .run = function, .leaks = true, .early_stores = true, .spurious_cas = 1
 
 /* What comes up: nothing (it gave up), or which object was granted. */
 static const struct mc_test tests[] = {
