@@ -56,6 +56,9 @@
  * [I3] setting a bit releases, clearing it acquires: the claimer sees what the
  *      worker did before it went to sleep. Clearing releases as well: a worker
  *      that finds its bit gone comes after the claimer's count.
+ * [I4] F1 releases counts, the F1 or P2 of the last searcher acquires them: one
+ *      that leaves before may have put tasks into its own ring, and tells nobody
+ *      because the last one looks.
  */
 #include "sched/idle.h"
 
@@ -176,8 +179,8 @@ void wf_idle_search(struct wf_idle *idle)
 
 bool wf_idle_found(struct wf_idle *idle)
 {
-    /* relaxed: F1, before the fence. Who is not the last leaves that to the last. */
-    uint64_t old = wf_fetch_sub_relaxed(&idle->counts, SEARCHING);
+    /* acq_rel [I4]: F1. Who is not the last leaves the look to the last. */
+    uint64_t old = wf_fetch_sub_acq_rel(&idle->counts, SEARCHING);
     WF_ASSERT(searching_of(old) > 0);
     if (searching_of(old) > 1) {
         return false;
@@ -190,8 +193,9 @@ bool wf_idle_found(struct wf_idle *idle)
 void wf_idle_park(struct wf_idle *idle, uint32_t worker, bool searching)
 {
     set_bit(idle, worker);
-    /* release [I2], P2: with the count comes the bit. */
-    uint64_t old = wf_fetch_sub_release(&idle->counts, searching ? SEARCHING + UNPARKED : UNPARKED);
+    /* acq_rel [I2] [I4], P2: with the count comes the bit; what the searchers before
+     * have left behind is seen. */
+    uint64_t old = wf_fetch_sub_acq_rel(&idle->counts, searching ? SEARCHING + UNPARKED : UNPARKED);
     WF_ASSERT(unparked_of(old) > 0);
     WF_ASSERT(!searching || searching_of(old) > 0);
     /* fence [I1], P3: the queues are looked at after this. */
