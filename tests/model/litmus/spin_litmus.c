@@ -211,6 +211,35 @@ static void a_loop_may_run_out_of_time(void)
     mc_join();
 }
 
+static void look_then_store(void *arg)
+{
+    (void)arg;
+    (void)load(&x, SC);
+    store(&x, 3, SC);
+}
+
+/* What clang makes of load(): one call for all orders. */
+int __tsan_atomic32_load(const volatile int *word, int order);
+
+static void look_a_while_then_exchange(void *arg)
+{
+    (void)arg;
+    int seen = 0;
+    for (int i = 0; i < 20 && seen == 0; i++) {
+        seen = __tsan_atomic32_load((const volatile int *)&x, i < 10 ? ACQ : SC);
+    }
+    mc_note(10 * seen + exchange(&x, 6, SC));
+}
+
+/* The store may come after the loop has given up, though its last reads, which are
+ * seq_cst, were no steps of their own. */
+static void a_store_after_the_loop(void)
+{
+    mc_go(look_then_store, NULL);
+    mc_go(look_a_while_then_exchange, NULL);
+    mc_join();
+}
+
 /* --- Loops that do not end ---------------------------------------------------------------- */
 
 static void wait_for_each_other(void)
@@ -263,6 +292,7 @@ static const struct mc_test tests[] = {
     FINE(a_loop_gives_up_for_others, .seen = MC_OUTCOMES(2), .seen_only = true),
     FINE(a_loop_may_run_out_of_time, .clock_step_ns = 100, .seen = MC_OUTCOMES(1, 2),
          .seen_only = true),
+    FINE(a_store_after_the_loop, .seen = MC_OUTCOMES(0, 3, 33), .seen_only = true),
     WRONG(wait_for_each_other, MC_LIVELOCK),
     WRONG(yield_for_ever, MC_LIVELOCK),
     WRONG(a_change_may_be_missed, MC_LIVELOCK),
