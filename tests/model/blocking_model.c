@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "mc.h"
-#include "refusal.h"
 #include "sched/heap.h"
 #include "sched/park.h"
 #include "sched/sched.h"
 #include "sched/task.h"
+#include "threads.h"
 
 enum {
     JOBS = 3,
@@ -74,7 +74,16 @@ static void await(struct work *self)
 static void cancel(void *arg)
 {
     struct work *self = arg;
-    wf_task_cancel(self->task);
+    struct wf_task *task = self->task;
+    wf_task_cancel(task);
+    wf_task_release(task);
+}
+
+/* Cancels on another thread, with a reference of its own. */
+static void go_cancel(struct work *self)
+{
+    wf_task_retain(self->task);
+    mc_go(cancel, self);
 }
 
 /* The shutdown's steps, as far as they concern the pool. */
@@ -97,10 +106,11 @@ static void check(struct work *self)
     mc_assert(result == (self->runs == 1 ? ANSWER : WEFT_ECANCELED));
 }
 
-/* Everybody else is done. */
+/* The pool is closed. */
 static void end(unsigned count)
 {
     int ran = 0;
+    mc_assert(wf_load_relaxed(&threads_unjoined) == 0);
     mc_assert(sched.pool.threads == 0);
     mc_assert(sched.pool.idle_count == 0);
     mc_assert(sched.pool.queued == 0);
@@ -139,8 +149,8 @@ static void submit_against_close(void)
 
 /*
  * Goal:   a job is not left to a thread that ends.
- * Method: the second one comes when the thread of the first has nothing to do, or
- *         sleeps, or its deadline fires. Each is waited for.
+ * Method: the next one comes when the thread of the one before has nothing to do,
+ *         or sleeps, or its deadline fires. Each is waited for.
  */
 static void submit_against_idle_exit(void)
 {
@@ -149,8 +159,10 @@ static void submit_against_idle_exit(void)
     await(&work[0]);
     spawn(&work[1]);
     await(&work[1]);
+    spawn(&work[2]);
+    await(&work[2]);
     close_pool(NULL);
-    end(2);
+    end(3);
 }
 
 /*
@@ -183,6 +195,34 @@ static void two_threads_end(void)
 }
 
 /*
+ * Goal:   a job that is queued when the pool closes does not run.
+ * Method: the only thread is in another one until then.
+ */
+static struct wf_park is_closed;
+
+static int wait_for_close(void *arg)
+{
+    struct work *self = arg;
+    self->runs++;
+    wf_park_wake(&self->gate);
+    (void)wf_park_sleep(&is_closed, WF_NEVER);
+    return ANSWER;
+}
+
+static void close_cancels_what_is_queued(void)
+{
+    begin(1);
+    work[0].status = wf_pool_spawn(&sched, &work[0].task, wait_for_close, &work[0]);
+    await(&work[0]);
+    spawn(&work[1]);
+    wf_pool_close(&sched);
+    wf_park_wake(&is_closed);
+    wf_pool_join(&sched.pool);
+    mc_assert(work[1].runs == 0);
+    end(2);
+}
+
+/*
  * Goal:   a queued job is cancelled once: it runs, or ends as cancelled.
  * Method: another thread cancels it while the pool's thread comes for it.
  */
@@ -190,23 +230,24 @@ static void cancel_against_start(void)
 {
     begin(1);
     spawn(&work[0]);
-    mc_go(cancel, &work[0]);
+    go_cancel(&work[0]);
     mc_join();
     close_pool(NULL);
     end(1);
 }
 
 /*
- * Goal:   the same while the pool closes.
+ * Goal:   the same while the pool closes: who waits for that finds the job ended,
+ *         though the other thread still holds it.
  */
 static void cancel_against_close(void)
 {
     begin(1);
     spawn(&work[0]);
-    mc_go(cancel, &work[0]);
+    go_cancel(&work[0]);
     close_pool(NULL);
-    mc_join();
     end(1);
+    mc_join();
 }
 
 /*
@@ -267,10 +308,10 @@ static const struct mc_test tests[] = {
     { .name = "submit_against_idle_exit",
       .run = submit_against_idle_exit,
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 5000,
       .leaks = true,
       .timeouts = 2,
-      .seen = MC_OUTCOMES(2),
+      .seen = MC_OUTCOMES(3),
       .seen_only = true },
     { .name = "submit_above_the_limit",
       .run = submit_above_the_limit,
@@ -286,6 +327,13 @@ static const struct mc_test tests[] = {
       .runs = 3000,
       .leaks = true,
       .seen = MC_OUTCOMES(0, 1, 2),
+      .seen_only = true },
+    { .name = "close_cancels_what_is_queued",
+      .run = close_cancels_what_is_queued,
+      .mode = MC_PCT,
+      .runs = 1000,
+      .leaks = true,
+      .seen = MC_OUTCOMES(1),
       .seen_only = true },
     { .name = "cancel_against_start",
       .run = cancel_against_start,

@@ -9,7 +9,7 @@
 #include <weft.h>
 
 #include "mc.h"
-#include "refusal.h"
+#include "threads.h"
 
 static int answer(weft_co *co, void *state)
 {
@@ -143,10 +143,12 @@ static void start_is_refused(void)
     weft_runtime *rt = NULL;
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 2;
+    config.search_ns = UINT64_MAX;
     config.seed = 1;
     starts_to_refusal = 1 + (int)mc_choose(3);
     mc_assert(weft_runtime_create(&rt, &config) == -EAGAIN);
     mc_assert(rt == NULL);
+    mc_assert(wf_load_relaxed(&threads_unjoined) == 0);
 }
 
 #define TEST(function, count)                                                                      \

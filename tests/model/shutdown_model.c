@@ -7,6 +7,8 @@
  * A scheduler with everything but the watch. Tasks that wait for ever are ended by
  * nothing but the walk that cancels them, so one that no walk finds is a deadlock.
  */
+#include <sched.h>
+
 #include <weft/task.h>
 
 #include "base/alloc.h"
@@ -37,7 +39,8 @@ struct job {
 
 static struct wf_sched *sched;
 static struct job jobs[JOBS];
-static int stopped; /* written before the shutdown begins */
+static int stopped;           /* written before the shutdown begins */
+static bool has_slots = true; /* LIFO slots */
 
 static struct job *job_of(void *state)
 {
@@ -115,7 +118,7 @@ static void begin(unsigned workers, size_t capacity)
     struct wf_sched_options options = {
         .workers = workers,
         .stealing = true,
-        .lifo = true,
+        .lifo = has_slots,
         .tick_polls = 128,
         .tick_ns = 500000,
         .inject_target_ns = 1000000,
@@ -195,9 +198,11 @@ static void spawn_against_stop(void)
 /*
  * Goal:   the same for the spawns of a task: its worker may know of the shutdown
  *         or not, and the first walk may have passed by.
+ * Method: with LIFO slots; or without, so that a task can be stolen at once.
  */
 static void task_spawns_against_stop(void)
 {
+    has_slots = mc_choose(2) == 0;
     begin(2, 100);
     jobs[0].body = spawn_next_two;
     jobs[1].body = wait_for_ever;
@@ -218,6 +223,29 @@ static void stolen_tasks_against_stop(void)
     jobs[1].body = end_at_once;
     jobs[2].body = spawn_next;
     jobs[3].body = wait_for_ever;
+    spawn(&jobs[0]);
+    stop();
+    end();
+}
+
+static int wait_in_poll(weft_co *co, void *state)
+{
+    (void)co;
+    job_of(state)->polls++;
+    while (!weft_cancelled()) {
+        (void)sched_yield();
+    }
+    return ANSWER;
+}
+
+/*
+ * Goal:   a body that looks out for its cancellation, in a long poll, is told.
+ * Method: its worker does not acknowledge the shutdown before it ends.
+ */
+static void long_poll_against_stop(void)
+{
+    begin(1, 100);
+    jobs[0].body = wait_in_poll;
     spawn(&jobs[0]);
     stop();
     end();
@@ -326,6 +354,44 @@ static void room_against_stop(void)
     end();
 }
 
+static struct wf_park has_begun;
+static struct wf_park has_returned;
+
+static int wait_for_return(weft_co *co, void *state)
+{
+    (void)co;
+    job_of(state)->polls++;
+    wf_park_wake(&has_begun);
+    (void)wf_park_sleep(&has_returned, WF_NEVER);
+    return ANSWER;
+}
+
+static void spawn_wait_and_return(void *arg)
+{
+    spawn_and_wait(arg);
+    wf_park_wake(&has_returned);
+}
+
+/*
+ * Goal:   who waits for room is told of the shutdown, also if no worker comes to
+ *         the queue.
+ * Method: the only one is in a poll that ends when the waiter has returned.
+ */
+static void full_room_against_stop(void)
+{
+    begin(1, 1);
+    jobs[0].body = wait_for_return;
+    jobs[1].body = end_at_once;
+    jobs[2].body = end_at_once;
+    spawn(&jobs[0]);
+    (void)wf_park_sleep(&has_begun, WF_NEVER);
+    spawn(&jobs[1]);
+    mc_go(spawn_wait_and_return, &jobs[2]);
+    stop();
+    mc_join();
+    end();
+}
+
 static int block(void *arg)
 {
     int *runs = arg;
@@ -360,6 +426,52 @@ static void blocking_spawn_against_stop(void)
     end();
 }
 
+struct never {
+    weft_future future;
+    bool cancelled;
+};
+
+static int never_poll(weft_future *future)
+{
+    return ((struct never *)future)->cancelled ? WEFT_ECANCELED : WEFT_PENDING;
+}
+
+static bool never_cancel(weft_future *future)
+{
+    ((struct never *)future)->cancelled = true;
+    return true;
+}
+
+static int block_for_ever(void *arg)
+{
+    static const weft_future_ops ops = { .poll = never_poll, .cancel = never_cancel };
+    struct never never = { .future.ops = &ops };
+    (void)arg;
+    return weft_await(&never.future, WEFT_NEVER);
+}
+
+static void spawn_waiting_job(void *arg)
+{
+    int *status = arg;
+    *status = wf_pool_spawn(sched, NULL, block_for_ever, NULL);
+}
+
+/*
+ * Goal:   a blocking job that waits is cancelled by the shutdown, or refused.
+ * Method: another thread spawns it while the scheduler is stopped.
+ */
+static void waiting_job_against_stop(void)
+{
+    int status = NOT_SPAWNED;
+    begin(1, 100);
+    mc_go(spawn_waiting_job, &status);
+    stop();
+    mc_join();
+    mc_assert(status == 0 || status == WEFT_ESHUTDOWN);
+    mc_note(10 + (status == 0));
+    end();
+}
+
 #define TEST(function, count)                                                                      \
     {                                                                                              \
         .name = #function, .run = (function), .mode = MC_PCT, .runs = (count), .steps_max = 20000, \
@@ -368,9 +480,11 @@ static void blocking_spawn_against_stop(void)
 
 static const struct mc_test tests[] = {
     TEST(spawn_against_stop, 3000),        TEST(task_spawns_against_stop, 5000),
-    TEST(stolen_tasks_against_stop, 3000), TEST(waker_after_the_end, 500),
-    TEST(waker_against_the_end, 1000),     TEST(room_against_stop, 3000),
-    TEST(wake_against_stop, 3000),         TEST(blocking_spawn_against_stop, 2000),
+    TEST(stolen_tasks_against_stop, 3000), TEST(long_poll_against_stop, 500),
+    TEST(waker_after_the_end, 500),        TEST(waker_against_the_end, 1000),
+    TEST(wake_against_stop, 3000),         TEST(room_against_stop, 3000),
+    TEST(full_room_against_stop, 500),     TEST(blocking_spawn_against_stop, 2000),
+    TEST(waiting_job_against_stop, 2000),
 };
 
 MC_MAIN(tests)
