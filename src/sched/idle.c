@@ -56,9 +56,9 @@
  * [I3] setting a bit releases, clearing it acquires: the claimer sees what the
  *      worker did before it went to sleep. Clearing releases as well: a worker
  *      that finds its bit gone comes after the claimer's count.
- * [I4] F1 releases counts, the F1 or P2 of the last searcher acquires them: one
- *      that leaves before may have put tasks into its own ring, and tells nobody
- *      because the last one looks.
+ * [I4] F1 releases counts, the fence after the F1 or P2 of the last searcher acquires
+ *      them: one that leaves before may have put tasks into its own ring, and tells
+ *      nobody, because the last one looks.
  */
 #include "sched/idle.h"
 
@@ -179,13 +179,13 @@ void wf_idle_search(struct wf_idle *idle)
 
 bool wf_idle_found(struct wf_idle *idle)
 {
-    /* acq_rel [I4]: F1. Who is not the last leaves the look to the last. */
-    uint64_t old = wf_fetch_sub_acq_rel(&idle->counts, SEARCHING);
+    /* release [I4]: F1. Who is not the last leaves the look to the last. */
+    uint64_t old = wf_fetch_sub_release(&idle->counts, SEARCHING);
     WF_ASSERT(searching_of(old) > 0);
     if (searching_of(old) > 1) {
         return false;
     }
-    /* fence [I1], F2: submitters who saw this searcher have published. */
+    /* fence [I1] [I4], F2: submitters who saw this searcher have published. */
     wf_fence_full();
     return true;
 }
@@ -193,12 +193,11 @@ bool wf_idle_found(struct wf_idle *idle)
 void wf_idle_park(struct wf_idle *idle, uint32_t worker, bool searching)
 {
     set_bit(idle, worker);
-    /* acq_rel [I2] [I4], P2: with the count comes the bit; what the searchers before
-     * have left behind is seen. */
-    uint64_t old = wf_fetch_sub_acq_rel(&idle->counts, searching ? SEARCHING + UNPARKED : UNPARKED);
+    /* release [I2], P2: with the count comes the bit. */
+    uint64_t old = wf_fetch_sub_release(&idle->counts, searching ? SEARCHING + UNPARKED : UNPARKED);
     WF_ASSERT(unparked_of(old) > 0);
     WF_ASSERT(!searching || searching_of(old) > 0);
-    /* fence [I1], P3: the queues are looked at after this. */
+    /* fence [I1] [I4], P3: the queues are looked at after this. */
     wf_fence_full();
 }
 

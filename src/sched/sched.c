@@ -82,8 +82,9 @@ int wf_sched_start(struct wf_sched *sched)
         started += err == 0;
     }
     if (err != 0) {
-        /* release [D1]: workers that have started leave again. */
-        wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_STOPPED);
+        /* relaxed: workers that have started leave again, and read nothing because of
+         * it; the wake brings it. */
+        wf_store_relaxed(&sched->drain.phase, (uint32_t)WF_PHASE_STOPPED);
         wf_sched_wake_all(sched);
         join_workers(sched, started);
         wf_watch_stop(sched);
