@@ -20,7 +20,7 @@
 #include "threads.h"
 
 enum {
-    JOBS = 3,
+    JOBS = 4,
     ANSWER = 42,
 };
 
@@ -29,6 +29,7 @@ struct work {
     int payload; /* written by the submitter, read by the job, and then written */
     int runs;
     int status;          /* of the spawn */
+    struct work *other;  /* the job waits for this one */
     struct wf_park gate; /* opened by the job */
 };
 
@@ -50,11 +51,19 @@ static void begin(unsigned threads_max)
     mc_name(work, sizeof work, "work");
 }
 
+static void await(struct work *self)
+{
+    (void)wf_park_sleep(&self->gate, WF_NEVER);
+}
+
 static int function(void *arg)
 {
     struct work *self = arg;
     mc_assert(self->payload == ANSWER);
     self->runs++;
+    if (self->other != NULL) {
+        await(self->other);
+    }
     wf_park_wake(&self->gate);
     return ANSWER;
 }
@@ -64,11 +73,6 @@ static void spawn(void *arg)
     struct work *self = arg;
     self->payload = ANSWER;
     self->status = wf_pool_spawn(&sched, &self->task, function, self);
-}
-
-static void await(struct work *self)
-{
-    (void)wf_park_sleep(&self->gate, WF_NEVER);
 }
 
 static void cancel(void *arg)
@@ -163,6 +167,26 @@ static void submit_against_idle_exit(void)
     await(&work[2]);
     close_pool(NULL);
     end(3);
+}
+
+/*
+ * Goal:   a job is not left to a thread that is busy, if another one may be started.
+ * Method: a thread that may have been taken off the stack together with its timeout
+ *         gets a job that waits for the next one.
+ */
+static void second_thread_after_a_timeout(void)
+{
+    begin(2);
+    spawn(&work[0]);
+    await(&work[0]);
+    spawn(&work[1]);
+    await(&work[1]);
+    work[2].other = &work[3];
+    spawn(&work[2]);
+    spawn(&work[3]);
+    await(&work[2]);
+    close_pool(NULL);
+    end(4);
 }
 
 /*
@@ -312,6 +336,14 @@ static const struct mc_test tests[] = {
       .leaks = true,
       .timeouts = 2,
       .seen = MC_OUTCOMES(3),
+      .seen_only = true },
+    { .name = "second_thread_after_a_timeout",
+      .run = second_thread_after_a_timeout,
+      .mode = MC_PCT,
+      .runs = 5000,
+      .leaks = true,
+      .timeouts = 2,
+      .seen = MC_OUTCOMES(4),
       .seen_only = true },
     { .name = "submit_above_the_limit",
       .run = submit_above_the_limit,

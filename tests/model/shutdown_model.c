@@ -41,6 +41,7 @@ static struct wf_sched *sched;
 static struct job jobs[JOBS];
 static int stopped;           /* written before the shutdown begins */
 static bool has_slots = true; /* LIFO slots */
+static unsigned tick_polls = 128;
 
 static struct job *job_of(void *state)
 {
@@ -119,7 +120,7 @@ static void begin(unsigned workers, size_t capacity)
         .workers = workers,
         .stealing = true,
         .lifo = has_slots,
-        .tick_polls = 128,
+        .tick_polls = tick_polls,
         .tick_ns = 500000,
         .inject_target_ns = 1000000,
         .inject_interval_min = 8,
@@ -251,6 +252,38 @@ static void long_poll_against_stop(void)
     end();
 }
 
+static struct wf_park has_begun;
+
+static int begin_and_spawn_next(weft_co *co, void *state)
+{
+    wf_park_wake(&has_begun);
+    return spawn_next(co, state);
+}
+
+static int yield_until_cancelled(weft_co *co, void *state)
+{
+    (void)co;
+    job_of(state)->polls++;
+    return weft_cancelled() ? ANSWER : WEFT_YIELDED;
+}
+
+/*
+ * Goal:   a worker that never runs out of work gets to know of the shutdown.
+ * Method: its task is spawned behind the first walk's back, and ends when the walk
+ *         of the last one to acknowledge finds it.
+ */
+static void busy_worker_against_stop(void)
+{
+    tick_polls = 2;
+    begin(1, 100);
+    jobs[0].body = begin_and_spawn_next;
+    jobs[1].body = yield_until_cancelled;
+    spawn(&jobs[0]);
+    (void)wf_park_sleep(&has_begun, WF_NEVER);
+    stop();
+    end();
+}
+
 static int keep_waker(weft_co *co, void *state)
 {
     (void)co;
@@ -354,7 +387,6 @@ static void room_against_stop(void)
     end();
 }
 
-static struct wf_park has_begun;
 static struct wf_park has_returned;
 
 static int wait_for_return(weft_co *co, void *state)
@@ -479,11 +511,22 @@ static void waiting_job_against_stop(void)
     }
 
 static const struct mc_test tests[] = {
-    TEST(spawn_against_stop, 3000),        TEST(task_spawns_against_stop, 5000),
-    TEST(stolen_tasks_against_stop, 3000), TEST(long_poll_against_stop, 500),
-    TEST(waker_after_the_end, 500),        TEST(waker_against_the_end, 1000),
-    TEST(wake_against_stop, 3000),         TEST(room_against_stop, 3000),
-    TEST(full_room_against_stop, 500),     TEST(blocking_spawn_against_stop, 2000),
+    TEST(spawn_against_stop, 3000),
+    TEST(task_spawns_against_stop, 5000),
+    TEST(stolen_tasks_against_stop, 3000),
+    TEST(long_poll_against_stop, 500),
+    { .name = "busy_worker_against_stop",
+      .run = busy_worker_against_stop,
+      .mode = MC_RANDOM, /* By priorities it may keep the others waiting for ever. */
+      .runs = 2000,
+      .steps_max = 20000,
+      .leaks = true },
+    TEST(waker_after_the_end, 500),
+    TEST(waker_against_the_end, 1000),
+    TEST(wake_against_stop, 3000),
+    TEST(room_against_stop, 3000),
+    TEST(full_room_against_stop, 500),
+    TEST(blocking_spawn_against_stop, 2000),
     TEST(waiting_job_against_stop, 2000),
 };
 
