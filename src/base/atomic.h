@@ -41,6 +41,9 @@
 #define wf_cas_weak_relaxed(p, expected, v)                                                        \
     atomic_compare_exchange_weak_explicit((p), (expected), (v), memory_order_relaxed,              \
                                           memory_order_relaxed)
+#define wf_cas_weak_acquire(p, expected, v)                                                        \
+    atomic_compare_exchange_weak_explicit((p), (expected), (v), memory_order_acquire,              \
+                                          memory_order_acquire)
 #define wf_cas_weak_release(p, expected, v)                                                        \
     atomic_compare_exchange_weak_explicit((p), (expected), (v), memory_order_release,              \
                                           memory_order_relaxed)
@@ -49,11 +52,12 @@
                                           memory_order_acquire)
 
 #define wf_fetch_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
+#define wf_fetch_add_acquire(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acquire)
 #define wf_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
 #define wf_fetch_sub_relaxed(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
 #define wf_fetch_sub_release(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_release)
 #define wf_fetch_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
-#define wf_fetch_or_acq_rel(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
+#define wf_fetch_or_release(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_release)
 #define wf_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 
 #if defined(__SANITIZE_THREAD__)

@@ -267,9 +267,9 @@ static bool retain_alive(struct wf_task *task)
         if (wf_state_refs(old) == 0 || wf_state_is_complete(old)) {
             return false;
         }
-        /* acq_rel [H2]: a task that is alive is whole. It may be another one than
+        /* acquire [H2]: a task that is alive is whole. It may be another one than
          * the load has seen, with the same state. */
-    } while (!wf_cas_weak_acq_rel(&task->state, &old, old + WF_STATE_REF));
+    } while (!wf_cas_weak_acquire(&task->state, &old, old + WF_STATE_REF));
     return true;
 }
 

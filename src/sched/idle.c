@@ -97,8 +97,8 @@ static uint64_t bit_of(uint32_t worker)
 
 static void set_bit(struct wf_idle *idle, uint32_t worker)
 {
-    /* acq_rel [I3]: see the claimer's side. */
-    (void)wf_fetch_or_acq_rel(&idle->parked[worker / 64], bit_of(worker));
+    /* release [I3]: the claimer sees what this worker did before. */
+    (void)wf_fetch_or_release(&idle->parked[worker / 64], bit_of(worker));
 }
 
 /* Returns true if the bit was set, and so the caller has the worker. */

@@ -128,9 +128,8 @@ static inline uint64_t wf_state_release(_Atomic(uint64_t) *state)
 /* Worker only: takes a task out of a queue to poll it. Returns the state. */
 static inline uint64_t wf_state_begin(_Atomic(uint64_t) *state)
 {
-    /* acquire [T1]: see what the last poll and the wakers wrote. acq_rel, so
-     * that the edge also reaches a waker who finds the task running. */
-    uint64_t old = wf_fetch_add_acq_rel(state, WF_STATE_RUNNING - WF_STATE_SCHEDULED);
+    /* acquire [T1]: see what the last poll and the wakers wrote. */
+    uint64_t old = wf_fetch_add_acquire(state, WF_STATE_RUNNING - WF_STATE_SCHEDULED);
     WF_DEBUG_ASSERT(wf_state_lifecycle(old) == WF_STATE_SCHEDULED);
     return old + (WF_STATE_RUNNING - WF_STATE_SCHEDULED);
 }
@@ -272,9 +271,9 @@ static inline bool wf_state_join_register(_Atomic(uint64_t) *state)
         if (wf_state_is_complete(old)) {
             return false;
         }
-        /* acq_rel [T2]: as above when the CAS fails; the completer that sees
+        /* acquire [T2]: as above when the CAS fails; the completer that sees
          * the flag takes the join lock for the rest. */
-    } while (!wf_cas_weak_acq_rel(state, &old, old | WF_STATE_JOIN_INTEREST));
+    } while (!wf_cas_weak_acquire(state, &old, old | WF_STATE_JOIN_INTEREST));
     return true;
 }
 

@@ -58,6 +58,7 @@ static void failed_cas_stores_what_it_found(void)
 static void failed_weak_cas_stores_what_it_found(void)
 {
     CHECK_CAS(wf_cas_weak_relaxed);
+    CHECK_CAS(wf_cas_weak_acquire);
     CHECK_CAS(wf_cas_weak_release);
     CHECK_CAS(wf_cas_weak_acq_rel);
 }
@@ -92,11 +93,12 @@ static void fetch_returns_the_value_before(void)
 {
     _Atomic(uint32_t) word = 10;
     CHECK_EQ(wf_fetch_add_relaxed(&word, 5u), 10);
+    CHECK_EQ(wf_fetch_add_acquire(&word, 0u), 15);
     CHECK_EQ(wf_fetch_add_acq_rel(&word, 1u), 15);
     CHECK_EQ(wf_fetch_sub_relaxed(&word, 2u), 16);
     CHECK_EQ(wf_fetch_sub_release(&word, 3u), 14);
     CHECK_EQ(wf_fetch_sub_acq_rel(&word, 1u), 11);
-    CHECK_EQ(wf_fetch_or_acq_rel(&word, 0xF0u), 10);
+    CHECK_EQ(wf_fetch_or_release(&word, 0xF0u), 10);
     CHECK_EQ(wf_fetch_and_acq_rel(&word, 0xF2u), 0xFA);
     CHECK_EQ(wf_load_relaxed(&word), 0xF2);
 }
