@@ -93,17 +93,31 @@ static void batch_is_announced(void)
 /*
  * Goal:   the rest of a batch that comes at the end of a tick is announced.
  * Method: each poll is a tick. The second and third task come during the first
- *         one's poll, and the second waits for the third.
+ *         one's poll, and the second waits for the third. The other worker may look
+ *         for them while they are in no queue.
  */
+static struct wf_park has_begun;
+static struct wf_park may_end;
+
+static void begin_and_wait(struct item *self)
+{
+    (void)self;
+    wf_park_wake(&has_begun);
+    (void)wf_park_sleep(&may_end, WF_NEVER);
+}
+
 static void batch_of_a_tick_is_announced(void)
 {
     rig_options.tick_polls = 1;
     rig_begin(2, 3);
+    items[0].body = begin_and_wait;
     items[1].body = wait_for_next;
     rig_start();
     rig_submit(&items[0]);
+    (void)wf_park_sleep(&has_begun, WF_NEVER);
     rig_submit(&items[1]);
     rig_submit(&items[2]);
+    wf_park_wake(&may_end);
     rig_end(3);
 }
 
@@ -294,7 +308,7 @@ static const struct mc_test tests[] = {
     { .name = "batch_of_a_tick_is_announced",
       .run = batch_of_a_tick_is_announced,
       .mode = MC_PCT,
-      .runs = 5000 },
+      .runs = 2000 },
     { .name = "stolen_batch_is_announced",
       .run = stolen_batch_is_announced,
       .mode = MC_RANDOM, /* A thief goes round while another one is at the ring. */
