@@ -55,7 +55,8 @@ typedef struct weft_config {
     size_t inject_capacity;
 
     /* How long a worker that found nothing goes on looking before it sleeps.
-     * Default 20 us, at most 1 s; UINT64_MAX for not at all. WEFT_SEARCH_NS */
+     * Default 20 us, but a lone worker, whom no other hands anything, sleeps at
+     * once; at most 1 s; UINT64_MAX for not at all. WEFT_SEARCH_NS */
     uint64_t search_ns;
     /* A safety net: a sleeping worker looks around after so long. 0, the default:
      * it sleeps until it is woken. At least 1 us. The counter

@@ -184,7 +184,8 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
     return 0;
 }
 
-/* Its "not at all" is UINT64_MAX in the struct and 0 in the environment. */
+/* Its "not at all" is UINT64_MAX in the struct and 0 in the environment; and the
+ * default for a lone worker, which nobody but threads outside hands anything. */
 static int resolve_search(const weft_config *config, struct wf_sched_options *options)
 {
     const struct number number = { "search_ns",
@@ -195,11 +196,12 @@ static int resolve_search(const weft_config *config, struct wf_sched_options *op
                                    S,
                                    "0 in WEFT_SEARCH_NS, UINT64_MAX in the field, for not at all" };
     const char *variable = getenv(number.variable);
+    bool overridden = variable != NULL && variable[0] != '\0';
     options->search_ns = 0;
-    if (variable != NULL && strcmp(variable, "0") == 0) {
+    if (overridden ? strcmp(variable, "0") == 0 : config->search_ns == UINT64_MAX) {
         return 0;
     }
-    if ((variable == NULL || variable[0] == '\0') && config->search_ns == UINT64_MAX) {
+    if (!overridden && config->search_ns == 0 && options->workers == 1) {
         return 0;
     }
     struct number checked = number;
@@ -253,6 +255,10 @@ int wf_config_resolve(const weft_config *given, struct wf_sched_options *options
         .hook_ctx = config.hook_ctx,
     };
     int err = resolve_numbers(&config, options);
+    if (err == 0 && options->workers == 0) {
+        unsigned cpus = wf_cpu_count();
+        options->workers = cpus < WEFT_WORKERS_MAX ? cpus : WEFT_WORKERS_MAX;
+    }
     if (err == 0) {
         err = resolve_search(&config, options);
     }
@@ -265,10 +271,6 @@ int wf_config_resolve(const weft_config *given, struct wf_sched_options *options
     }
     if (err == 0) {
         err = resolve_rest(&config, options);
-    }
-    if (err == 0 && options->workers == 0) {
-        unsigned cpus = wf_cpu_count();
-        options->workers = cpus < WEFT_WORKERS_MAX ? cpus : WEFT_WORKERS_MAX;
     }
     if (err == 0 && options->seed == 0) {
         options->seed = (uint64_t)wf_clock_now();

@@ -154,7 +154,7 @@ static void defaults_are_what_the_header_says(void)
         CHECK_EQ(options.inject_interval_min, 8);
         CHECK_EQ(options.inject_interval_max, 255);
         CHECK_EQ(options.inject_capacity, 65536);
-        CHECK_EQ(options.search_ns, 20000);
+        CHECK_EQ(options.search_ns, options.workers == 1 ? 0 : 20000);
         CHECK_EQ(options.park_timeout_ns, 0);
         CHECK_EQ(options.blocking_threads, 512);
         CHECK_EQ(options.blocking_keep_alive_ns, 10 * S);
@@ -277,6 +277,28 @@ static void zero_in_the_environment_is_the_default_where_it_means_something(void
     CHECK_EQ(options.search_ns, 0); /* Not at all. */
     CHECK(options.seed != 0);
     CHECK(options.seed != 5);
+    clear_environment();
+}
+
+static void a_lone_worker_does_not_search_unless_told_to(void)
+{
+    clear_environment();
+    struct wf_sched_options options;
+    weft_config config = plain_config();
+    config.workers = 1;
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.search_ns, 0);
+    config.search_ns = MS;
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.search_ns, MS);
+    config.search_ns = 0;
+    CHECK_EQ(setenv("WEFT_SEARCH_NS", "77", 1), 0);
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.search_ns, 77);
+    CHECK_EQ(setenv("WEFT_SEARCH_NS", "", 1), 0);
+    config.workers = 2;
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.search_ns, 20000);
     clear_environment();
 }
 
@@ -498,6 +520,7 @@ TEST_MAIN({
     TEST(the_environment_wins_over_each_field),
     TEST(bad_text_in_a_variable_is_refused_and_named),
     TEST(zero_in_the_environment_is_the_default_where_it_means_something),
+    TEST(a_lone_worker_does_not_search_unless_told_to),
     TEST(no_search_is_the_largest_number_in_the_field),
     TEST(switches_are_on_off_or_default),
     TEST(the_limits_of_the_interval_must_not_cross),
