@@ -286,7 +286,11 @@ static void unannounced_work_is_found(void)
 
 static const struct mc_test tests[] = {
     { .name = "submit_to_one_worker", .run = submit_to_one_worker },
-    { .name = "submit_to_two_workers", .run = submit_to_two_workers, .preemptions = 1 },
+    { .name = "submit_to_two_workers",
+      .run = submit_to_two_workers,
+      .preemptions = 1,
+      .deep_preemptions = 2,
+      .seconds_max = 600 },
     { .name = "pinned_from_outside", .run = pinned_from_outside },
     { .name = "unannounced_work_is_found",
       .run = unannounced_work_is_found,
