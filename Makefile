@@ -9,7 +9,7 @@ CTEST   = ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 CONFIGURE = cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS)
 
-# "make model DEEP=1" goes further, for an hour or so.
+# "make model DEEP=1" goes further, for hours.
 export DEEP
 
 .PHONY: all run test model soak bench rivals tidy format format-check install clean deps

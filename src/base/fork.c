@@ -7,16 +7,20 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "base/atomic.h"
+
 unsigned wf_fork_number;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void (*child_hook)(void);
+static _Atomic(wf_fork_hook) child_hook;
 
 static void count_fork(void)
 {
     wf_fork_number++;
-    if (child_hook != NULL) {
-        child_hook();
+    /* relaxed: the child has one thread, and the function is no data. */
+    wf_fork_hook hook = wf_load_relaxed(&child_hook);
+    if (hook != NULL) {
+        hook();
     }
 }
 
@@ -25,11 +29,11 @@ static void install(void)
     (void)pthread_atfork(NULL, NULL, count_fork);
 }
 
-void wf_fork_watch(void (*in_child)(void))
+void wf_fork_watch(wf_fork_hook in_child)
 {
-    if (child_hook == NULL) {
-        child_hook = in_child;
-    }
+    wf_fork_hook none = NULL;
+    /* relaxed: of threads that come at once, one decides; nothing comes with it. */
+    (void)wf_cas_relaxed(&child_hook, &none, in_child);
     (void)pthread_once(&once, install);
 }
 

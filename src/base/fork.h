@@ -15,9 +15,11 @@
 /* Written in a child only, while it has one thread. */
 extern unsigned wf_fork_number;
 
-/* Counts forks from now on, and calls in_child() in each child. The first caller
- * decides which function that is. */
-void wf_fork_watch(void (*in_child)(void));
+typedef void (*wf_fork_hook)(void);
+
+/* Any thread: counts forks from now on, and calls in_child() in each child. The
+ * first caller decides which function that is. */
+void wf_fork_watch(wf_fork_hook in_child);
 
 _Noreturn void wf_fork_refuse(const char *call) __attribute__((cold));
 

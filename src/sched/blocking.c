@@ -76,7 +76,8 @@ static void add_user(struct wf_pool *pool)
 /* The last use of the pool by a thread or a job. */
 static void drop_user(struct wf_pool *pool)
 {
-    /* release [B1]: whatever it did is done. */
+    /* release [B1]: whatever it did is done. The pool may be gone after this; its
+     * address alone is harmless. */
     if (wf_fetch_sub_release(&pool->users, 1) == 1) {
         wf_futex_wake(&pool->users, 1);
     }
