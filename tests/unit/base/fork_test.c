@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fork.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,28 @@ static void check_own_number(void)
 static void check_the_parents_number(void)
 {
     wf_fork_check(wf_fork_number - 1, "weft_something");
+}
+
+static void *watch_thread(void *arg)
+{
+    (void)pthread_barrier_wait(arg);
+    wf_fork_watch(count_hook);
+    return NULL;
+}
+
+/* The first to ask, and so first in the list. ThreadSanitizer looks on. */
+static void two_threads_ask_at_once(void)
+{
+    pthread_barrier_t barrier;
+    pthread_t threads[2];
+    CHECK_EQ(pthread_barrier_init(&barrier, NULL, 2), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, watch_thread, &barrier), 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    CHECK_EQ(pthread_barrier_destroy(&barrier), 0);
 }
 
 static void a_child_has_the_next_number(void)
@@ -51,6 +74,7 @@ static void another_number_is_refused_with_a_sentence(void)
 }
 
 TEST_MAIN({
+    TEST(two_threads_ask_at_once),
     TEST(a_child_has_the_next_number),
     TEST(the_own_number_is_accepted),
     TEST(another_number_is_refused_with_a_sentence),
