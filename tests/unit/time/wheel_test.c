@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wheel_test.c - the wheel against a reference that scans an array.
+ *
+ * Everything goes through put, drop, advance and take, which do the same to the
+ * wheel and to the reference and then compare what next says. So each test
+ * also checks that next is never late, that what is popped is the entry that
+ * was to be popped, and that it was neither early nor kept back.
+ */
+#include "time/wheel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "test.h"
+
+#define MS   INT64_C(1000000)
+#define HOUR (3600 * 1000 * MS)
+#define YEAR (365 * 24 * HOUR)
+/* What a slot of the top level spans, and the whole wheel: 12.4 days, 2.2 years. */
+#define TOP_SLOT  (INT64_C(1) << 30)
+#define ROUND     (64 * TOP_SLOT)
+#define LAST_TICK (WF_NEVER / MS)
+
+enum {
+    ITEMS = 48
+};
+
+struct item {
+    struct wf_wheel_entry entry;
+    int64_t due;   /* in ticks; not before elapsed at its insertion */
+    int64_t order; /* of insertion */
+    bool is_in;
+};
+
+static struct wf_wheel wheel;
+static struct item items[ITEMS];
+static int64_t elapsed; /* what the wheel has seen, in ticks */
+static int64_t order;
+
+/* --- the reference --- */
+
+static int64_t round_up(int64_t deadline)
+{
+    if (deadline <= 0) {
+        return 0;
+    }
+    return deadline / MS + (deadline % MS != 0);
+}
+
+static int64_t round_down(int64_t now)
+{
+    return now < 0 ? 0 : now / MS;
+}
+
+/* The tick at which the wheel must look at an item: when it is due, or when the
+ * largest block of 64^n ticks starts that holds the item and not elapsed. Of
+ * the top slots with that number, the next one. */
+static int64_t start_of(const struct item *item)
+{
+    for (int64_t block = TOP_SLOT; block > 0; block /= 64) {
+        int64_t ahead = item->due / block - elapsed / block;
+        if (ahead > 0) {
+            return (elapsed / block + (ahead - 1) % 64 + 1) * block;
+        }
+    }
+    return item->due;
+}
+
+static void check_next(void)
+{
+    int64_t start = LAST_TICK + 1;
+    uint64_t count = 0;
+    int64_t next = wf_wheel_next(&wheel);
+    for (int i = 0; i < ITEMS; i++) {
+        CHECK_EQ(wf_wheel_is_linked(&items[i].entry), items[i].is_in);
+        if (items[i].is_in) {
+            CHECK_LE(next / MS, items[i].due);
+            int64_t own = start_of(&items[i]);
+            start = own < start ? own : start;
+            count++;
+        }
+    }
+    CHECK_EQ(next, start > LAST_TICK ? WF_NEVER : start * MS);
+    CHECK_EQ(wheel.count, count);
+    CHECK_EQ(wf_wheel_is_empty(&wheel), count == 0);
+}
+
+static struct item *first_due(int64_t now)
+{
+    struct item *first = NULL;
+    int64_t limit = round_down(now) > elapsed ? round_down(now) : elapsed;
+    for (int i = 0; i < ITEMS; i++) {
+        struct item *item = &items[i];
+        if (item->is_in && item->due <= limit &&
+            (first == NULL || item->due < first->due ||
+             (item->due == first->due && item->order < first->order))) {
+            first = item;
+        }
+    }
+    elapsed = first != NULL ? first->due : limit;
+    return first;
+}
+
+/* --- the wheel and the reference, at once --- */
+
+static void reset(int64_t now)
+{
+    wf_wheel_init(&wheel, now);
+    elapsed = round_down(now);
+    for (int i = 0; i < ITEMS; i++) {
+        items[i].is_in = false;
+        wf_wheel_entry_init(&items[i].entry);
+    }
+    check_next();
+}
+
+static void put(struct item *item, int64_t deadline)
+{
+    int64_t due = round_up(deadline);
+    item->due = due > elapsed ? due : elapsed;
+    item->order = order++;
+    item->is_in = true;
+    item->entry.deadline = deadline;
+    wf_wheel_insert(&wheel, &item->entry);
+    check_next();
+}
+
+static void drop(struct item *item)
+{
+    item->is_in = false;
+    wf_wheel_remove(&wheel, &item->entry);
+    check_next();
+}
+
+static bool advance(int64_t now)
+{
+    struct item *first = first_due(now);
+    CHECK_EQ(wf_wheel_advance(&wheel, now), first != NULL);
+    check_next();
+    return first != NULL;
+}
+
+/* Pops what is due at now; NULL if nothing is. */
+static struct item *take(int64_t now)
+{
+    struct item *first = first_due(now);
+    struct wf_wheel_entry *entry = wf_wheel_pop(&wheel, now);
+    CHECK(entry == (first != NULL ? &first->entry : NULL));
+    if (first != NULL) {
+        CHECK_LE(first->entry.deadline, elapsed * MS);
+        first->is_in = false;
+    }
+    check_next();
+    return first;
+}
+
+static void drain(int64_t now)
+{
+    while (take(now) != NULL) {
+    }
+    int64_t next = wf_wheel_next(&wheel);
+    CHECK(next > now || next == WF_NEVER);
+}
+
+/* Lets the time pass from one call that next asks for to the following one, and
+ * says how many it took until an entry came out. */
+static int calls_until_one_is_out(void)
+{
+    for (int calls = 1;; calls++) {
+        int64_t now = wf_wheel_next(&wheel);
+        CHECK_NE(now, WF_NEVER);
+        if (take(now) != NULL) {
+            return calls;
+        }
+    }
+}
+
+/* Times at which digits of all kinds are current: 0, 63, and in between. */
+static const int64_t starts[] = {
+    0,
+    1,
+    MS - 1,
+    5 * MS,
+    63 * MS + 1,
+    64 * MS,
+    4095 * MS + 7,
+    HOUR + 12345678,
+    (TOP_SLOT - 1) * MS,
+    YEAR,
+    (ROUND - 1) * MS,
+    100 * YEAR + 1,
+};
+
+enum {
+    STARTS = sizeof starts / sizeof starts[0]
+};
+
+/* Runs a check with deadlines around the boundaries of ticks, levels and rounds:
+ * 1, 2, 3, 64, 128, 192, 4096 ... ms away from the start. */
+static void at_all_distances_from(int64_t start, void (*check)(int64_t start, int64_t deadline))
+{
+    static const int64_t around[] = { -MS - 1, -MS, 1 - MS, -1, 0, 1, MS - 1, MS, MS + 1 };
+    for (int64_t block = 1; block <= ROUND; block *= 64) {
+        for (int64_t times = 1; times <= 3; times++) {
+            for (size_t i = 0; i < sizeof around / sizeof around[0]; i++) {
+                reset(start);
+                check(start, start + times * block * MS + around[i]);
+            }
+        }
+    }
+}
+
+static void at_all_distances(void (*check)(int64_t start, int64_t deadline))
+{
+    for (int i = 0; i < STARTS; i++) {
+        at_all_distances_from(starts[i], check);
+    }
+}
+
+/* --- one entry --- */
+
+static void new_wheel_is_empty(void)
+{
+    for (int i = 0; i < STARTS; i++) {
+        memset(&wheel, 0xA5, sizeof wheel);
+        reset(starts[i]);
+        CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
+        CHECK(take(starts[i]) == NULL);
+        CHECK(take(starts[i] + YEAR) == NULL);
+        CHECK(take(INT64_MAX) == NULL);
+        CHECK(wf_wheel_is_empty(&wheel));
+    }
+}
+
+static void check_jump(int64_t start, int64_t deadline)
+{
+    put(&items[0], deadline);
+    int64_t due = items[0].due * MS;
+    if (due > start) {
+        CHECK(take(start) == NULL);
+        CHECK(take(due - 1) == NULL);
+        CHECK_EQ(wf_wheel_next(&wheel), due);
+    }
+    CHECK(take(due) == &items[0]);
+    CHECK(take(due) == NULL); /* now may stand still */
+}
+
+static void entry_comes_out_at_its_deadline_rounded_up_and_not_before(void)
+{
+    at_all_distances(check_jump);
+}
+
+static void check_sleep(int64_t start, int64_t deadline)
+{
+    put(&items[0], deadline);
+    int64_t rounds = (items[0].due - round_down(start)) / ROUND;
+    CHECK_LE(calls_until_one_is_out(), WF_WHEEL_LEVELS + rounds);
+    CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
+}
+
+static void sleeping_until_next_wakes_at_most_once_per_level(void)
+{
+    at_all_distances(check_sleep);
+}
+
+static void check_leap(int64_t start, int64_t deadline)
+{
+    static const int64_t late[] = { 1, MS, 64 * MS, 4096 * MS + 1, HOUR, 2 * YEAR };
+    for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
+        reset(start);
+        put(&items[0], deadline);
+        CHECK(take(items[0].due * MS + late[i]) == &items[0]);
+    }
+}
+
+static void entry_comes_out_however_late_the_call_is(void)
+{
+    at_all_distances(check_leap);
+}
+
+static void check_remove(int64_t start, int64_t deadline)
+{
+    put(&items[0], deadline);
+    drop(&items[0]);
+    CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
+
+    /* Half-way it has been moved down some levels. */
+    put(&items[0], deadline);
+    CHECK_EQ(advance(start + (deadline - start) / 2), items[0].due <= elapsed);
+    drop(&items[0]);
+    CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
+    CHECK(take(deadline + MS) == NULL);
+}
+
+static void removed_entry_never_comes_out(void)
+{
+    at_all_distances(check_remove);
+}
+
+static void entry_that_is_due_can_be_removed(void)
+{
+    reset(0);
+    put(&items[0], 100 * MS);
+    put(&items[1], 100 * MS);
+    put(&items[2], 100 * MS);
+    CHECK(take(100 * MS) == &items[0]);
+    drop(&items[1]);
+    CHECK(take(100 * MS) == &items[2]);
+    put(&items[0], 0);
+    CHECK(advance(100 * MS));
+    drop(&items[0]);
+    CHECK(take(100 * MS) == NULL);
+}
+
+static void removed_and_popped_entries_can_be_inserted_again(void)
+{
+    reset(0);
+    for (int64_t now = 0; now < 5000 * MS; now += 7 * MS) {
+        put(&items[0], now + 300 * MS);
+        put(&items[1], now + MS);
+        drop(&items[0]);
+        put(&items[0], now + 2 * MS);
+        CHECK(take(now + 2 * MS) == &items[1]);
+        CHECK(take(now + 2 * MS) == &items[0]);
+    }
+}
+
+static void remove_leaves_the_neighbours_in(void)
+{
+    for (int gone = 0; gone < 3; gone++) {
+        reset(17 * MS);
+        for (int i = 0; i < 3; i++) {
+            put(&items[i], 9000 * MS);
+        }
+        drop(&items[gone]);
+        CHECK(take(9000 * MS) == &items[gone == 0]);
+        CHECK(take(9000 * MS) == &items[gone == 2 ? 1 : 2]);
+        CHECK(take(9000 * MS) == NULL);
+    }
+}
+
+static void remove_what_is_not_in(void)
+{
+    wf_wheel_entry_init(&items[0].entry);
+    wf_wheel_remove(&wheel, &items[0].entry);
+}
+
+static void remove_of_an_entry_that_is_not_in_aborts(void)
+{
+    reset(0);
+    CHECK_ABORTS(remove_what_is_not_in, "wf_wheel_is_linked(entry)");
+}
+
+/* --- the ends of time --- */
+
+static void past_deadlines_are_due_at_once(void)
+{
+    static const int64_t past[] = { INT64_MIN, INT64_MIN + 1, -YEAR, -MS, -1, 0, 1, MS, HOUR };
+    enum {
+        PAST = sizeof past / sizeof past[0]
+    };
+    reset(HOUR);
+    for (int i = 0; i < PAST; i++) {
+        put(&items[i], past[i]);
+        CHECK_EQ(wf_wheel_next(&wheel), HOUR);
+    }
+    put(&items[PAST], HOUR + 1);
+    for (int i = 0; i < PAST; i++) {
+        CHECK(take(HOUR) == &items[i]);
+    }
+    CHECK(take(HOUR) == NULL);
+    CHECK(take(HOUR + MS) == &items[PAST]);
+}
+
+static void deadlines_of_zero_are_due_at_time_zero(void)
+{
+    reset(INT64_MIN);
+    put(&items[0], 1);
+    put(&items[1], 0);
+    put(&items[2], INT64_MIN);
+    CHECK(take(INT64_MIN) == &items[1]);
+    CHECK(take(0) == &items[2]);
+    CHECK(take(MS - 1) == NULL);
+    CHECK(take(MS) == &items[0]);
+}
+
+/* Goal: next does not overflow, and the last millisecond rounds up to never. */
+static void deadlines_at_the_end_of_time_are_never_due(void)
+{
+    for (int i = 0; i < STARTS; i++) {
+        reset(starts[i]);
+        put(&items[0], INT64_MAX);
+        put(&items[1], LAST_TICK * MS + 1);
+        put(&items[2], LAST_TICK * MS);
+        CHECK(take(LAST_TICK * MS - 1) == NULL);
+        CHECK_EQ(wf_wheel_next(&wheel), LAST_TICK * MS);
+        CHECK(take(LAST_TICK * MS) == &items[2]);
+        CHECK(take(INT64_MAX) == NULL);
+        CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
+        CHECK(!wf_wheel_is_empty(&wheel));
+        drop(&items[0]);
+        drop(&items[1]);
+        CHECK(wf_wheel_is_empty(&wheel));
+    }
+}
+
+static void one_top_slot_holds_several_rounds(void)
+{
+    reset(0);
+    for (int i = 0; i < 6; i++) {
+        int64_t rounds = (i * 5 + 3) % 6;
+        put(&items[i], (rounds * ROUND + 7 * TOP_SLOT + i) * MS);
+    }
+    for (int i = 0; i < 6; i++) {
+        (void)calls_until_one_is_out();
+    }
+    CHECK(wf_wheel_is_empty(&wheel));
+}
+
+/* Goal:   what the current top slot holds for the next round comes last, though
+ *         its slot seems to be the first.
+ * Method: as it would be at 2.2 years less a few days, behind a nearer one. */
+static void current_top_slot_hides_no_nearer_one(void)
+{
+    reset(20 * TOP_SLOT * MS + HOUR);
+    put(&items[0], (20 + 64) * TOP_SLOT * MS);
+    put(&items[1], 21 * TOP_SLOT * MS);
+    put(&items[2], 19 * TOP_SLOT * MS + ROUND * MS);
+    CHECK_EQ(wf_wheel_next(&wheel), 21 * TOP_SLOT * MS);
+    CHECK(take(wf_wheel_next(&wheel)) == &items[1]);
+    CHECK_EQ(calls_until_one_is_out(), 1);
+    CHECK_EQ(calls_until_one_is_out(), 1);
+    CHECK(wf_wheel_is_empty(&wheel));
+}
+
+/* --- time that jumps, stands still, goes back --- */
+
+static void now_that_goes_back_changes_nothing(void)
+{
+    reset(0);
+    put(&items[0], 5000 * MS);
+    put(&items[1], 5000 * MS);
+    put(&items[2], 5001 * MS);
+    CHECK(take(4999 * MS) == NULL);
+    CHECK(take(10 * MS) == NULL);
+    CHECK(take(-1) == NULL);
+    CHECK(take(6000 * MS) == &items[0]);
+
+    /* The wheel is at 5000, since that was due, and goes on from there. */
+    CHECK(take(10 * MS) == &items[1]);
+    CHECK(take(10 * MS) == NULL);
+    put(&items[3], 4000 * MS);
+    CHECK(take(10 * MS) == &items[3]);
+    CHECK(take(5001 * MS) == &items[2]);
+}
+
+/* Method: what showed that the seed's wheel lost timers. 300 random delays of
+ * up to 4 s, in batches, with calls every jump milliseconds. */
+static void steady_calls_find_every_entry_in_time(void)
+{
+    static const int64_t jumps[] = { 1, 2, 63, 64, 65, 128, 4095, 4096, 4097 };
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 1);
+    for (size_t j = 0; j < sizeof jumps / sizeof jumps[0]; j++) {
+        int64_t now = wf_rng_below(&rng, 100000) * MS;
+        reset(now);
+        for (int batch = 0; batch < 300 / ITEMS + 1; batch++) {
+            for (int i = 0; i < ITEMS; i++) {
+                put(&items[i], now + (1 + wf_rng_below(&rng, 4000)) * MS);
+            }
+            while (!wf_wheel_is_empty(&wheel)) {
+                now += jumps[j] * MS;
+                drain(now);
+            }
+        }
+    }
+}
+
+static void advance_lets_a_wheel_that_slept_know_the_time(void)
+{
+    reset(0);
+    CHECK(!advance(HOUR));
+    put(&items[0], HOUR + 5 * MS);
+    CHECK_EQ(wf_wheel_next(&wheel), HOUR + 5 * MS);
+    CHECK(advance(HOUR + 6 * MS));
+    CHECK(take(HOUR + 6 * MS) == &items[0]);
+}
+
+/* --- many entries --- */
+
+static void entries_of_one_tick_come_out_in_order_of_insertion(void)
+{
+    reset(0);
+    int64_t due = 3 * TOP_SLOT + 5 * 64 * 64 * 64 + 6 * 64 * 64 + 7 * 64 + 8;
+    int64_t before[] = { ROUND / 2, 1 << 25, 4 * 64 * 64, 80, 3, 1 };
+    for (int level = 0; level < 6; level++) {
+        drain(due - before[level] > 0 ? (due - before[level]) * MS : 0);
+        for (int i = 0; i < 5; i++) {
+            put(&items[level * 5 + i], due * MS - i);
+        }
+    }
+    for (int i = 0; i < 30; i++) {
+        CHECK(take(due * MS) == &items[i]);
+    }
+}
+
+static int64_t random_bits(struct wf_rng *rng, unsigned bits)
+{
+    uint64_t word = (uint64_t)wf_rng_next(rng) << 32 | wf_rng_next(rng);
+    return (int64_t)(word >> 1 >> (63 - bits));
+}
+
+/* Mostly near, sometimes anywhere in int64; often on a boundary. */
+static int64_t random_deadline(struct wf_rng *rng, int64_t now)
+{
+    int64_t away = random_bits(rng, wf_rng_below(rng, 60));
+    switch (wf_rng_below(rng, 8)) {
+    case 0:
+        return now - away;
+    case 1:
+        return random_bits(rng, 63) - random_bits(rng, 63);
+    case 2:
+        return INT64_MAX - away / 1000;
+    case 3:
+        away = away / MS * MS + wf_rng_below(rng, 3) - 1;
+        break;
+    case 4:
+        away = ((INT64_C(1) << wf_rng_below(rng, 38)) + wf_rng_below(rng, 3) - 1) * MS;
+        break;
+    default:
+        break;
+    }
+    return away < INT64_MAX - now ? now + away : INT64_MAX;
+}
+
+static int64_t random_jump(struct wf_rng *rng)
+{
+    static const int64_t jumps[] = { 0, 1, MS - 1, MS, 63 * MS, 64 * MS, 65 * MS, 4096 * MS, HOUR };
+    uint32_t dice = wf_rng_below(rng, 12);
+    return dice < 9 ? jumps[dice] : random_bits(rng, dice == 9 ? 55 : 30);
+}
+
+static void random_operation(struct wf_rng *rng, int64_t *now)
+{
+    struct item *item = &items[wf_rng_below(rng, ITEMS)];
+    uint32_t dice = wf_rng_below(rng, 16);
+    if (dice < 9) {
+        if (!item->is_in) {
+            put(item, random_deadline(rng, *now));
+        } else if (dice < 4) {
+            drop(item);
+        }
+        return;
+    }
+    int64_t jump = random_jump(rng);
+    int64_t then = dice == 9 ? *now - jump : jump < INT64_MAX - *now ? *now + jump : INT64_MAX;
+    if (dice == 10) {
+        (void)advance(then);
+    } else if (dice < 14) {
+        (void)take(then);
+    } else {
+        drain(then);
+    }
+    *now = then > *now ? then : *now;
+}
+
+static void random_operations_agree_with_the_reference(void)
+{
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 2);
+    for (uint64_t run = test_scale(1000); run > 0; run--) {
+        int64_t now = run % 2 ? random_bits(&rng, wf_rng_below(&rng, 62)) : 0;
+        reset(now);
+        for (int i = 0; i < 1000; i++) {
+            random_operation(&rng, &now);
+        }
+        drain(LAST_TICK * MS);
+    }
+}
+
+/* Pops so many, with a call every step, and checks that each comes in order and
+ * at the first call after it is due. */
+static void pop_all(uint64_t count, int64_t step)
+{
+    int64_t previous = 0;
+    int64_t now = step;
+    while (count > 0) {
+        struct wf_wheel_entry *entry = wf_wheel_pop(&wheel, now);
+        if (entry == NULL) {
+            CHECK(wf_wheel_next(&wheel) > now);
+            now += step;
+            continue;
+        }
+        CHECK_LE(previous, round_up(entry->deadline));
+        CHECK_LE(round_up(entry->deadline), now / MS);
+        CHECK_LT(now - step, round_up(entry->deadline) * MS);
+        previous = round_up(entry->deadline);
+        count--;
+    }
+    CHECK(wf_wheel_is_empty(&wheel));
+    CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
+}
+
+static void million_entries_come_out_in_order(void)
+{
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 3);
+    uint64_t count = test_scale(1000000);
+    struct wf_wheel_entry *entries = calloc(count, sizeof *entries);
+    CHECK(entries != NULL);
+    for (unsigned bits = 32; bits <= 56; bits += 8) {
+        reset(0);
+        for (uint64_t i = 0; i < count; i++) {
+            entries[i].deadline = 1 + random_bits(&rng, bits);
+            wf_wheel_insert(&wheel, &entries[i]);
+        }
+        uint64_t left = count;
+        for (uint64_t i = 0; i < count; i += 1 + wf_rng_below(&rng, 3)) {
+            wf_wheel_remove(&wheel, &entries[i]);
+            left--;
+        }
+        CHECK_EQ(wheel.count, left);
+        pop_all(left, (INT64_C(1) << bits) / 10000);
+    }
+    free(entries);
+}
+
+TEST_MAIN({
+    TEST(new_wheel_is_empty),
+    TEST(entry_comes_out_at_its_deadline_rounded_up_and_not_before),
+    TEST(sleeping_until_next_wakes_at_most_once_per_level),
+    TEST(entry_comes_out_however_late_the_call_is),
+    TEST(removed_entry_never_comes_out),
+    TEST(entry_that_is_due_can_be_removed),
+    TEST(removed_and_popped_entries_can_be_inserted_again),
+    TEST(remove_leaves_the_neighbours_in),
+    TEST(remove_of_an_entry_that_is_not_in_aborts),
+    TEST(past_deadlines_are_due_at_once),
+    TEST(deadlines_of_zero_are_due_at_time_zero),
+    TEST(deadlines_at_the_end_of_time_are_never_due),
+    TEST(one_top_slot_holds_several_rounds),
+    TEST(current_top_slot_hides_no_nearer_one),
+    TEST(now_that_goes_back_changes_nothing),
+    TEST(steady_calls_find_every_entry_in_time),
+    TEST(advance_lets_a_wheel_that_slept_know_the_time),
+    TEST(entries_of_one_tick_come_out_in_order_of_insertion),
+    TEST(random_operations_agree_with_the_reference),
+    TEST(million_entries_come_out_in_order),
+})
