@@ -25,7 +25,8 @@ struct options {
 };
 
 static const struct bench_row *const tables[] = { bench_sched_rows, bench_wake_rows,
-                                                  bench_latency_rows };
+                                                  bench_latency_rows, bench_fiber_rows,
+                                                  bench_time_rows };
 
 _Noreturn void bench_failed(const char *file, int line, const char *what)
 {
@@ -53,6 +54,16 @@ void bench_run_body(const struct bench_run *run, weft_body_fn body, const void *
     int result;
     weft_spec spec = { .body = body, .state = state, .state_size = state_size };
     BENCH_CHECK(weft_runtime_spawn(run->rt, &task, &spec) == 0);
+    BENCH_CHECK(weft_join(task, &result, WEFT_NEVER) == 0);
+    BENCH_CHECK(result == 0);
+}
+
+void bench_run_fiber(const struct bench_run *run, int (*function)(void *arg), void *arg)
+{
+    weft_task *task;
+    int result;
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    BENCH_CHECK(weft_runtime_go(run->rt, &task, &spec) == 0);
     BENCH_CHECK(weft_join(task, &result, WEFT_NEVER) == 0);
     BENCH_CHECK(result == 0);
 }

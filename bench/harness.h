@@ -22,7 +22,7 @@ struct bench_run {
 
 struct bench_row {
     const char *name;
-    const char *unit; /* "ns" or "bytes" */
+    const char *unit; /* "ns", "ms" or "bytes" */
     double (*run)(const struct bench_run *run);
     unsigned warmups;
     unsigned reps_max; /* 0: as many as asked for */
@@ -34,6 +34,8 @@ struct bench_row {
 extern const struct bench_row bench_sched_rows[];
 extern const struct bench_row bench_wake_rows[];
 extern const struct bench_row bench_latency_rows[];
+extern const struct bench_row bench_fiber_rows[];
+extern const struct bench_row bench_time_rows[];
 
 /* Ends the program: a benchmark whose result is wrong measures nothing. */
 #define BENCH_CHECK(condition)                                                                     \
@@ -46,6 +48,9 @@ double bench_median(double *values, size_t n);
 /* Spawns a body and waits, on this thread, for its end; checks both. */
 void bench_run_body(const struct bench_run *run, weft_body_fn body, const void *state,
                     size_t state_size);
+
+/* The same with a fiber. */
+void bench_run_fiber(const struct bench_run *run, int (*function)(void *arg), void *arg);
 
 /* Waits on this thread until the time. */
 void bench_wait_until(weft_time time);

@@ -6,6 +6,8 @@
 #define WEFT_H
 
 #include "weft/base.h"
+#include "weft/clock.h"
+#include "weft/fiber.h"
 #include "weft/future.h"
 #include "weft/obs.h"
 #include "weft/runtime.h"

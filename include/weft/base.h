@@ -49,6 +49,19 @@
 #define WEFT_EJOINED   (-4099) /* somebody else is already joining this task */
 
 /*
+ * errno, where a fiber may go on on another thread after each wait. A compiler keeps
+ * the address of a thread's errno for the whole of a function; so here it is looked
+ * up each time. Each fiber has its own value across its waits.
+ *
+ * Define WEFT_NO_ERRNO before the first weft header to keep the C library's own: then
+ * a fiber must not read errno after a wait in the same function.
+ */
+#if !defined(WEFT_NO_ERRNO)
+#undef errno
+#define errno (*weft_errno_location())
+#endif
+
+/*
  * What a poll answers besides a result: "not yet". The poller has arranged to
  * be woken. Equal to no result: results are 0, a count, or an error above.
  */
@@ -66,6 +79,13 @@ WEFT_EXTERN_C_BEGIN
  * Context: any thread.
  */
 WEFT_API const char *weft_version(void);
+
+/*
+ * Returns where this thread's errno is, now; for the macro errno.
+ *
+ * Context: any thread.
+ */
+WEFT_API int *weft_errno_location(void);
 
 /*
  * Returns a sentence for an error code, ours or a negative errno. The string is

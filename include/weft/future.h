@@ -30,7 +30,7 @@
 #define WEFT_FUTURE_H
 
 #include "base.h"
-#include "time.h"
+#include "clock.h"
 
 WEFT_EXTERN_C_BEGIN
 
@@ -137,10 +137,10 @@ WEFT_API WEFT_NODISCARD int weft_await_poll(weft_co *co, weft_future *future);
 WEFT_API WEFT_NODISCARD int weft_yield_result(const weft_co *co);
 
 /*
- * Waits for a future on a plain thread, which sleeps meanwhile.
+ * Waits for a future. Every call that waits is built on this one.
  *
- * Context:  a plain thread, or a function on the blocking pool. Aborts on a
- *           worker: a body uses WEFT_AWAIT().
+ * Context:  a fiber, or a plain thread, which sleeps. Aborts in a stackless task, where
+ *           a body uses WEFT_AWAIT().
  * Suspends: until the result or the deadline. After the deadline the future is
  *           cancelled and awaited; what was faster decides.
  * Errors:   WEFT_ETIMEDOUT, -ENOMEM (on a thread's first wait), or the future's.

@@ -35,6 +35,7 @@ typedef struct weft_worker_stats {
     uint64_t idle_wakes;       /* of these: it found nothing */
     uint64_t unannounced_work; /* park timeouts that found forgotten work; stays 0 */
     uint64_t budget_yields;    /* polls cut short after 128 ready operations */
+    uint64_t handovers;        /* times a fiber passed it straight on to another */
     uint64_t average_poll_ns;
     uint64_t inject_interval; /* polls between looks at the inject queue */
     uint64_t running_ns;
@@ -55,6 +56,10 @@ typedef struct weft_stats {
     uint64_t blocking_threads;
     uint64_t blocking_idle;
     uint64_t blocking_queued;
+    uint64_t fiber_stacks;         /* in existence; most of their memory is not in use */
+    uint64_t fiber_stack_bytes;    /* address space of these */
+    uint64_t fiber_stack_used_max; /* the deepest use that was seen; looked at when stacks
+                                     * are given back to the system */
 } weft_stats;
 
 /*

@@ -98,12 +98,14 @@ typedef struct weft_config {
     }
 
 /*
- * Starts a runtime, calls main_fn(arg) on this thread, shuts the runtime down
- * and returns what main_fn returned. Inside, weft_spawn() needs no handle.
+ * Starts a runtime, runs main_fn(arg) as a fiber with the largest stack, shuts the
+ * runtime down and returns what main_fn returned. Tasks that main_fn has left are
+ * cancelled.
  *
- * Context:  a plain thread. Aborts on a worker.
+ * Context:  a plain thread, which sleeps meanwhile and gets the signals of the
+ *           process. Aborts on a worker.
  * Suspends: until every task has ended.
- * Errors:   those of weft_runtime_create().
+ * Errors:   those of weft_runtime_create(), and -ENOMEM: main_fn was not called.
  */
 WEFT_API WEFT_NODISCARD int weft_run(const weft_config *config, int (*main_fn)(void *arg),
                                      void *arg);
@@ -141,8 +143,7 @@ WEFT_API void weft_runtime_shutdown(weft_runtime *rt);
 WEFT_API void weft_runtime_destroy(weft_runtime *rt);
 
 /*
- * Returns the runtime of the current worker, or of the weft_run() this thread is
- * inside of, or NULL.
+ * Returns the runtime of the current worker or blocking job, or NULL.
  *
  * Context: any thread.
  */

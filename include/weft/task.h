@@ -6,9 +6,9 @@
 #define WEFT_TASK_H
 
 #include "base.h"
+#include "clock.h"
 #include "future.h"
 #include "runtime.h"
-#include "time.h"
 
 WEFT_EXTERN_C_BEGIN
 
@@ -42,10 +42,10 @@ typedef struct weft_spec {
  * The body is polled at least once, also if the task is cancelled before.
  * Everything that the caller wrote before is seen by the body.
  *
- * Context: a worker (body, drop function), or a thread inside weft_run().
+ * Context: a task (a drop function, too), or a blocking job.
  * Owns:    *task is the caller's: join or detach it. task NULL detaches.
  * Errors:  -ENOMEM, WEFT_ESHUTDOWN, -EINVAL (no body, or no such worker to pin
- *          to); on a thread also -EAGAIN: the inject queue is full.
+ *          to); in a blocking job also -EAGAIN: the inject queue is full.
  */
 WEFT_API WEFT_NODISCARD int weft_spawn(weft_task **task, const weft_spec *spec);
 
@@ -60,7 +60,8 @@ WEFT_API WEFT_NODISCARD int weft_runtime_spawn(weft_runtime *rt, weft_task **tas
 /*
  * The same, but waits while the inject queue is full.
  *
- * Context:  a plain thread. Aborts on a worker.
+ * Context:  a fiber, or a plain thread. Aborts in a stackless task, whose spawns are
+ *           never refused for that reason.
  * Suspends: until there is room, the runtime shuts down, or the deadline.
  * Errors:   as weft_runtime_spawn() without -EAGAIN, and WEFT_ETIMEDOUT.
  */
@@ -73,7 +74,7 @@ WEFT_API WEFT_NODISCARD int weft_runtime_spawn_wait(weft_runtime *rt, weft_task 
  * job that is cancelled before it starts, or still queued at shutdown, never
  * runs; its result is WEFT_ECANCELED.
  *
- * Context: a worker, or a thread inside weft_run().
+ * Context: a task, or a blocking job.
  * Owns:    *task is the caller's: join or detach it. task NULL detaches.
  * Errors:  -ENOMEM, WEFT_ESHUTDOWN, -EINVAL (no function), -EAGAIN (there is no
  *          pool thread and the system refuses to start one).
@@ -93,9 +94,10 @@ WEFT_API WEFT_NODISCARD int weft_runtime_spawn_blocking(weft_runtime *rt, weft_t
  * Waits until the task has ended and ends the handle. *result (if result is not
  * NULL) is what its body returned, WEFT_ECANCELED if it was cancelled.
  *
- * Context:  a plain thread, or a function on the blocking pool. Aborts on a
- *           worker: a body awaits a weft_join_future.
+ * Context:  a fiber, or a plain thread, which sleeps. Aborts in a stackless task: await
+ *           a weft_join_future.
  * Suspends: until the task has ended, or the deadline.
+ * Cancel:   WEFT_ECANCELED: the handle is still yours.
  * Errors:   WEFT_ETIMEDOUT, WEFT_EJOINED, -ENOMEM: the handle is still yours.
  */
 WEFT_API WEFT_NODISCARD int weft_join(weft_task *task, int *result, weft_time deadline);

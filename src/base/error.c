@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * error.c - version and error texts.
+ * error.c - version, error texts, and where errno is.
  */
+#define WEFT_NO_ERRNO
 #include <weft/base.h>
 
 #include <string.h>
@@ -30,4 +31,13 @@ const char *weft_strerror(int error)
     /* glibc's table is static text, unlike strerror()'s buffer. */
     const char *text = error < 0 && error > -4096 ? strerrordesc_np(-error) : NULL;
     return text != NULL ? text : "unknown error";
+}
+
+/* The assembly keeps the compiler, also at link time, from finding out that the
+ * result depends on nothing, and may be kept. */
+__attribute__((noinline)) int *weft_errno_location(void)
+{
+    int *location = &errno;
+    __asm__ volatile("" : "+r"(location) : : "memory");
+    return location;
 }

@@ -41,3 +41,16 @@ void wf_futex_wake(_Atomic(uint32_t) *word, int count)
     (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);
     errno = saved;
 }
+
+const void *wf_futex_robust_list(void)
+{
+    struct robust_list_head *head = NULL;
+    size_t size = 0;
+    return syscall(SYS_get_robust_list, 0, &head, &size) == 0 ? head : NULL;
+}
+
+bool wf_futex_robust_held(const void *list)
+{
+    const struct robust_list_head *head = list;
+    return head != NULL && head->list.next != &head->list;
+}

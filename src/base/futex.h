@@ -5,6 +5,7 @@
 #ifndef WF_BASE_FUTEX_H
 #define WF_BASE_FUTEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -16,5 +17,12 @@ int wf_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline);
 
 /* Wakes at most count sleepers. Leaves errno as it was. */
 void wf_futex_wake(_Atomic(uint32_t) *word, int count);
+
+/* Debug: the list of robust mutexes that this thread holds, as the kernel knows it;
+ * NULL if it does not tell. It stays where it is for as long as the thread lives. */
+const void *wf_futex_robust_list(void);
+
+/* Is a mutex in that list? */
+bool wf_futex_robust_held(const void *list);
 
 #endif

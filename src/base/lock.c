@@ -47,7 +47,8 @@ void wf_lock_wake(struct wf_lock *lock)
 static const char *const rank_names[WF_RANK_COUNT] = {
     [WF_RANK_NONE] = "uninitialised", [WF_RANK_RUNTIME] = "runtime", [WF_RANK_ROOM] = "room",
     [WF_RANK_POOL] = "pool",          [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject",
-    [WF_RANK_HEAP] = "heap",
+    [WF_RANK_HEAP] = "heap",          [WF_RANK_STACK] = "stack",     [WF_RANK_TIMER] = "timer",
+    [WF_RANK_CLOCK] = "clock",
 };
 
 static _Thread_local const struct wf_lock *held[WF_RANK_COUNT];
@@ -72,6 +73,16 @@ void wf_lock_note_released(const struct wf_lock *lock)
                  rank_names[lock->rank]);
     }
     held[lock->rank] = NULL;
+}
+
+const char *wf_lock_any_held(void)
+{
+    for (uint32_t rank = 0; rank < WF_RANK_COUNT; rank++) {
+        if (held[rank] != NULL) {
+            return rank_names[rank];
+        }
+    }
+    return NULL;
 }
 
 bool wf_lock_is_held(const struct wf_lock *lock)

@@ -16,6 +16,7 @@
 #define WF_BASE_LOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -28,6 +29,9 @@ enum wf_rank {
     WF_RANK_JOIN,
     WF_RANK_INJECT,
     WF_RANK_HEAP,
+    WF_RANK_STACK,
+    WF_RANK_TIMER,
+    WF_RANK_CLOCK,
     WF_RANK_COUNT,
 };
 
@@ -61,6 +65,8 @@ void wf_lock_wake(struct wf_lock *lock);
 void wf_lock_note_taken(const struct wf_lock *lock);
 void wf_lock_note_released(const struct wf_lock *lock);
 bool wf_lock_is_held(const struct wf_lock *lock);
+/* The name of a lock that this thread holds, or NULL. */
+const char *wf_lock_any_held(void);
 #else
 static inline void wf_lock_note_taken(const struct wf_lock *lock)
 {
@@ -74,6 +80,10 @@ static inline bool wf_lock_is_held(const struct wf_lock *lock)
 {
     (void)lock;
     return true;
+}
+static inline const char *wf_lock_any_held(void)
+{
+    return NULL;
 }
 #endif
 

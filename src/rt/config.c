@@ -253,6 +253,8 @@ int wf_config_resolve(const weft_config *given, struct wf_sched_options *options
         .on_park = config.on_park,
         .on_unpark = config.on_unpark,
         .hook_ctx = config.hook_ctx,
+        .on_message = config.on_message,
+        .message_ctx = config.message_ctx,
     };
     int err = resolve_numbers(&config, options);
     if (err == 0 && options->workers == 0) {

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include <weft/fiber.h>
 #include <weft/task.h>
 
 #include "base/alloc.h"
@@ -17,11 +18,32 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/futex.h"
+#include "fiber/stack.h"
 #include "rt/config.h"
 #include "sched/heap.h"
+#include "sched/overflow.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
+#include "time/timer.h"
+
+/* Every runtime of the process. Debuggers look for this name: tools/weft-gdb.py. */
+static struct wf_list wf_runtimes = { &wf_runtimes, &wf_runtimes };
+static struct wf_lock runtimes_lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
+
+static void list_runtime(weft_runtime *rt)
+{
+    wf_lock(&runtimes_lock);
+    wf_list_push_back(&wf_runtimes, &rt->link);
+    wf_unlock(&runtimes_lock);
+}
+
+static void unlist_runtime(weft_runtime *rt)
+{
+    wf_lock(&runtimes_lock);
+    wf_list_remove(&rt->link);
+    wf_unlock(&runtimes_lock);
+}
 
 void wf_runtime_check_fork(const weft_runtime *rt, const char *call)
 {
@@ -36,6 +58,7 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
         return err;
     }
     wf_fork_watch(wf_worker_in_child);
+    wf_overflow_watch();
     err = -ENOMEM;
     weft_runtime *rt = wf_alloc_zeroed(&options.allocator, sizeof *rt, _Alignof(weft_runtime));
     struct wf_sched *sched =
@@ -50,6 +73,11 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
     rt->sched = sched;
     rt->allocator = options.allocator;
     wf_lock_init(&rt->stop_lock, WF_RANK_RUNTIME);
+    list_runtime(rt);
+    err = wf_timers_create(sched);
+    if (err != 0) {
+        goto undo_sched;
+    }
     err = wf_sched_start(sched);
     if (err != 0) {
         goto undo_sched;
@@ -58,6 +86,8 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
     return 0;
 
 undo_sched:
+    unlist_runtime(rt);
+    wf_timers_destroy(sched);
     wf_sched_fini(sched);
     sched = NULL;
 undo_memory:
@@ -106,6 +136,8 @@ void weft_runtime_destroy(weft_runtime *rt)
         return;
     }
     weft_runtime_shutdown(rt);
+    unlist_runtime(rt);
+    wf_timers_destroy(rt->sched);
     wf_sched_fini(rt->sched);
     weft_allocator allocator = rt->allocator;
     wf_free(&allocator, rt, sizeof *rt, _Alignof(weft_runtime));
@@ -114,21 +146,28 @@ void weft_runtime_destroy(weft_runtime *rt)
 int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
 {
     wf_thread_must_be_plain("weft_run", "spawn a task on the runtime that is there");
-    struct wf_thread *self = wf_thread_self();
-    if (self == NULL) {
-        return -ENOMEM;
-    }
     weft_runtime *rt;
-    int result = weft_runtime_create(&rt, config);
-    if (result != 0) {
-        return result;
+    int err = weft_runtime_create(&rt, config);
+    if (err != 0) {
+        return err;
     }
-    weft_runtime *outer = self->runtime;
-    self->runtime = rt;
-    result = main_fn(arg);
-    self->runtime = outer;
+    weft_task *main_task;
+    weft_fiber_spec spec = {
+        .function = main_fn,
+        .arg = arg,
+        .name = "main",
+        .stack_size = WF_STACK_MAX,
+    };
+    int result = 0;
+    err = weft_runtime_go(rt, &main_task, &spec);
+    if (err == 0) {
+        err = weft_join(main_task, &result, WEFT_NEVER);
+        if (err != 0) {
+            weft_detach(main_task);
+        }
+    }
     weft_runtime_destroy(rt);
-    return result;
+    return err != 0 ? err : result;
 }
 
 weft_runtime *weft_runtime_current(void)
@@ -146,7 +185,7 @@ weft_runtime *wf_runtime_must_current(const char *call)
     weft_runtime *rt = weft_runtime_current();
     if (rt == NULL) {
         wf_fatal("%s: this thread belongs to no runtime; call weft_runtime_%s with a handle, or "
-                 "call it inside weft_run()",
+                 "call it in a task",
                  call, call + sizeof "weft_" - 1);
     }
     return rt;

@@ -7,11 +7,13 @@
 
 #include <weft/runtime.h>
 
+#include "base/list.h"
 #include "base/lock.h"
 
 struct wf_sched;
 
 struct weft_runtime {
+    struct wf_list link;    /* under the lock of all runtimes: for debuggers */
     struct wf_sched *sched; /* constant */
     weft_allocator allocator;
     struct wf_lock stop_lock; /* guards stopping */

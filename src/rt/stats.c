@@ -45,6 +45,12 @@ void weft_runtime_stats(const weft_runtime *rt, weft_stats *stats)
     stats->parked = unparked < stats->workers ? stats->workers - unparked : 0;
     stats->searching = wf_idle_searching(&sched->idle);
     stats->inject_length = wf_inject_len(&sched->inject);
+
+    struct wf_stack_stats stacks;
+    wf_stacks_read(&sched->stacks, &stacks);
+    stats->fiber_stacks = stacks.made;
+    stats->fiber_stack_bytes = stacks.bytes;
+    stats->fiber_stack_used_max = stacks.used_max;
 }
 
 int weft_worker_stats_read(const weft_runtime *rt, unsigned index, weft_worker_stats *stats)
@@ -71,6 +77,7 @@ int weft_worker_stats_read(const weft_runtime *rt, unsigned index, weft_worker_s
         .idle_wakes = wf_counter_read(&counters->idle_wakes),
         .unannounced_work = wf_counter_read(&counters->unannounced_work),
         .budget_yields = wf_counter_read(&counters->budget_yields),
+        .handovers = wf_counter_read(&counters->handovers),
         .average_poll_ns = wf_counter_read(&counters->average_poll_ns),
         .inject_interval = wf_counter_read(&counters->inject_interval),
         .running_ns = wf_counter_read(&counters->time_ns[WEFT_WORKER_RUNNING]),
@@ -80,7 +87,7 @@ int weft_worker_stats_read(const weft_runtime *rt, unsigned index, weft_worker_s
         .state = (weft_worker_state)wf_counter_read(&counters->state),
     };
     uint64_t since = wf_counter_read(&counters->since_ns);
-    uint64_t now = (uint64_t)wf_clock_now();
+    uint64_t now = (uint64_t)wf_clock_real();
     uint64_t running = now > since ? now - since : 0;
     if (stats->state == WEFT_WORKER_RUNNING) {
         stats->running_ns += running;

@@ -2,12 +2,15 @@
 /*
  * task.c - the public calls about tasks.
  */
+#include <weft/fiber.h>
 #include <weft/task.h>
 
 #include "base/assert.h"
 #include "base/fork.h"
 #include "rt/runtime.h"
+#include "sched/await.h"
 #include "sched/blocking.h"
+#include "sched/fiber.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
@@ -34,8 +37,28 @@ int weft_runtime_spawn_wait(weft_runtime *rt, weft_task **task, const weft_spec 
                             weft_time deadline)
 {
     wf_runtime_check_fork(rt, "weft_runtime_spawn_wait");
-    wf_thread_must_be_plain("weft_runtime_spawn_wait", "use weft_spawn(), which never waits there");
+    wf_await_must_suspend("weft_runtime_spawn_wait", "use weft_spawn(), which never waits there");
     return wf_spawn_wait(rt->sched, (struct wf_task **)task, spec, deadline);
+}
+
+int weft_go_with(weft_task **task, const weft_fiber_spec *spec)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (wf_likely(worker != NULL)) {
+        return wf_fiber_spawn(worker->sched, (struct wf_task **)task, spec);
+    }
+    return weft_runtime_go(wf_runtime_must_current("weft_go"), task, spec);
+}
+
+int weft_go(weft_task **task, int (*function)(void *arg), void *arg)
+{
+    return weft_go_with(task, &(weft_fiber_spec){ .function = function, .arg = arg });
+}
+
+int weft_runtime_go(weft_runtime *rt, weft_task **task, const weft_fiber_spec *spec)
+{
+    wf_runtime_check_fork(rt, "weft_runtime_go");
+    return wf_fiber_spawn(rt->sched, (struct wf_task **)task, spec);
 }
 
 int weft_spawn_blocking(weft_task **task, int (*function)(void *arg), void *arg)

@@ -38,6 +38,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "sched/heap.h"
+#include "sched/overflow.h"
 #include "sched/park.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
@@ -114,6 +115,7 @@ static int call_function(struct wf_sched *sched, struct job *job)
     }
     self->running = &job->task;
     self->runtime = sched->runtime;
+    self->sched = sched;
     wf_lock(&pool->lock);
     job->waiter = self->waiter;
     wf_unlock(&pool->lock);
@@ -187,6 +189,8 @@ static void *pool_main(void *arg)
     struct pool_thread self = { 0 };
     wf_list_init(&self.link);
     wf_thread_set_name(sched->options.thread_name, "block");
+    struct wf_signal_stack signal_stack;
+    wf_signal_stack_init(&signal_stack);
     wf_lock(&pool->lock);
     for (;;) {
         struct job *job = take_job(pool);
@@ -199,6 +203,7 @@ static void *pool_main(void *arg)
         }
     }
     leave(pool);
+    wf_signal_stack_fini(&signal_stack); /* Of the pool nothing may be used any more. */
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * driver.h - what the scheduler needs of the layers above it.
+ * driver.h - what the scheduler needs of the layers above it: I/O and time.
  *
  * A worker without a driver sleeps on a futex. A worker with one sleeps in it,
  * and so wakes on whatever the driver waits for: I/O, timers. The runtime plugs
@@ -14,6 +14,12 @@
 #include <stdint.h>
 
 struct wf_driver;
+struct wf_sched;
+struct wf_task;
+
+enum {
+    WF_ALARM_BYTES = 96
+};
 
 struct wf_driver_ops {
     /* Its worker: sleeps until a wake, an event or the deadline (monotonic ns,
@@ -28,6 +34,25 @@ struct wf_driver_ops {
 
 struct wf_driver {
     const struct wf_driver_ops *ops;
+};
+
+/* A deadline of a fiber that waits, in its frame. time/timer.c knows what is in
+ * it. */
+struct wf_alarm {
+    _Alignas(8) unsigned char opaque[WF_ALARM_BYTES];
+};
+
+struct wf_timer_ops {
+    /* A fiber: the task, its own, is to be woken at the deadline. */
+    void (*arm)(struct wf_sched *sched, struct wf_alarm *alarm, struct wf_task *task,
+                int64_t deadline);
+    /* The same fiber, after a wake. */
+    bool (*has_fired)(const struct wf_alarm *alarm);
+    /* The same fiber: after this nobody touches the alarm. */
+    void (*disarm)(struct wf_alarm *alarm);
+    /* Any thread: fires what is due in the wheel of that worker, and sets its
+     * next_deadline. */
+    void (*fire)(struct wf_sched *sched, unsigned worker, int64_t now);
 };
 
 #endif

@@ -27,6 +27,7 @@
 
 #include "base/assert.h"
 #include "base/fork.h"
+#include "sched/await.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
@@ -142,7 +143,7 @@ void weft_join_init(weft_join_future *future, weft_task *task, int *result)
 
 int weft_join(weft_task *task, int *result, weft_time deadline)
 {
-    wf_thread_must_be_plain("weft_join", "await a weft_join_future in a body");
+    wf_await_must_suspend("weft_join", "await a weft_join_future in a body");
     weft_join_future future;
     weft_join_init(&future, task, result);
     return weft_await(&future.future, deadline);

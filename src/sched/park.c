@@ -22,7 +22,9 @@ static bool take(struct wf_park *park)
     return wf_cas_acquire(&park->word, &word, (uint32_t)EMPTY);
 }
 
-bool wf_park_sleep(struct wf_park *park, int64_t deadline)
+typedef int (*wait_fn)(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline);
+
+static inline bool sleep_with(struct wf_park *park, int64_t deadline, wait_fn wait)
 {
     uint32_t word = EMPTY;
     /* relaxed: nothing is read by it; if it is NOTIFIED already, take() acquires. */
@@ -30,7 +32,7 @@ bool wf_park_sleep(struct wf_park *park, int64_t deadline)
         return take(park);
     }
     for (;;) {
-        int rc = wf_futex_wait(&park->word, PARKED, deadline);
+        int rc = wait(&park->word, PARKED, deadline);
         if (take(park)) {
             return true;
         }
@@ -44,6 +46,16 @@ bool wf_park_sleep(struct wf_park *park, int64_t deadline)
             return false;
         }
     }
+}
+
+bool wf_park_sleep(struct wf_park *park, int64_t deadline)
+{
+    return sleep_with(park, deadline, wf_clock_futex_wait);
+}
+
+bool wf_park_sleep_real(struct wf_park *park, int64_t deadline)
+{
+    return sleep_with(park, deadline, wf_futex_wait);
 }
 
 void wf_park_wake(struct wf_park *park)

@@ -25,6 +25,9 @@ struct wf_park {
 /* Its thread only. Returns true if it was woken, false after the deadline. */
 bool wf_park_sleep(struct wf_park *park, int64_t deadline);
 
+/* The same, with a deadline in the machine's time (clock.h). */
+bool wf_park_sleep_real(struct wf_park *park, int64_t deadline);
+
 /* Any thread. */
 void wf_park_wake(struct wf_park *park);
 

@@ -46,6 +46,7 @@ int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options
     wf_idle_init(&sched->idle, options->workers);
     wf_room_init(&sched->room);
     wf_pool_init(&sched->pool);
+    wf_stacks_init(&sched->stacks, &options->allocator, options->on_message, options->message_ctx);
     for (unsigned i = 0; i < options->workers; i++) {
         wf_worker_init(&sched->workers[i], sched, i);
     }
@@ -102,6 +103,7 @@ void wf_sched_stop(struct wf_sched *sched)
     join_workers(sched, sched->options.workers);
     wf_pool_join(&sched->pool);
     wf_watch_stop(sched);
+    wf_stacks_fini(&sched->stacks);
 }
 
 bool wf_sched_has_work(const struct wf_sched *sched)

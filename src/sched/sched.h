@@ -10,6 +10,7 @@
 
 #include <weft/runtime.h>
 
+#include "fiber/stack.h"
 #include "queue/inject.h"
 #include "sched/blocking.h"
 #include "sched/drain.h"
@@ -19,6 +20,7 @@
 
 struct wf_heap;
 struct wf_task;
+struct wf_timer_ops;
 struct wf_worker;
 
 /* Set up by rt/config.c; all fields are final: no zero stands for a default. */
@@ -44,6 +46,8 @@ struct wf_sched_options {
     void (*on_park)(void *ctx, unsigned worker);
     void (*on_unpark)(void *ctx, unsigned worker);
     void *hook_ctx;
+    void (*on_message)(void *ctx, const char *text);
+    void *message_ctx;
 };
 
 struct wf_sched {
@@ -58,8 +62,11 @@ struct wf_sched {
     struct wf_room room;
     struct wf_watch watch;
     struct wf_pool pool;
-    _Atomic(uint32_t) next_pin;        /* any thread: takes workers in turn */
-    _Atomic(uint64_t) outside_spawned; /* any thread: ids of tasks from outside */
+    struct wf_stacks stacks;              /* of fibers */
+    const struct wf_timer_ops *timer_ops; /* constant once started */
+    void *timers;                         /* theirs */
+    _Atomic(uint32_t) next_pin;           /* any thread: takes workers in turn */
+    _Atomic(uint64_t) outside_spawned;    /* any thread: ids of tasks from outside */
 };
 
 /* Allocates everything; starts nothing. 0 or -ENOMEM. */

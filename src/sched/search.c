@@ -41,7 +41,7 @@ static struct wf_task *steal_lifo_from(struct wf_worker *worker, struct wf_worke
 {
     /* relaxed: only a look; the exchange below takes. */
     if (wf_load_relaxed(&victim->lifo) == NULL ||
-        wf_worker_poll_age(victim, wf_clock_now()) < WF_WORKER_STALL_NS) {
+        wf_worker_poll_age(victim, wf_clock_real()) < WF_WORKER_STALL_NS) {
         return NULL;
     }
     /* acquire [F1]: the task is seen as its waker left it. */
@@ -73,6 +73,28 @@ static struct wf_task *steal_round(struct wf_worker *worker, steal_fn steal)
     return NULL;
 }
 
+/* What the timers of a worker that is long in one poll wake comes into this
+ * worker's own queues. */
+static struct wf_task *fire_for(struct wf_worker *worker, struct wf_worker *victim)
+{
+    (void)worker;
+    if (wf_worker_poll_age(victim, wf_clock_real()) >= WF_WORKER_STALL_NS) {
+        wf_worker_fire_timers(victim, wf_clock_now());
+    }
+    return NULL;
+}
+
+void wf_worker_fire_overdue(struct wf_worker *worker)
+{
+    struct wf_watch *watch = &worker->sched->watch;
+    /* relaxed: a hint; who misses it is told at the watch's next look. */
+    if (wf_unlikely(wf_load_relaxed(&watch->overdue) != 0)) {
+        /* relaxed: a hint, as above. */
+        wf_store_relaxed(&watch->overdue, 0u);
+        (void)steal_round(worker, fire_for);
+    }
+}
+
 static struct wf_task *look_around(struct wf_worker *worker)
 {
     struct wf_task *task = NULL;
@@ -82,23 +104,33 @@ static struct wf_task *look_around(struct wf_worker *worker)
             task = steal_round(worker, steal_lifo_from);
         }
     }
-    return task != NULL ? task : wf_worker_fetch(worker);
+    if (task == NULL) {
+        wf_worker_fire_overdue(worker);
+        task = wf_worker_fetch(worker);
+    }
+    return task;
+}
+
+/* Timers that fired while it was looking have filled its own queues. */
+static bool has_own_task(const struct wf_worker *worker)
+{
+    /* relaxed: only the owner fills it. */
+    return wf_load_relaxed(&worker->lifo) != NULL || wf_ring_len(&worker->ring) > 0 ||
+           worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox);
 }
 
 /* Something that only this worker can see to. */
 static bool has_own_duty(const struct wf_worker *worker)
 {
-    if (!wf_mpsc_is_empty(&worker->inbox)) {
-        return true;
-    }
     enum wf_phase phase = wf_drain_phase(&worker->sched->drain);
-    return phase == WF_PHASE_STOPPED || (phase == WF_PHASE_CLOSING && !worker->closing);
+    return has_own_task(worker) || phase == WF_PHASE_STOPPED ||
+           (phase == WF_PHASE_CLOSING && !worker->closing);
 }
 
 /* Looks around for a while. */
 static struct wf_task *search_rounds(struct wf_worker *worker)
 {
-    int64_t start = wf_clock_now();
+    int64_t start = wf_clock_real();
     int64_t limit = (int64_t)worker->sched->options.search_ns;
     unsigned pauses = 1;
     for (;;) {
@@ -106,7 +138,7 @@ static struct wf_task *search_rounds(struct wf_worker *worker)
         if (task != NULL || has_own_duty(worker)) {
             return task;
         }
-        int64_t elapsed = wf_clock_now() - start;
+        int64_t elapsed = wf_clock_real() - start;
         if (elapsed >= limit) {
             return NULL;
         }
@@ -133,13 +165,22 @@ void wf_worker_stop_search(struct wf_worker *worker)
     }
 }
 
+/* When its next timer is due. */
+static int64_t next_deadline(const struct wf_worker *worker)
+{
+    /* relaxed: behind the fence [I1] of wf_idle_park(): whoever makes it earlier
+     * from now on wakes this worker (time/timer.c). */
+    return wf_load_relaxed(&worker->next_deadline);
+}
+
 /* Sleeps once. Returns false if that ended by the timeout. */
 static bool sleep_once(struct wf_worker *worker)
 {
     const struct wf_sched_options *options = &worker->sched->options;
-    int64_t deadline = WF_NEVER;
+    int64_t deadline = next_deadline(worker);
     if (options->park_timeout_ns != 0) {
-        deadline = wf_clock_now() + (int64_t)options->park_timeout_ns;
+        int64_t timeout = wf_clock_now() + (int64_t)options->park_timeout_ns;
+        deadline = timeout < deadline ? timeout : deadline;
     }
     if (options->on_park != NULL) {
         options->on_park(options->hook_ctx, worker->index);
@@ -149,7 +190,7 @@ static bool sleep_once(struct wf_worker *worker)
     if (options->on_unpark != NULL) {
         options->on_unpark(options->hook_ctx, worker->index);
     }
-    return woken;
+    return woken || deadline == next_deadline(worker);
 }
 
 static uint64_t polls_of_all(const struct wf_sched *sched)
@@ -217,6 +258,7 @@ static void park(struct wf_worker *worker)
     /* Not SEARCHING yet: who was woken most often finds its task at once. */
     wf_worker_enter(worker, WEFT_WORKER_RUNNING);
     worker->watch_asleep = wf_watch_is_asleep(&sched->watch);
+    wf_worker_fire_timers(worker, wf_clock_now());
 }
 
 struct wf_task *wf_worker_search(struct wf_worker *worker)
@@ -229,6 +271,7 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
     if (!worker->searching && wf_idle_try_search(&sched->idle)) {
         worker->searching = true;
     }
+    wf_worker_fire_timers(worker, wf_clock_now());
     if (worker->searching) {
         wf_worker_enter(worker, WEFT_WORKER_SEARCHING);
         struct wf_task *task = search_rounds(worker);
@@ -236,6 +279,7 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
             return task;
         }
     }
+    wf_stack_flush(&sched->stacks, &worker->stacks);
     park(worker);
     return NULL;
 }

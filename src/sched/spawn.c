@@ -116,13 +116,18 @@ uint64_t wf_spawn_state(bool detached)
     return WF_STATE_SCHEDULED | (detached ? WF_STATE_DETACHED | WF_STATE_REF : 2 * WF_STATE_REF);
 }
 
+bool wf_spawn_can_pin(const struct wf_sched *sched, uint32_t pinned)
+{
+    return pinned == WEFT_PINNED || pinned <= sched->options.workers;
+}
+
 static int make_stackless(struct wf_sched *sched, unsigned slab, const weft_spec *spec,
                           struct wf_task **out)
 {
     if (spec->body == NULL || spec->state_size > SIZE_MAX - sizeof(struct stackless)) {
         return -EINVAL;
     }
-    if (spec->pinned != WEFT_PINNED && spec->pinned > sched->options.workers) {
+    if (!wf_spawn_can_pin(sched, spec->pinned)) {
         return -EINVAL;
     }
     size_t size = sizeof(struct stackless) + spec->state_size;
@@ -204,32 +209,45 @@ static int start_on_worker(struct wf_worker *worker, struct wf_task *task, bool 
     return 0;
 }
 
-int wf_spawn(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec)
+int wf_spawn_admit(struct wf_sched *sched, struct wf_worker **out)
 {
     struct wf_worker *worker = wf_worker_current();
     if (worker != NULL && worker->sched != sched) {
         worker = NULL;
     }
     wf_fork_check(sched->fork_number, "weft_spawn");
+    *out = worker;
     if (worker != NULL && (worker->closing || wf_drain_phase(&sched->drain) != WF_PHASE_OPEN)) {
         return WEFT_ESHUTDOWN;
     }
-    struct wf_task *task;
-    unsigned slab = worker != NULL ? worker->index : sched->heap->outside;
-    int err = make_stackless(sched, slab, spec, &task);
-    if (err != 0) {
-        return err;
-    }
-    if (spec->pinned != 0) {
-        choose_pin(sched, worker, task, spec->pinned);
+    return 0;
+}
+
+int wf_spawn_start(struct wf_sched *sched, struct wf_worker *worker, struct wf_task *task,
+                   uint32_t pinned, struct wf_task **out)
+{
+    if (pinned != 0) {
+        choose_pin(sched, worker, task, pinned);
     }
     bool detached = out == NULL;
-    err = worker != NULL ? start_on_worker(worker, task, detached)
-                         : start_outside(sched, task, detached);
+    int err = worker != NULL ? start_on_worker(worker, task, detached)
+                             : start_outside(sched, task, detached);
     if (err == 0 && out != NULL) {
         *out = task;
     }
     return err;
+}
+
+int wf_spawn(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec)
+{
+    struct wf_worker *worker;
+    struct wf_task *task;
+    int err = wf_spawn_admit(sched, &worker);
+    if (err == 0) {
+        unsigned slab = worker != NULL ? worker->index : sched->heap->outside;
+        err = make_stackless(sched, slab, spec, &task);
+    }
+    return err != 0 ? err : wf_spawn_start(sched, worker, task, spec->pinned, out);
 }
 
 int wf_spawn_wait(struct wf_sched *sched, struct wf_task **out, const weft_spec *spec,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn.h - making stackless tasks.
+ * spawn.h - making tasks.
  */
 #ifndef WF_SCHED_SPAWN_H
 #define WF_SCHED_SPAWN_H
@@ -10,6 +10,7 @@
 struct wf_sched;
 struct wf_task;
 struct wf_task_ops;
+struct wf_worker;
 
 /*
  * Any thread: spawns a task on the scheduler. out NULL detaches. 0, -EINVAL,
@@ -31,6 +32,22 @@ struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t siz
 
 /* The state word of a task that is about to be queued. */
 uint64_t wf_spawn_state(bool detached);
+
+/*
+ * Any thread: may a task be spawned here? 0 or WEFT_ESHUTDOWN. *worker is set to
+ * this scheduler's worker that this thread is, or NULL.
+ */
+int wf_spawn_admit(struct wf_sched *sched, struct wf_worker **worker);
+
+/* Is there such a worker, as weft_spec.pinned means it? */
+bool wf_spawn_can_pin(const struct wf_sched *sched, uint32_t pinned);
+
+/*
+ * Queues a task that is whole but for its pin and its state word. On failure it is
+ * completed with the error, never polled, and gone for the caller.
+ */
+int wf_spawn_start(struct wf_sched *sched, struct wf_worker *worker, struct wf_task *task,
+                   uint32_t pinned, struct wf_task **out);
 
 /* Gives the memory of a task back: the destroy operation of tasks on a heap. */
 void wf_spawn_free(struct wf_task *task);

@@ -29,6 +29,8 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/lock.h"
+#include "sched/local.h"
 #include "sched/task.h"
 #include "sched/worker.h"
 
@@ -65,6 +67,9 @@ static const struct wf_task_ops thread_ops = {
 static void thread_exit(void *arg)
 {
     struct wf_thread *self = arg;
+    if (self->locals != NULL) {
+        wf_local_end(&self->locals);
+    }
     WF_TLS_STORE(wf_tls_thread, (struct wf_thread *)NULL);
     wf_task_release(self->waiter);
     wf_free(&wf_alloc_default, self, sizeof *self, _Alignof(struct wf_thread));
@@ -139,6 +144,17 @@ struct wf_task *wf_thread_shielded(void)
     return waits ? self->waiter : wf_thread_running();
 }
 
+struct wf_sched *wf_thread_must_sched(const char *call)
+{
+    struct wf_worker *worker = wf_worker_current();
+    struct wf_thread *self = wf_thread_known();
+    if (worker == NULL && (self == NULL || self->sched == NULL)) {
+        wf_fatal("%s: this thread belongs to no runtime; call it from a task or a blocking job",
+                 call);
+    }
+    return worker != NULL ? worker->sched : self->sched;
+}
+
 void wf_thread_must_be_plain(const char *call, const char *instead)
 {
     if (wf_worker_current() != NULL) {
@@ -151,7 +167,7 @@ static bool sleep_until_scheduled(struct thread_task *task, int64_t deadline)
 {
     /* acquire [Y1]: see what the waker wrote. */
     while (wf_load_acquire(&task->scheduled) == 0) {
-        if (wf_futex_wait(&task->scheduled, 0, deadline) == -ETIMEDOUT) {
+        if (wf_clock_futex_wait(&task->scheduled, 0, deadline) == -ETIMEDOUT) {
             return false;
         }
     }
@@ -210,9 +226,8 @@ static int await_on(struct wf_thread *self, weft_future *future, int64_t deadlin
     }
 }
 
-int weft_await(weft_future *future, weft_time deadline)
+int wf_thread_await(weft_future *future, weft_time deadline)
 {
-    wf_thread_must_be_plain("weft_await", "use WEFT_AWAIT() in a body");
     struct wf_thread *self = wf_thread_self();
     if (self == NULL) {
         return -ENOMEM;
@@ -255,4 +270,23 @@ void wf_thread_set_name(const char *prefix, const char *name)
     char full[16];
     (void)snprintf(full, sizeof full, "%s-%s", prefix, name);
     (void)pthread_setname_np(pthread_self(), full);
+}
+
+/* Of the C++ runtime, if there is one. */
+extern void *__cxa_get_globals(void) __attribute__((weak));
+
+struct wf_seat wf_thread_seat(void)
+{
+    return (struct wf_seat){
+        .error = weft_errno_location(),
+        .exceptions = __cxa_get_globals != NULL ? __cxa_get_globals() : NULL,
+#ifdef WF_DEBUG
+        .mutexes = wf_futex_robust_list(),
+#endif
+    };
+}
+
+const char *wf_seat_lock_held(const struct wf_seat *seat)
+{
+    return wf_futex_robust_held(seat->mutexes) ? "pthread mutex" : wf_lock_any_held();
 }

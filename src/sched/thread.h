@@ -15,13 +15,16 @@
 #include "base/tls.h"
 
 struct weft_runtime;
+struct wf_sched;
 struct wf_task;
 
 struct wf_thread {
     struct wf_task *waiter;       /* its own task; counted */
     struct wf_task *running;      /* the blocking job that runs here, or NULL */
-    struct weft_runtime *runtime; /* of the weft_run() around, or NULL */
+    struct weft_runtime *runtime; /* of the blocking job that runs here */
+    struct wf_sched *sched;       /* its scheduler */
     unsigned waits;               /* weft_await() calls under way: 0 or 1 */
+    void **locals;                /* see local.c; NULL if it has none */
 };
 
 /* The record of this thread, made at the first call. NULL: no memory. */
@@ -38,6 +41,10 @@ struct wf_task *wf_thread_waiter(void);
  * threads. Borrowed. */
 struct wf_task *wf_thread_running(void);
 
+/* The scheduler of the worker or the blocking job that this is; aborts, naming the
+ * call, if there is none. */
+struct wf_sched *wf_thread_must_sched(const char *call);
+
 /* Aborts if this is a worker, which must not block. */
 void wf_thread_must_be_plain(const char *call, const char *instead);
 
@@ -45,8 +52,25 @@ void wf_thread_must_be_plain(const char *call, const char *instead);
  * weft_await(), else the task that runs here. NULL if there is neither. */
 struct wf_task *wf_thread_shielded(void);
 
+/* weft_await() on a plain thread. */
+int wf_thread_await(weft_future *future, weft_time deadline);
+
 /* Starts a thread that gets no asynchronous signals. 0 or -EAGAIN. */
 int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg);
+
+/* What a thread has one of, and each fiber wants for itself. */
+struct wf_seat {
+    int *error;          /* errno */
+    void **exceptions;   /* what C++ has caught and thrown: two words; NULL without C++ */
+    const void *mutexes; /* debug: the list of robust mutexes it holds; NULL if unknown */
+};
+
+/* Debug: what this thread holds that a fiber must not hold when it leaves: the name
+ * of a lock. NULL: nothing, as far as that can be seen. */
+const char *wf_seat_lock_held(const struct wf_seat *seat);
+
+/* This thread's. */
+struct wf_seat wf_thread_seat(void);
 
 /* Names this thread prefix-name. Each names itself: somebody else could do it too
  * late, when the thread has ended. */

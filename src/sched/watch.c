@@ -56,19 +56,27 @@ static bool is_stopped(const struct wf_watch *watch)
     return wf_load_relaxed(&watch->stopped) != 0;
 }
 
-/* Has somebody a task in its slot that it does not get round to? */
+/* Has somebody a task in its slot, or timers, that it does not get round to? */
 static bool sees_stall(struct wf_sched *sched)
 {
-    bool stalled = false;
-    int64_t now = wf_clock_now();
+    bool waiting = false;
+    bool overdue = false;
+    int64_t now = wf_clock_real();
     for (unsigned i = 0; i < sched->options.workers; i++) {
         struct wf_worker *worker = &sched->workers[i];
-        int64_t age = wf_worker_poll_age(worker, now);
-        /* relaxed: a look; whoever is woken for it takes by exchange. */
-        bool waiting = wf_load_relaxed(&worker->lifo) != NULL;
-        stalled = stalled || (waiting && age >= WF_WORKER_STALL_NS);
+        if (wf_worker_poll_age(worker, now) < WF_WORKER_STALL_NS) {
+            continue;
+        }
+        /* relaxed: looks; whoever is woken for it takes by exchange, or under a
+         * lock. */
+        waiting = waiting || (sched->options.stealing && wf_load_relaxed(&worker->lifo) != NULL);
+        overdue = overdue || wf_load_relaxed(&worker->next_deadline) <= wf_clock_at(now);
     }
-    return stalled;
+    if (overdue) {
+        /* relaxed: a hint; who misses it is told at the next look. */
+        wf_store_relaxed(&sched->watch.overdue, 1u);
+    }
+    return waiting || overdue;
 }
 
 static void sleep_while_idle(struct wf_sched *sched)
@@ -85,6 +93,14 @@ static void sleep_while_idle(struct wf_sched *sched)
     wf_store_relaxed(&watch->asleep, 0u);
 }
 
+/* Stacks of fibers that are no longer needed are given back while nobody needs
+ * the processor. */
+static bool has_unparked(void *arg)
+{
+    struct wf_sched *sched = arg;
+    return wf_idle_unparked(&sched->idle) > 0 || is_stopped(&sched->watch);
+}
+
 static void *watch_main(void *arg)
 {
     struct wf_sched *sched = arg;
@@ -93,13 +109,14 @@ static void *watch_main(void *arg)
     wf_thread_set_name(sched->options.thread_name, "watch");
     while (!is_stopped(watch)) {
         if (quiet >= QUIET_LOOKS) {
+            wf_stacks_trim(&sched->stacks, true, has_unparked, sched);
             sleep_while_idle(sched);
             quiet = 0;
         } else {
-            (void)wf_park_sleep(&watch->park, wf_clock_now() + LOOK_EVERY_NS);
+            (void)wf_park_sleep_real(&watch->park, wf_clock_real() + LOOK_EVERY_NS);
         }
         quiet = wf_idle_unparked(&sched->idle) == 0 ? quiet + 1 : 0;
-        if (sched->options.stealing && sees_stall(sched)) {
+        if (sees_stall(sched)) {
             wf_sched_notify(sched);
         }
     }

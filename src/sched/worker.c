@@ -40,6 +40,7 @@
 #include "base/fork.h"
 #include "sched/driver.h"
 #include "sched/heap.h"
+#include "sched/overflow.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
 
@@ -63,6 +64,8 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
     worker->heap = sched->heap;
     worker->index = index;
     worker->shares = options->stealing && options->workers > 1;
+    /* relaxed: not shared yet. */
+    wf_store_relaxed(&worker->next_deadline, WF_NEVER);
     wf_ring_init(&worker->ring);
     wf_rng_seed(&worker->rng, options->seed, index);
     wf_interval_init(&worker->interval, options->inject_target_ns, options->inject_interval_min,
@@ -72,7 +75,7 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
     worker->clock_period = 1;
     wf_counter_set(&worker->counters.inject_interval, worker->polls_to_inject);
     wf_counter_set(&worker->counters.average_poll_ns, WF_INTERVAL_FIRST_NS);
-    wf_counter_set(&worker->counters.since_ns, (uint64_t)wf_clock_now());
+    wf_counter_set(&worker->counters.since_ns, (uint64_t)wf_clock_real());
 }
 
 void wf_worker_enter(struct wf_worker *worker, weft_worker_state state)
@@ -82,7 +85,7 @@ void wf_worker_enter(struct wf_worker *worker, weft_worker_state state)
     if (before == state) {
         return;
     }
-    uint64_t now = (uint64_t)wf_clock_now();
+    uint64_t now = (uint64_t)wf_clock_real();
     worker->tick_start = (int64_t)now;
     wf_counter_add(&counters->time_ns[before], now - wf_counter_read(&counters->since_ns));
     wf_counter_set(&counters->since_ns, now);
@@ -111,6 +114,14 @@ int64_t wf_worker_poll_age(struct wf_worker *worker, int64_t now)
     }
     /* relaxed: as said above, a rule of thumb. */
     return now - wf_load_relaxed(&worker->seen_since);
+}
+
+void wf_worker_fire_timers(struct wf_worker *worker, int64_t now)
+{
+    /* relaxed: a look; what is due is taken out under a lock. */
+    if (wf_unlikely(now >= wf_load_relaxed(&worker->next_deadline))) {
+        worker->sched->timer_ops->fire(worker->sched, worker->index, now);
+    }
 }
 
 static bool shuffles(struct wf_worker *worker)
@@ -311,16 +322,31 @@ struct wf_task *wf_worker_next(struct wf_worker *worker)
     return task;
 }
 
-void wf_worker_run(struct wf_worker *worker, struct wf_task *task)
+struct wf_task *wf_worker_next_direct(struct wf_worker *worker)
+{
+    worker->counted = worker->polls_to_clock > 1;
+    if (!worker->counted) {
+        return NULL;
+    }
+    worker->polls_to_clock--;
+    return wf_worker_next(worker);
+}
+
+void wf_worker_begin(struct wf_worker *worker, struct wf_task *task)
 {
     wf_counter_add(&worker->counters.polls, 1);
     worker->budget = WF_WORKER_BUDGET;
     worker->current = task;
     (void)wf_state_begin(&task->state);
-    int result = task->ops->poll(task);
-    worker->current = NULL;
+}
 
-    if (result == WEFT_PENDING) {
+void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result)
+{
+    if (wf_unlikely(worker->moved != NULL)) {
+        void (*moved)(void *arg) = worker->moved;
+        worker->moved = NULL;
+        moved(worker->moved_arg);
+    } else if (result == WEFT_PENDING) {
         if (wf_state_pend(&task->state) == WF_STEP_SCHEDULE) {
             requeue(worker, task);
         }
@@ -336,6 +362,29 @@ void wf_worker_run(struct wf_worker *worker, struct wf_task *task)
     }
 }
 
+void wf_worker_settle_left(struct wf_worker *worker)
+{
+    struct wf_task *task = worker->left;
+    worker->left = NULL;
+    wf_worker_settle(worker, task, worker->left_result);
+    if (worker->unannounced) {
+        announce_rest(worker);
+    }
+}
+
+void wf_worker_run(struct wf_worker *worker, struct wf_task *task)
+{
+    wf_worker_begin(worker, task);
+    int result = task->ops->poll(task);
+    /* Fibers pass the worker on among themselves: it may be another one's result,
+     * or nobody's, if that one has ended. */
+    task = worker->current;
+    worker->current = NULL;
+    if (task != NULL) {
+        wf_worker_settle(worker, task, result);
+    }
+}
+
 /* What a worker looks after between ticks. */
 static struct wf_task *maintain(struct wf_worker *worker, int64_t now)
 {
@@ -347,6 +396,8 @@ static struct wf_task *maintain(struct wf_worker *worker, int64_t now)
     if (worker->driver != NULL) {
         worker->driver->ops->poll(worker->driver);
     }
+    wf_stack_share(&worker->sched->stacks, &worker->stacks);
+    wf_worker_fire_overdue(worker);
     if (!worker->closing && wf_drain_phase(&worker->sched->drain) != WF_PHASE_OPEN) {
         wf_drain_acknowledge(worker);
     }
@@ -374,8 +425,9 @@ static struct wf_task *count_poll(struct wf_worker *worker)
     worker->tick_polls += worker->clock_period;
     const struct wf_sched_options *options = &worker->sched->options;
     wf_fork_check(worker->sched->fork_number, "a body that has forked has returned to its worker");
-    int64_t now = wf_clock_now();
+    int64_t now = wf_clock_real();
     struct wf_task *task = NULL;
+    wf_worker_fire_timers(worker, wf_clock_at(now));
     if (worker->tick_polls >= options->tick_polls ||
         now - worker->tick_start >= (int64_t)options->tick_ns) {
         task = maintain(worker, now);
@@ -395,17 +447,29 @@ static void end_tick(struct wf_worker *worker)
     worker->tick_polls += worker->clock_period - worker->polls_to_clock;
     worker->polls_to_clock = worker->clock_period;
     if (worker->tick_polls > 0) {
-        int64_t now = wf_clock_now();
+        int64_t now = wf_clock_real();
         wf_interval_sample(&worker->interval, (uint64_t)(now - worker->tick_start),
                            worker->tick_polls);
         worker->tick_polls = 0;
     }
 }
 
+/* After a poll: the task to run next, if somebody has chosen one. */
+static struct wf_task *take_chosen(struct wf_worker *worker)
+{
+    if (!worker->counted) {
+        return count_poll(worker);
+    }
+    struct wf_task *task = worker->next;
+    worker->counted = false;
+    worker->next = NULL;
+    return task;
+}
+
 static void run_until_stopped(struct wf_worker *worker)
 {
     struct wf_task *task = NULL;
-    worker->tick_start = wf_clock_now();
+    worker->tick_start = wf_clock_real();
     while (wf_drain_phase(&worker->sched->drain) != WF_PHASE_STOPPED) {
         if (task == NULL) {
             task = wf_worker_next(worker);
@@ -419,7 +483,7 @@ static void run_until_stopped(struct wf_worker *worker)
                 wf_worker_stop_search(worker);
             }
             wf_worker_run(worker, task);
-            task = count_poll(worker);
+            task = take_chosen(worker);
         }
     }
 }
@@ -440,6 +504,10 @@ void *wf_worker_main(void *arg)
     (void)snprintf(name, sizeof name, "w%u", worker->index);
     wf_thread_set_name(options->thread_name, name);
     WF_TLS_STORE(wf_tls_worker, worker);
+    wf_context_init_thread(&worker->loop);
+    worker->seat = wf_thread_seat();
+    struct wf_signal_stack signal_stack;
+    wf_signal_stack_init(&signal_stack);
     if (options->on_start != NULL) {
         options->on_start(options->hook_ctx, worker->index);
     }
@@ -448,5 +516,6 @@ void *wf_worker_main(void *arg)
     if (options->on_stop != NULL) {
         options->on_stop(options->hook_ctx, worker->index);
     }
+    wf_signal_stack_fini(&signal_stack);
     return NULL;
 }

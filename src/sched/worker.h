@@ -13,12 +13,15 @@
 
 #include "base/rng.h"
 #include "base/tls.h"
+#include "fiber/context.h"
+#include "fiber/stack.h"
 #include "obs/counter.h"
 #include "queue/mpsc.h"
 #include "queue/ring.h"
 #include "sched/interval.h"
 #include "sched/park.h"
 #include "sched/task.h"
+#include "sched/thread.h"
 
 struct wf_driver;
 struct wf_heap;
@@ -39,7 +42,7 @@ enum {
 struct wf_worker_counters {
     wf_counter polls, spawned, completed, steals, stolen_tasks, lifo_hits, lifo_stolen, evictions,
         inject_fetches, injected_tasks, overflows, parks, wakes, idle_wakes, unannounced_work,
-        budget_yields, average_poll_ns, inject_interval;
+        budget_yields, handovers, average_poll_ns, inject_interval;
     wf_counter time_ns[WEFT_WORKER_STOPPED]; /* by state, up to since_ns */
     wf_counter since_ns;
     wf_counter state;
@@ -74,12 +77,28 @@ struct wf_worker {
     uint64_t suspect_polls; /* of all workers, when a park timed out beside work */
     pthread_t thread;
 
+    /* Owner only: passing the worker on from fiber to fiber, see fiber.c. */
+    struct wf_context loop;       /* of the loop, while a fiber runs */
+    struct wf_stack_cache stacks; /* for fibers that begin */
+    struct wf_task *next;         /* chosen for the loop by a fiber that left */
+    struct wf_task *left;         /* a fiber that has left for the one that arrives */
+    int left_result;              /* what its poll has come to */
+    bool counted;                 /* its poll was counted */
+    void (*moved)(void *arg);     /* instead of settling: it goes on on another thread */
+    void *moved_arg;
+    struct wf_stack *ended_stack; /* of a fiber that has ended, until all have left it */
+    struct wf_context ended;      /* its context */
+    struct wf_seat seat;          /* what its thread lends to fibers */
+
     /* Owner fills, any worker takes: the task woken last. */
     _Alignas(WF_CACHE_LINE) _Atomic(struct wf_task *) lifo;
     /* Observers write and read: the number of polls they last saw, and when
      * they saw it first. */
     _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) seen_poll;
     _Atomic(int64_t) seen_since;
+    /* When its timers want to be looked at, in the program's time. Any thread
+     * writes it, under their lock; see time/timer.c. */
+    _Alignas(WF_CACHE_LINE) _Atomic(int64_t) next_deadline;
 
     /* Any thread pushes, owner takes. */
     _Alignas(WF_CACHE_LINE) struct wf_mpsc inbox;
@@ -120,11 +139,24 @@ struct wf_task *wf_worker_next(struct wf_worker *worker);
 /* Owner only: polls a task once. */
 void wf_worker_run(struct wf_worker *worker, struct wf_task *task);
 
+/* Owner only: the two halves of it, for fibers that pass the worker on. */
+void wf_worker_begin(struct wf_worker *worker, struct wf_task *task);
+void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result);
+void wf_worker_settle_left(struct wf_worker *worker);
+
+/* Owner only, on a fiber that is about to leave: the task to pass the worker on
+ * to. NULL if there is none at hand, or if the loop's other duties come first. */
+struct wf_task *wf_worker_next_direct(struct wf_worker *worker);
+
 /* Owner only: a task from the inject queue; others go into the ring. */
 struct wf_task *wf_worker_fetch(struct wf_worker *worker);
 
 /* Owner only, in search.c: a task from elsewhere, or sleeps and returns NULL. */
 struct wf_task *wf_worker_search(struct wf_worker *worker);
+
+/* Owner only, in search.c: fires timers of workers that are long in one poll, if
+ * the watch has seen such. */
+void wf_worker_fire_overdue(struct wf_worker *worker);
 
 /* Owner only, in search.c: has found a task and is about to run it. */
 void wf_worker_stop_search(struct wf_worker *worker);
@@ -134,6 +166,9 @@ void wf_worker_enter(struct wf_worker *worker, weft_worker_state state);
 
 /* Any thread: wakes the worker if it sleeps; kept for its next sleep if not. */
 void wf_worker_wake(struct wf_worker *worker);
+
+/* Any thread: fires the timers of the worker that are due. */
+void wf_worker_fire_timers(struct wf_worker *worker, int64_t now);
 
 /* Observer: for how long has this worker been in its current poll, as far as
  * observers have noticed? */

@@ -238,7 +238,9 @@ static int cancel_main(void *arg)
     int result = 0;
     weft_spec spec = { .body = waiter_body, .state = &outer, .state_size = sizeof outer };
     CHECK_EQ(weft_spawn(&task, &spec), 0);
-    test_wait_for(&waiting, 1);
+    while (atomic_load(&waiting) == 0) {
+        CHECK_EQ(weft_yield(), 0);
+    }
     weft_cancel(task);
     CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
     CHECK_EQ(atomic_load(&cleaned), 3);

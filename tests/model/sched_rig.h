@@ -12,6 +12,7 @@
 #ifndef SCHED_RIG_H
 #define SCHED_RIG_H
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "mc.h"
@@ -102,6 +103,7 @@ static void rig_begin(unsigned workers, unsigned count)
     wf_inject_init(&rig.inject, rig_options.inject_capacity);
     wf_idle_init(&rig.idle, workers);
     wf_room_init(&rig.room);
+    wf_stacks_init(&rig.stacks, &wf_alloc_default, NULL, NULL);
     for (unsigned i = 0; i < workers; i++) {
         wf_worker_init(&rig_workers[i], &rig, i);
         rig_workers[i].closing = true; /* rig_stop() is not to be acknowledged. */

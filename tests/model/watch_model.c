@@ -43,6 +43,14 @@ int64_t wf_worker_poll_age(struct wf_worker *of, int64_t now)
     return WF_WORKER_STALL_NS;
 }
 
+void wf_stacks_trim(struct wf_stacks *stacks, bool idle, bool (*stop)(void *arg), void *arg)
+{
+    (void)stacks;
+    (void)idle;
+    (void)stop;
+    (void)arg;
+}
+
 void wf_sched_notify(struct wf_sched *of)
 {
     if (wf_xchg_acquire(&of->workers[0].lifo, (struct wf_task *)NULL) == &task) {

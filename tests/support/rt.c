@@ -33,6 +33,19 @@ void *test_arg(void *state)
     return *(void **)state;
 }
 
+weft_task *test_go(weft_runtime *rt, int (*function)(void *arg), void *arg)
+{
+    weft_task *task;
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+    return task;
+}
+
+int test_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
+{
+    return test_join_soon(test_go(rt, function, arg));
+}
+
 static int join_until(weft_task *task, weft_time deadline)
 {
     int result = 0;

@@ -15,6 +15,10 @@ weft_runtime *test_start_with(const weft_config *config);
 weft_task *test_spawn(weft_runtime *rt, weft_body_fn body, void *arg);
 void *test_arg(void *state);
 
+/* Starts a fiber; and waits for its result. */
+weft_task *test_go(weft_runtime *rt, int (*function)(void *arg), void *arg);
+int test_run(weft_runtime *rt, int (*function)(void *arg), void *arg);
+
 /* The result of the task, once it has ended: waits without a deadline; for a minute;
  * for so long. The test fails when that is over. */
 int test_join(weft_task *task);

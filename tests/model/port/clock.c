@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 
-#include <weft/time.h>
+#include <weft/clock.h>
 
 #include "mc.h"
 
@@ -13,7 +13,33 @@ int64_t wf_clock_now(void)
     return mc_clock_now();
 }
 
+int64_t wf_clock_real(void)
+{
+    return mc_clock_now();
+}
+
+int64_t wf_clock_at(int64_t real)
+{
+    return real;
+}
+
+int wf_clock_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline)
+{
+    return mc_futex_wait(word, expected, deadline);
+}
+
 weft_time weft_now(void)
 {
-    return wf_clock_now();
+    return mc_clock_now();
+}
+
+weft_time weft_time_add(weft_time time, weft_time duration)
+{
+    weft_time sum;
+    return __builtin_add_overflow(time, duration, &sum) ? WEFT_NEVER : sum;
+}
+
+weft_time weft_after(weft_time duration)
+{
+    return weft_time_add(weft_now(), duration);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/base.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -72,6 +74,32 @@ static void text_leaves_errno_alone(void)
     CHECK_EQ(errno, EDOM);
 }
 
+static void errno_is_that_of_the_c_library(void)
+{
+    errno = 0;
+    CHECK_EQ(close(-1), -1);
+    CHECK_EQ(errno, EBADF);
+    CHECK(weft_errno_location() == &errno);
+    CHECK(weft_errno_location() == __errno_location());
+}
+
+static void *change_own_errno(void *arg)
+{
+    CHECK(weft_errno_location() != arg);
+    CHECK(weft_errno_location() == __errno_location());
+    errno = ERANGE;
+    return NULL;
+}
+
+static void each_thread_has_its_errno(void)
+{
+    pthread_t thread;
+    errno = EDOM;
+    CHECK_EQ(pthread_create(&thread, NULL, change_own_errno, weft_errno_location()), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(errno, EDOM);
+}
+
 static void version_is_that_of_the_header(void)
 {
     CHECK_EQ(strcmp(weft_version(), WEFT_VERSION_STRING), 0);
@@ -91,5 +119,6 @@ static void version_text_and_numbers_agree(void)
 TEST_MAIN({ TEST(each_of_our_errors_has_its_text), TEST(our_errors_and_their_texts_differ),
             TEST(zero_is_success), TEST(negative_errno_has_the_text_of_the_system),
             TEST(unknown_codes_have_a_text), TEST(text_stays_after_the_next_call),
-            TEST(text_leaves_errno_alone), TEST(version_is_that_of_the_header),
+            TEST(text_leaves_errno_alone), TEST(errno_is_that_of_the_c_library),
+            TEST(each_thread_has_its_errno), TEST(version_is_that_of_the_header),
             TEST(version_text_and_numbers_agree) })

@@ -238,8 +238,70 @@ static void ping_pong_loses_no_wake(void)
     CHECK_EQ(wf_load_relaxed(&ball), 2 * ball_rounds);
 }
 
+static void mutex_init(pthread_mutex_t *mutex, int robust)
+{
+    pthread_mutexattr_t attributes;
+    CHECK_EQ(pthread_mutexattr_init(&attributes), 0);
+    CHECK_EQ(pthread_mutexattr_setrobust(&attributes, robust), 0);
+    CHECK_EQ(pthread_mutex_init(mutex, &attributes), 0);
+    CHECK_EQ(pthread_mutexattr_destroy(&attributes), 0);
+}
+
+static void a_robust_mutex_is_seen_while_it_is_held(void)
+{
+    pthread_mutex_t one;
+    pthread_mutex_t two;
+    mutex_init(&one, PTHREAD_MUTEX_ROBUST);
+    mutex_init(&two, PTHREAD_MUTEX_ROBUST);
+    const void *list = wf_futex_robust_list();
+    CHECK(list != NULL);
+    CHECK(!wf_futex_robust_held(list));
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(pthread_mutex_lock(&one), 0);
+        CHECK(wf_futex_robust_held(list));
+        CHECK_EQ(pthread_mutex_lock(&two), 0);
+        CHECK(wf_futex_robust_held(list));
+        CHECK_EQ(pthread_mutex_unlock(&one), 0);
+        CHECK(wf_futex_robust_held(list));
+        CHECK_EQ(pthread_mutex_unlock(&two), 0);
+        CHECK(!wf_futex_robust_held(list));
+    }
+    CHECK(wf_futex_robust_list() == list);
+}
+
+static void other_mutexes_are_not_seen(void)
+{
+    pthread_mutex_t mutex;
+    mutex_init(&mutex, PTHREAD_MUTEX_STALLED);
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    CHECK(!wf_futex_robust_held(wf_futex_robust_list()));
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    CHECK(!wf_futex_robust_held(NULL));
+}
+
+static void *look_at_lists(void *arg)
+{
+    CHECK(wf_futex_robust_list() != arg);
+    CHECK(!wf_futex_robust_held(wf_futex_robust_list()));
+    CHECK(wf_futex_robust_held(arg));
+    return NULL;
+}
+
+static void each_thread_has_its_list_of_mutexes(void)
+{
+    pthread_mutex_t mutex;
+    mutex_init(&mutex, PTHREAD_MUTEX_ROBUST);
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, look_at_lists, (void *)wf_futex_robust_list()), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+}
+
 TEST_MAIN({ TEST(value_mismatch_returns_at_once), TEST(deadline_in_the_past_times_out),
             TEST(negative_deadline_times_out), TEST(deadline_in_the_future_is_waited_for),
             TEST(wake_without_sleepers_does_nothing), TEST(wake_ends_the_sleep),
             TEST(wake_of_one_leaves_the_others_asleep), TEST(wake_of_all_wakes_all),
-            TEST(signal_ends_the_sleep_without_an_error), TEST(ping_pong_loses_no_wake) })
+            TEST(signal_ends_the_sleep_without_an_error), TEST(ping_pong_loses_no_wake),
+            TEST(a_robust_mutex_is_seen_while_it_is_held), TEST(other_mutexes_are_not_seen),
+            TEST(each_thread_has_its_list_of_mutexes) })

@@ -2,6 +2,7 @@
 #include "base/lock.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "asleep.h"
 #include "test.h"
@@ -96,6 +97,9 @@ static void equal_rank_aborts_and_every_rank_has_a_name(void)
         [WF_RANK_JOIN] = "'join' is taken while 'join' is held",
         [WF_RANK_INJECT] = "'inject' is taken while 'inject' is held",
         [WF_RANK_HEAP] = "'heap' is taken while 'heap' is held",
+        [WF_RANK_STACK] = "'stack' is taken while 'stack' is held",
+        [WF_RANK_TIMER] = "'timer' is taken while 'timer' is held",
+        [WF_RANK_CLOCK] = "'clock' is taken while 'clock' is held",
     };
     for (int rank = WF_RANK_NONE + 1; rank < WF_RANK_COUNT; rank++) {
         first_rank = rank;
@@ -210,6 +214,45 @@ static void held_locks_are_those_of_the_thread(void)
     CHECK(!wf_lock_is_held(&locks[WF_RANK_HEAP]));
 }
 
+static void *hold_nothing(void *arg)
+{
+    CHECK(wf_lock_any_held() == NULL);
+    return arg;
+}
+
+static void a_lock_that_is_held_is_named(void)
+{
+    static const char *const names[WF_RANK_COUNT] = {
+        [WF_RANK_RUNTIME] = "runtime", [WF_RANK_ROOM] = "room",     [WF_RANK_POOL] = "pool",
+        [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject", [WF_RANK_HEAP] = "heap",
+        [WF_RANK_STACK] = "stack",     [WF_RANK_TIMER] = "timer",   [WF_RANK_CLOCK] = "clock",
+    };
+    make_locks();
+    CHECK(wf_lock_any_held() == NULL);
+    for (int rank = WF_RANK_NONE + 1; rank < WF_RANK_COUNT; rank++) {
+        wf_lock(&locks[rank]);
+        CHECK(names[rank] != NULL);
+        CHECK_EQ(strcmp(wf_lock_any_held(), names[rank]), 0);
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, hold_nothing, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        wf_unlock(&locks[rank]);
+        CHECK(wf_lock_any_held() == NULL);
+    }
+}
+
+static void of_several_locks_one_is_named_until_the_last_is_free(void)
+{
+    make_locks();
+    wf_lock(&locks[WF_RANK_ROOM]);
+    wf_lock(&locks[WF_RANK_HEAP]);
+    CHECK(wf_lock_any_held() != NULL);
+    wf_unlock(&locks[WF_RANK_ROOM]);
+    CHECK_EQ(strcmp(wf_lock_any_held(), "heap"), 0);
+    wf_unlock(&locks[WF_RANK_HEAP]);
+    CHECK(wf_lock_any_held() == NULL);
+}
+
 /* Threads that want one lock. */
 struct queue {
     struct wf_lock lock;        /* guards counted and inside */
@@ -315,5 +358,7 @@ TEST_MAIN({ TEST(lock_and_unlock_change_the_word), TEST(both_ways_to_initialise_
             TEST(equal_rank_aborts_and_every_rank_has_a_name), TEST(lock_taken_twice_aborts),
             TEST(release_by_another_than_the_holder_aborts), TEST(zeroed_lock_aborts),
             TEST(rank_out_of_range_aborts), TEST(held_locks_are_those_of_the_thread),
+            TEST(a_lock_that_is_held_is_named),
+            TEST(of_several_locks_one_is_named_until_the_last_is_free),
             TEST(threads_exclude_each_other), TEST(contended_unlock_wakes_the_sleeper),
             TEST(woken_sleeper_wakes_the_next) })

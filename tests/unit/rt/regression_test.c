@@ -295,35 +295,6 @@ static void the_rest_of_a_batch_brought_by_maintenance_is_announced(void)
     weft_runtime_destroy(rt);
 }
 
-static weft_runtime *outer;
-
-static int inner_main(void *arg)
-{
-    (void)arg;
-    weft_runtime_shutdown(outer);
-    return 0;
-}
-
-static int run_function(void *arg)
-{
-    (void)arg;
-    return weft_run(NULL, inner_main, NULL);
-}
-
-static void nested_shutdown(void)
-{
-    outer = test_start(1);
-    weft_task *task;
-    CHECK_EQ(weft_runtime_spawn_blocking(outer, &task, run_function, NULL), 0);
-    (void)alarm(3);
-    (void)test_join_within(task, 10 * WEFT_S);
-}
-
-static void shutdown_from_a_job_aborts_also_inside_of_another_run(void)
-{
-    CHECK_ABORTS(nested_shutdown, "called on a thread of this runtime");
-}
-
 /* A wake that is lost, by hand. */
 static struct wf_sched *hand;
 static struct wf_task *lost;
@@ -637,7 +608,6 @@ TEST_MAIN({
     TEST(no_job_is_left_without_a_thread),
     TEST(a_thread_is_named_before_it_may_be_gone),
     TEST(the_rest_of_a_batch_brought_by_maintenance_is_announced),
-    TEST(shutdown_from_a_job_aborts_also_inside_of_another_run),
     TEST(one_lost_wake_is_counted),
     TEST(a_spawn_in_a_child_forked_by_a_body_aborts),
     TEST(a_deadline_ends_a_wait_for_what_wakes_itself),

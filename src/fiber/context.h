@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * context.h - leaving one stack and going on on another.
+ *
+ * A switch is a piece of inline assembly that says it changes every register.
+ * So the compiler keeps what it still needs in the frame, and no more; what is
+ * left to save is where the frame is and where to go on. The stack pointer does
+ * not move in between, so the frame's own unwind information is right for a
+ * suspended context, too: a debugger that is given sp, bp and pc of one walks its
+ * stack like any other.
+ *
+ * Not a function: a call pays for registers that nobody needs, and its return
+ * goes to another place than the processor has foretold (9 ns instead of 3 here;
+ * docs/adr/0006-context-switch.md has the figures).
+ *
+ * Control words of floating-point arithmetic (rounding, flushing, exceptions) are
+ * kept per context. They are read at each switch and written if they differ.
+ *
+ * A new context begins in wf_context_entry (entry_*.S), which calls its function
+ * with what the first switch to it carries. The function never returns.
+ */
+#ifndef WF_FIBER_CONTEXT_H
+#define WF_FIBER_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "fiber/sanitizer.h"
+
+struct wf_context {
+    /* The three that the assembly knows, in this order. */
+    void *sp;
+    void *bp;
+    void *pc;
+    uint64_t fp_control; /* as wf_fp_control_read() gives it */
+    struct wf_sanitizer_context sanitizer;
+};
+
+_Static_assert(offsetof(struct wf_context, sp) == 0, "the assembly knows");
+_Static_assert(offsetof(struct wf_context, bp) == 8, "the assembly knows");
+_Static_assert(offsetof(struct wf_context, pc) == 16, "the assembly knows");
+
+/* Where a new context begins: calls (function in bp)(carried). */
+extern const char wf_context_entry[];
+
+#if defined(__x86_64__)
+
+/* MXCSR without its status flags in the low half, the x87 control word above. */
+static inline uint64_t wf_fp_control_read(void)
+{
+    uint32_t mxcsr;
+    uint16_t x87;
+    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    return (mxcsr & ~UINT32_C(0x3f)) | (uint64_t)x87 << 32;
+}
+
+static inline void wf_fp_control_write(uint64_t control)
+{
+    uint32_t mxcsr = (uint32_t)control;
+    uint16_t x87 = (uint16_t)(control >> 32);
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+    __asm__ volatile("fldcw %0" : : "m"(x87));
+}
+
+static inline __attribute__((always_inline)) void *
+wf_context_jump(struct wf_context *from, struct wf_context *to, void *carried)
+{
+    __asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
+                     "movq %%rsp, 0(%%rdi)\n\t"
+                     "movq %%rbp, 8(%%rdi)\n\t"
+                     "movq %%rax, 16(%%rdi)\n\t"
+                     "movq 0(%%rsi), %%rsp\n\t"
+                     "movq 8(%%rsi), %%rbp\n\t"
+                     "jmpq *16(%%rsi)\n"
+                     "1:\tendbr64"
+                     : "+D"(from), "+S"(to), "+d"(carried)
+                     :
+                     : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+                       "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+                       "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc",
+                       "memory");
+    return carried;
+}
+
+#elif defined(__aarch64__)
+
+static inline uint64_t wf_fp_control_read(void)
+{
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return control;
+}
+
+static inline void wf_fp_control_write(uint64_t control)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+}
+
+/* x18 is left alone: where a platform uses it, it belongs to the thread. */
+static inline __attribute__((always_inline)) void *
+wf_context_jump(struct wf_context *from, struct wf_context *to, void *carried)
+{
+    register struct wf_context *x0 __asm__("x0") = from;
+    register struct wf_context *x1 __asm__("x1") = to;
+    register void *x2 __asm__("x2") = carried;
+    __asm__ volatile("adr x3, 1f\n\t"
+                     "mov x4, sp\n\t"
+                     "stp x4, x29, [x0]\n\t"
+                     "str x3, [x0, #16]\n\t"
+                     "ldp x4, x29, [x1]\n\t"
+                     "ldr x16, [x1, #16]\n\t"
+                     "mov sp, x4\n\t"
+                     "br x16\n"
+                     "1:\thint #36" /* bti j */
+                     : "+r"(x0), "+r"(x1), "+r"(x2)
+                     :
+                     : "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
+                       "x15", "x16", "x17", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26",
+                       "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8",
+                       "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19",
+                       "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30",
+                       "v31", "cc", "memory");
+    return x2;
+}
+
+#else
+#error "weft runs on x86-64 and aarch64: add wf_context_jump for this machine"
+#endif
+
+/* Makes a context that will begin with function on the stack of size bytes from
+ * low on, first frame at top. The function gets what the first switch carries; it
+ * calls wf_context_begin() and never returns. */
+static inline void wf_context_init(struct wf_context *context, char *low, size_t size, char *top,
+                                   void (*function)(void *carried))
+{
+    context->sp = (void *)((uintptr_t)top & ~(uintptr_t)15);
+    memcpy(&context->bp, &function, sizeof function);
+    context->pc = (void *)(uintptr_t)wf_context_entry;
+    context->fp_control = wf_fp_control_read();
+    wf_sanitizer_init(&context->sanitizer, low, size);
+}
+
+/* The context that runs on this thread's own stack. */
+static inline void wf_context_init_thread(struct wf_context *context)
+{
+    wf_sanitizer_init_thread(&context->sanitizer);
+}
+
+/* The first thing that a new context does. */
+static inline void wf_context_begin(struct wf_context *self)
+{
+    wf_sanitizer_arrive(&self->sanitizer);
+}
+
+static inline __attribute__((always_inline)) void
+wf_context_change_fp_control(struct wf_context *from, const struct wf_context *to)
+{
+    from->fp_control = wf_fp_control_read();
+    if (__builtin_expect(to->fp_control != from->fp_control, 0)) {
+        wf_fp_control_write(to->fp_control);
+    }
+}
+
+/*
+ * Goes on in to; returns when somebody goes on in from, with what that one
+ * carries. Nothing that was read of the thread before is valid after: this may be
+ * another one. The caller is WF_NO_TSAN.
+ */
+static inline __attribute__((always_inline)) void *
+wf_context_switch(struct wf_context *from, struct wf_context *to, void *carried)
+{
+    wf_context_change_fp_control(from, to);
+    wf_sanitizer_leave(&from->sanitizer, &to->sanitizer);
+    carried = wf_context_jump(from, to, carried);
+    wf_sanitizer_arrive(&from->sanitizer);
+    return carried;
+}
+
+/* Ends the context that runs, and goes on in to. */
+static inline __attribute__((always_inline)) _Noreturn void wf_context_leave(struct wf_context *to,
+                                                                             void *carried)
+{
+    struct wf_context ended;
+    wf_context_change_fp_control(&ended, to);
+    wf_sanitizer_leave(NULL, &to->sanitizer);
+    (void)wf_context_jump(&ended, to, carried);
+    __builtin_unreachable();
+}
+
+/* Somewhere else, after it has left: frees what belongs to an ended context. */
+static inline void wf_context_fini(struct wf_context *context)
+{
+    wf_sanitizer_fini(&context->sanitizer);
+}
+
+#endif

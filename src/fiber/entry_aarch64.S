@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * entry_aarch64.S - the first frame of a context: see context.h.
+ *
+ * Arrives by a jump, with the function in x29 and what is carried in x2. Undefined
+ * x30 is how unwind information says "nobody called this"; x29 is 0 for those who
+ * walk frame pointers.
+ */
+#if defined(__aarch64__)
+
+    .text
+    .globl wf_context_entry
+    .hidden wf_context_entry
+    .type wf_context_entry, %function
+    .p2align 4
+wf_context_entry:
+    .cfi_startproc
+    .cfi_undefined x30
+    hint #36 /* bti j */
+    mov x3, x29
+    mov x29, #0
+    mov x30, #0
+    mov x0, x2
+    blr x3
+    brk #1
+    .cfi_endproc
+    .size wf_context_entry, . - wf_context_entry
+
+/* Indirect jumps land on bti only. */
+    .section .note.gnu.property, "a", %note
+    .p2align 3
+    .long 4
+    .long 16
+    .long 5
+    .asciz "GNU"
+    .long 0xc0000000
+    .long 4
+    .long 1
+    .long 0
+
+#endif
+
+    .section .note.GNU-stack, "", %progbits

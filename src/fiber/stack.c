@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stack.c - stacks for fibers.
+ *
+ *   cache of a worker    free stacks and promises, without a lock
+ *        | ^               batches of 16
+ *        v |
+ *   depot of a class     free stacks and promises, under a lock
+ *        | ^               made one by one, given back page by page
+ *        v |
+ *   chunks               mappings, each twice the last one
+ *
+ * Promises. In each class
+ *
+ *   stacks made >= promises given out >= fibers that have or will want a stack
+ *
+ * since a promise is given out only when there is a stack for it, and a fiber
+ * keeps its promise until it has given its stack back. So a fiber that is about
+ * to begin finds a stack in its worker's cache, or in the depot, or else at least
+ * one is free in another cache. For the last case the depot makes one more; only
+ * when there is no memory for it, the fiber waits until the others have seen the
+ * mark "wanted" at the end of their tick.
+ *
+ * Guards. MADV_GUARD_INSTALL marks pages without a mapping of their own, so their
+ * number is unlimited; before Linux 6.13 mprotect() must do, which splits the
+ * mapping at each stack and fails at about 32 000 of them. They are kept when
+ * memory is given back with MADV_DONTNEED.
+ *
+ * Huge pages are turned off: the first touch of a stack would commit 2 MiB.
+ */
+#include "fiber/stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "fiber/valgrind.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+enum {
+    DEFAULT_BYTES = 256 * 1024,
+    CHUNK_STACKS_MIN = 16,
+    CHUNK_STACKS_MAX = 4096,
+    COLORS = 16,
+    /* Free stacks that an idle class keeps committed. */
+    KEEP_IDLE = 64,
+    PAGES_AT_ONCE = 512,
+};
+
+struct wf_stack_chunk {
+    struct wf_stack_chunk *next;
+    char *map;
+    size_t map_bytes;
+    uint32_t count; /* stacks it has room for */
+    uint32_t made;
+    struct wf_stack stacks[];
+};
+
+/*
+ * One page more than a stack and its guard: an odd number of pages. Otherwise all
+ * tops would fall into a few of the sets of the processor's TLB, which sees the low
+ * bits of the page number, and a switch among a hundred stacks would miss it.
+ */
+static size_t stride(unsigned class)
+{
+    return wf_stack_class_size(class) + WF_STACK_GUARD + 4096;
+}
+
+static size_t chunk_bytes(uint32_t count)
+{
+    return sizeof(struct wf_stack_chunk) + count * sizeof(struct wf_stack);
+}
+
+static void push(struct wf_stack_list *list, struct wf_stack *stack)
+{
+    stack->next = list->first;
+    list->first = stack;
+    list->count++;
+}
+
+static struct wf_stack *pop(struct wf_stack_list *list)
+{
+    struct wf_stack *stack = list->first;
+    if (stack != NULL) {
+        list->first = stack->next;
+        list->count--;
+    }
+    return stack;
+}
+
+static void move(struct wf_stack_list *to, struct wf_stack_list *from, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        push(to, pop(from));
+    }
+}
+
+void wf_stacks_init(struct wf_stacks *stacks, const weft_allocator *allocator,
+                    void (*complain)(void *ctx, const char *text), void *complain_ctx)
+{
+    *stacks = (struct wf_stacks){
+        .allocator = *allocator,
+        .complain = complain,
+        .complain_ctx = complain_ctx,
+    };
+    for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
+        wf_lock_init(&stacks->depots[class].lock, WF_RANK_STACK);
+    }
+}
+
+static void free_chunk(struct wf_stacks *stacks, struct wf_stack_chunk *chunk)
+{
+    for (uint32_t i = 0; i < chunk->made; i++) {
+        wf_valgrind_stack_gone(chunk->stacks[i].valgrind_id);
+    }
+    (void)munmap(chunk->map, chunk->map_bytes);
+    wf_free(&stacks->allocator, chunk, chunk_bytes(chunk->count), _Alignof(struct wf_stack_chunk));
+}
+
+void wf_stacks_fini(struct wf_stacks *stacks)
+{
+    for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
+        struct wf_stack_depot *depot = &stacks->depots[class];
+        struct wf_stack_chunk *chunk = depot->chunks;
+        while (chunk != NULL) {
+            struct wf_stack_chunk *next = chunk->next;
+            free_chunk(stacks, chunk);
+            chunk = next;
+        }
+        depot->chunks = NULL;
+    }
+}
+
+int wf_stack_class(size_t bytes)
+{
+    if (bytes == 0) {
+        bytes = DEFAULT_BYTES;
+    }
+    for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
+        if (bytes <= wf_stack_class_size(class)) {
+            return (int)class;
+        }
+    }
+    return -EINVAL;
+}
+
+/* Once in the life of the stacks: why there are no more. */
+static void complain(struct wf_stacks *stacks, unsigned class, const char *why)
+{
+    /* relaxed: said once, in whatever order. */
+    if (wf_xchg_relaxed(&stacks->complained, 1u) != 0 || stacks->complain == NULL) {
+        return;
+    }
+    char text[256];
+    (void)snprintf(text, sizeof text, "no stack for another fiber: %s (%u stacks of %zu KiB exist)",
+                   why, stacks->depots[class].made, wf_stack_class_size(class) / 1024);
+    stacks->complain(stacks->complain_ctx, text);
+}
+
+/* Under the lock. Maps room for as many stacks as there are already. */
+static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class)
+{
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    uint32_t count = depot->made;
+    count = count < CHUNK_STACKS_MIN ? CHUNK_STACKS_MIN : count;
+    count = count > CHUNK_STACKS_MAX ? CHUNK_STACKS_MAX : count;
+    struct wf_stack_chunk *chunk =
+        wf_alloc(&stacks->allocator, chunk_bytes(count), _Alignof(struct wf_stack_chunk));
+    if (chunk == NULL) {
+        return NULL;
+    }
+    size_t bytes = count * stride(class);
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (map == MAP_FAILED) {
+        wf_free(&stacks->allocator, chunk, chunk_bytes(count), _Alignof(struct wf_stack_chunk));
+        complain(stacks, class,
+                 "the system gives no more address space; see ulimit -v and vm.overcommit_memory");
+        return NULL;
+    }
+    (void)madvise(map, bytes, MADV_NOHUGEPAGE); /* A kernel without huge pages refuses. */
+    *chunk = (struct wf_stack_chunk){
+        .next = depot->chunks, .map = map, .map_bytes = bytes, .count = count
+    };
+    depot->chunks = chunk;
+    return chunk;
+}
+
+/* Makes the pages fault. */
+static bool install_guard(struct wf_stacks *stacks, unsigned class, char *at)
+{
+    /* relaxed: whoever finds out first; all find the same. */
+    uint32_t guard = wf_load_relaxed(&stacks->guard);
+    if (guard != WF_GUARD_MPROTECT) {
+        if (madvise(at, WF_STACK_GUARD, MADV_GUARD_INSTALL) == 0) {
+            return true;
+        }
+        if (guard == WF_GUARD_MADVISE || errno != EINVAL) {
+            complain(stacks, class, "the system has no memory for its guard pages");
+            return false;
+        }
+        /* relaxed: all find the same, as above. */
+        wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MPROTECT);
+    }
+    if (mprotect(at, WF_STACK_GUARD, PROT_NONE) == 0) {
+        return true;
+    }
+    complain(stacks, class,
+             "before Linux 6.13 each needs two mappings of its own; raise vm.max_map_count");
+    return false;
+}
+
+/* Under the lock. One more stack, with its guard, or NULL. */
+static struct wf_stack *make(struct wf_stacks *stacks, unsigned class)
+{
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    struct wf_stack_chunk *chunk = depot->chunks;
+    if (chunk == NULL || chunk->made == chunk->count) {
+        chunk = add_chunk(stacks, class);
+    }
+    if (chunk == NULL) {
+        return NULL;
+    }
+    char *guard = chunk->map + chunk->made * stride(class);
+    if (!install_guard(stacks, class, guard)) {
+        return NULL;
+    }
+    struct wf_stack *stack = &chunk->stacks[chunk->made++];
+    *stack = (struct wf_stack){
+        .low = guard + WF_STACK_GUARD,
+        .class = (uint8_t) class,
+        .color = (uint8_t)(depot->made % COLORS),
+    };
+    stack->valgrind_id = wf_valgrind_stack_made(stack->low, wf_stack_size(stack));
+    depot->made++;
+    return stack;
+}
+
+/* Under the lock. Up to count promises; makes stacks for them. */
+static uint32_t promise(struct wf_stacks *stacks, unsigned class, uint32_t count)
+{
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    uint32_t given = 0;
+    while (given < count) {
+        if (depot->promises == depot->made) {
+            struct wf_stack *stack = make(stacks, class);
+            if (stack == NULL) {
+                break;
+            }
+            push(&depot->cold, stack);
+        }
+        depot->promises++;
+        given++;
+    }
+    return given;
+}
+
+int wf_stack_promise(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
+{
+    if (wf_unlikely(cache->classes[class].promises == 0)) {
+        struct wf_stack_depot *depot = &stacks->depots[class];
+        wf_lock(&depot->lock);
+        cache->classes[class].promises = promise(stacks, class, WF_STACK_BATCH);
+        wf_unlock(&depot->lock);
+        if (cache->classes[class].promises == 0) {
+            return -ENOMEM;
+        }
+    }
+    cache->classes[class].promises--;
+    return 0;
+}
+
+int wf_stack_promise_outside(struct wf_stacks *stacks, unsigned class)
+{
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    wf_lock(&depot->lock);
+    uint32_t given = promise(stacks, class, 1);
+    wf_unlock(&depot->lock);
+    return given == 1 ? 0 : -ENOMEM;
+}
+
+void wf_stack_unpromise_outside(struct wf_stacks *stacks, unsigned class)
+{
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    wf_lock(&depot->lock);
+    WF_ASSERT(depot->promises > 0);
+    depot->promises--;
+    wf_unlock(&depot->lock);
+}
+
+/* Owner: gives back so many free stacks and all but keep promises. */
+static void give_back(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class,
+                      uint32_t count, uint32_t keep)
+{
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    uint32_t promises = cache->classes[class].promises;
+    uint32_t surplus = promises > keep ? promises - keep : 0;
+    wf_lock(&depot->lock);
+    move(&depot->warm, &cache->classes[class].free, count);
+    depot->promises -= surplus;
+    wf_unlock(&depot->lock);
+    cache->classes[class].promises -= surplus;
+}
+
+void wf_stack_unpromise(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
+{
+    if (wf_unlikely(++cache->classes[class].promises >= 2 * WF_STACK_BATCH)) {
+        give_back(stacks, cache, class, 0, WF_STACK_BATCH);
+    }
+}
+
+/* Under the lock. Up to count free ones, those with memory first. */
+static void take_free(struct wf_stack_depot *depot, struct wf_stack_list *to, uint32_t count)
+{
+    uint32_t warm = depot->warm.count < count ? depot->warm.count : count;
+    uint32_t cold = depot->cold.count < count - warm ? depot->cold.count : count - warm;
+    move(to, &depot->warm, warm);
+    move(to, &depot->cold, cold);
+    if (depot->warm.count < depot->low_water) {
+        depot->low_water = depot->warm.count;
+    }
+}
+
+/* The cache is empty: a batch from the depot. */
+static struct wf_stack *refill(struct wf_stacks *stacks, struct wf_stack_list *list, unsigned class)
+{
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    wf_lock(&depot->lock);
+    take_free(depot, list, WF_STACK_BATCH);
+    struct wf_stack *stack = pop(list);
+    if (stack == NULL) {
+        stack = make(stacks, class);
+    }
+    if (stack == NULL) {
+        /* relaxed: a request; what is given for it comes through the lock. */
+        wf_store_relaxed(&depot->wanted, 1u);
+    }
+    wf_unlock(&depot->lock);
+    return stack;
+}
+
+struct wf_stack *wf_stack_take(struct wf_stacks *stacks, struct wf_stack_cache *cache,
+                               unsigned class)
+{
+    struct wf_stack *stack = pop(&cache->classes[class].free);
+    return wf_likely(stack != NULL) ? stack : refill(stacks, &cache->classes[class].free, class);
+}
+
+void wf_stack_give(struct wf_stacks *stacks, struct wf_stack_cache *cache, struct wf_stack *stack)
+{
+    unsigned class = stack->class;
+    push(&cache->classes[class].free, stack);
+    if (wf_unlikely(cache->classes[class].free.count >= 2 * WF_STACK_BATCH)) {
+        give_back(stacks, cache, class, WF_STACK_BATCH, UINT32_MAX);
+    }
+}
+
+void wf_stack_share(struct wf_stacks *stacks, struct wf_stack_cache *cache)
+{
+    for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
+        struct wf_stack_depot *depot = &stacks->depots[class];
+        /* relaxed: a request; what is given for it goes through the lock. */
+        if (wf_unlikely(wf_load_relaxed(&depot->wanted) != 0) &&
+            cache->classes[class].free.count > 0) {
+            /* relaxed: whoever still waits sets it again. */
+            wf_store_relaxed(&depot->wanted, 0u);
+            give_back(stacks, cache, class, cache->classes[class].free.count, UINT32_MAX);
+        }
+    }
+}
+
+void wf_stack_flush(struct wf_stacks *stacks, struct wf_stack_cache *cache)
+{
+    for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
+        uint32_t count = cache->classes[class].free.count;
+        if (count > 1 || cache->classes[class].promises > WF_STACK_BATCH) {
+            give_back(stacks, cache, class, count > 0 ? count - 1 : 0, WF_STACK_BATCH);
+        }
+    }
+}
+
+/* How far down the pages of a stack are committed, in bytes from its top. */
+static size_t used_bytes(const struct wf_stack *stack)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t pages = wf_stack_size(stack) / page;
+    unsigned char resident[PAGES_AT_ONCE];
+    for (size_t at = 0; at < pages; at += PAGES_AT_ONCE) {
+        size_t count = pages - at < PAGES_AT_ONCE ? pages - at : PAGES_AT_ONCE;
+        if (mincore(stack->low + at * page, count * page, resident) != 0) {
+            return 0;
+        }
+        for (size_t i = 0; i < count; i++) {
+            if ((resident[i] & 1) != 0) {
+                return (pages - at - i) * page;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Gives the memory of up to count warm stacks back. */
+static void trim(struct wf_stack_depot *depot, uint32_t count)
+{
+    struct wf_stack_list out = { 0 };
+    wf_lock(&depot->lock);
+    move(&out, &depot->warm, depot->warm.count < count ? depot->warm.count : count);
+    wf_unlock(&depot->lock);
+
+    size_t used_max = 0;
+    for (struct wf_stack *stack = out.first; stack != NULL; stack = stack->next) {
+        size_t used = used_bytes(stack);
+        used_max = used > used_max ? used : used_max;
+        (void)madvise(stack->low, wf_stack_size(stack), MADV_DONTNEED);
+    }
+
+    wf_lock(&depot->lock);
+    move(&depot->cold, &out, out.count);
+    depot->used_max = used_max > depot->used_max ? used_max : depot->used_max;
+    wf_unlock(&depot->lock);
+}
+
+/* How many to trim; a new period begins. */
+static uint32_t surplus_of(struct wf_stack_depot *depot, bool idle)
+{
+    wf_lock(&depot->lock);
+    uint32_t warm = depot->warm.count;
+    uint32_t surplus = depot->low_water;
+    if (idle) {
+        surplus = warm > KEEP_IDLE ? warm - KEEP_IDLE : 0;
+    }
+    depot->low_water = warm;
+    wf_unlock(&depot->lock);
+    return surplus;
+}
+
+void wf_stacks_trim(struct wf_stacks *stacks, bool idle, bool (*stop)(void *arg), void *arg)
+{
+    for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
+        struct wf_stack_depot *depot = &stacks->depots[class];
+        uint32_t left = surplus_of(depot, idle);
+        while (left > 0 && !stop(arg)) {
+            uint32_t count = left < WF_STACK_BATCH ? left : WF_STACK_BATCH;
+            trim(depot, count);
+            left -= count;
+        }
+    }
+}
+
+void wf_stacks_read(struct wf_stacks *stacks, struct wf_stack_stats *stats)
+{
+    *stats = (struct wf_stack_stats){ 0 };
+    for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
+        struct wf_stack_depot *depot = &stacks->depots[class];
+        wf_lock(&depot->lock);
+        stats->made += depot->made;
+        stats->promised += depot->promises;
+        stats->bytes += depot->made * stride(class);
+        if (depot->used_max > stats->used_max) {
+            stats->used_max = depot->used_max;
+        }
+        wf_unlock(&depot->lock);
+    }
+}

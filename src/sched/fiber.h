@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fiber.h - tasks with a stack of their own.
+ */
+#ifndef WF_SCHED_FIBER_H
+#define WF_SCHED_FIBER_H
+
+#include <weft/fiber.h>
+
+#include "fiber/context.h"
+#include "fiber/stack.h"
+#include "sched/task.h"
+#include "sched/thread.h"
+
+struct wf_sched;
+struct wf_worker;
+
+struct wf_fiber {
+    struct wf_task task;
+    struct wf_context context; /* valid while it is suspended */
+    struct wf_stack *stack;    /* NULL before it first runs and after its end */
+    int (*function)(void *arg);
+    void *arg;
+    void *exceptions[2];     /* while it is suspended: its seat's */
+    int error;               /* the same */
+    uint8_t class;           /* constant: of its stack */
+    bool polling;            /* a future's poll is under way */
+    void **locals;           /* see local.c; NULL if it has none */
+    struct wf_task *hosting; /* under the pool's lock: waits for it, see inplace.c */
+    _Alignas(16) unsigned char copy[];
+};
+
+/* Any thread: spawns a fiber. As wf_spawn(), and -ENOMEM if there is no stack. */
+int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec);
+
+/* The fiber that this worker runs, or NULL. */
+struct wf_fiber *wf_fiber_current(void);
+
+/* The task as a fiber; NULL if it is none, or NULL. */
+struct wf_fiber *wf_fiber_of(struct wf_task *task);
+
+/* On this fiber: lets the worker go on with others until the task is woken. */
+void wf_fiber_suspend(struct wf_fiber *self);
+
+/* On this fiber: the same, but it is queued at once, behind everybody else. */
+void wf_fiber_yield(struct wf_fiber *self);
+
+/*
+ * On this fiber: leaves its worker, and stays RUNNING. When nobody is on its stack any
+ * more, moved(arg) is called on the worker; from then on another thread may go on with
+ * its context, and that is where this returns.
+ */
+void wf_fiber_move(struct wf_fiber *self, void (*moved)(void *arg), void *arg);
+
+/* On this fiber, after a switch that carried the worker: it is on that one now. */
+void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker);
+
+/* On this fiber: takes over, or leaves, what its thread has one of. */
+void wf_fiber_sit(const struct wf_fiber *self, const struct wf_seat *seat);
+void wf_fiber_rise(struct wf_fiber *self, const struct wf_seat *seat);
+
+#endif

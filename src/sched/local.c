@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * local.c - values that each fiber, and each plain thread, has for itself.
+ *
+ * Keys are places in one table of the process. The values of a fiber are an array
+ * that is made when it first sets one, and kept with it; a plain thread's are kept
+ * with its record.
+ *
+ * Edges.
+ * [K1] creating a key releases its place, ending a fiber acquires it: the destructor
+ *      is seen.
+ */
+#include "sched/local.h"
+
+#include <errno.h>
+
+#include <weft/fiber.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "sched/await.h"
+#include "sched/fiber.h"
+#include "sched/thread.h"
+#include "sched/worker.h"
+
+enum {
+    KEYS_MAX = WEFT_LOCAL_KEYS_MAX,
+    /* A destructor may set values again; after so many rounds they are left alone. */
+    ROUNDS_MAX = 4,
+};
+
+enum key_state {
+    KEY_FREE,
+    KEY_TAKEN, /* by a creator that is about to fill it */
+    KEY_READY,
+};
+
+struct key {
+    _Atomic(uint32_t) state;
+    void (*destructor)(void *value);
+};
+
+static struct key keys[KEYS_MAX];
+
+int weft_local_create(weft_local *out, void (*destructor)(void *value))
+{
+    for (unsigned i = 0; i < KEYS_MAX; i++) {
+        uint32_t state = KEY_FREE;
+        /* relaxed: decides who has the place; filled below. */
+        if (wf_cas_relaxed(&keys[i].state, &state, (uint32_t)KEY_TAKEN)) {
+            keys[i].destructor = destructor;
+            /* release [K1]: the destructor is seen. */
+            wf_store_release(&keys[i].state, (uint32_t)KEY_READY);
+            *out = (weft_local){ .index = i };
+            return 0;
+        }
+    }
+    return -EAGAIN;
+}
+
+/* Where the values of whoever runs here are kept. */
+static void ***locals_here(const char *call)
+{
+    wf_await_must_suspend(call, "keep it in the state of the task");
+    struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
+    if (fiber != NULL) {
+        return &fiber->locals;
+    }
+    struct wf_thread *self = wf_thread_self();
+    return self != NULL ? &self->locals : NULL;
+}
+
+static void must_be_key(weft_local key, const char *call)
+{
+    /* relaxed: a check of the caller's. */
+    if (key.index >= KEYS_MAX || wf_load_relaxed(&keys[key.index].state) != KEY_READY) {
+        wf_fatal("%s: no such key; make one with weft_local_create()", call);
+    }
+}
+
+int weft_local_set(weft_local key, void *value)
+{
+    must_be_key(key, "weft_local_set");
+    void ***locals = locals_here("weft_local_set");
+    if (locals == NULL) {
+        return -ENOMEM;
+    }
+    if (*locals == NULL) {
+        *locals = wf_alloc_zeroed(&wf_alloc_default, KEYS_MAX * sizeof(void *), _Alignof(void *));
+        if (*locals == NULL) {
+            return -ENOMEM;
+        }
+    }
+    (*locals)[key.index] = value;
+    return 0;
+}
+
+void *weft_local_get(weft_local key)
+{
+    must_be_key(key, "weft_local_get");
+    void ***locals = locals_here("weft_local_get");
+    return locals != NULL && *locals != NULL ? (*locals)[key.index] : NULL;
+}
+
+/* Calls the destructors of the values that are set. False if there was none. */
+static bool end_round(void **locals)
+{
+    bool any = false;
+    for (unsigned i = 0; i < KEYS_MAX; i++) {
+        void *value = locals[i];
+        locals[i] = NULL;
+        /* acquire [K1]: the destructor. */
+        if (value != NULL && wf_load_acquire(&keys[i].state) == KEY_READY &&
+            keys[i].destructor != NULL) {
+            keys[i].destructor(value);
+            any = true;
+        }
+    }
+    return any;
+}
+
+void wf_local_end(void ***locals)
+{
+    for (int round = 0; round < ROUNDS_MAX && *locals != NULL && end_round(*locals); round++) {
+    }
+    wf_free(&wf_alloc_default, *locals, KEYS_MAX * sizeof(void *), _Alignof(void *));
+    *locals = NULL;
+}

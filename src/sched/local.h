@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * local.h - values that each fiber, and each plain thread, has for itself.
+ */
+#ifndef WF_SCHED_LOCAL_H
+#define WF_SCHED_LOCAL_H
+
+/* The fiber or thread ends: calls the destructors and frees the values. */
+void wf_local_end(void ***locals);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * overflow.h - naming the fiber whose stack is used up.
+ */
+#ifndef WF_SCHED_OVERFLOW_H
+#define WF_SCHED_OVERFLOW_H
+
+#include <stdbool.h>
+
+/* Any thread, before the first fiber runs: catches faults, once for the process. */
+void wf_overflow_watch(void);
+
+/* A stack for signal handlers, for threads that run fibers. */
+struct wf_signal_stack {
+    void *map; /* NULL: none */
+};
+
+/* This thread: gives it a stack for signal handlers, unless it has one. Without
+ * memory it goes on without. */
+void wf_signal_stack_init(struct wf_signal_stack *stack);
+void wf_signal_stack_fini(struct wf_signal_stack *stack);
+
+#endif

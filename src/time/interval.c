@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interval.c - a tick every period.
+ */
+#include <weft/time.h>
+
+#include "base/clock.h"
+
+void weft_interval_init(weft_interval *interval, weft_time first, weft_time period,
+                        weft_interval_policy policy)
+{
+    *interval = (weft_interval){
+        .next = first,
+        .period = period < 1 ? 1 : period,
+        .policy = policy,
+    };
+}
+
+int weft_interval_advance(weft_interval *interval)
+{
+    weft_time planned = weft_time_add(interval->next, interval->period);
+    weft_time now = wf_clock_now();
+    if (interval->policy == WEFT_INTERVAL_BURST || planned > now) {
+        interval->next = planned;
+        return 1;
+    }
+    if (interval->policy == WEFT_INTERVAL_DELAY) {
+        interval->next = weft_time_add(now, interval->period);
+        return 1;
+    }
+    int64_t skipped = (now - planned) / interval->period + 1;
+    interval->next = weft_time_add(planned, skipped * interval->period);
+    return skipped < INT_MAX ? 1 + (int)skipped : INT_MAX;
+}
+
+int weft_interval_tick(weft_interval *interval)
+{
+    int err = weft_sleep_until(interval->next);
+    return err != 0 ? err : weft_interval_advance(interval);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sleep.c - sleeping, and futures with a deadline.
+ *
+ * Where there is a stack, a sleep is the await of something that never comes, with
+ * a deadline. A stackless task awaits a future that is a timer.
+ */
+#include <weft/time.h>
+
+#include "base/clock.h"
+#include "sched/await.h"
+#include "sched/thread.h"
+#include "time/timer.h"
+
+struct never {
+    weft_future future;
+    bool cancelled;
+};
+
+static int never_poll(weft_future *future)
+{
+    return ((struct never *)future)->cancelled ? WEFT_ECANCELED : WEFT_PENDING;
+}
+
+static bool never_cancel(weft_future *future)
+{
+    ((struct never *)future)->cancelled = true;
+    return true;
+}
+
+static const weft_future_ops never_ops = { .poll = never_poll, .cancel = never_cancel };
+
+int weft_sleep_until(weft_time deadline)
+{
+    wf_await_must_suspend("weft_sleep", "await a weft_sleep_future in a body");
+    struct never never = { .future.ops = &never_ops };
+    int result = weft_await(&never.future, deadline);
+    return result == WEFT_ETIMEDOUT ? 0 : result;
+}
+
+int weft_sleep(weft_time duration)
+{
+    return weft_sleep_until(weft_after(duration));
+}
+
+struct sleep {
+    weft_future future;
+    weft_time deadline;
+    struct wf_timer timer;
+    bool started;
+    bool cancelled;
+};
+
+_Static_assert(sizeof(struct sleep) <= sizeof(weft_sleep_future), "weft_sleep_future is too small");
+_Static_assert(offsetof(struct sleep, deadline) == offsetof(weft_sleep_future, deadline), "");
+
+static int sleep_poll(weft_future *future)
+{
+    struct sleep *sleep = (struct sleep *)future;
+    if (sleep->started) {
+        if (sleep->cancelled) {
+            return WEFT_ECANCELED;
+        }
+        return wf_timer_has_fired(&sleep->timer) ? 0 : WEFT_PENDING;
+    }
+    if (wf_clock_now() >= sleep->deadline) {
+        return 0;
+    }
+    sleep->started = true;
+    sleep->timer.task = wf_thread_waiter();
+    wf_timer_arm(wf_thread_must_sched("weft_sleep_init"), &sleep->timer, sleep->deadline);
+    return WEFT_PENDING;
+}
+
+static bool sleep_cancel(weft_future *future)
+{
+    struct sleep *sleep = (struct sleep *)future;
+    if (sleep->started && !sleep->cancelled) {
+        sleep->cancelled = wf_timer_disarm(&sleep->timer);
+    }
+    return true;
+}
+
+static const weft_future_ops sleep_ops = { .poll = sleep_poll, .cancel = sleep_cancel };
+
+void weft_sleep_init(weft_sleep_future *future, weft_time deadline, unsigned flags)
+{
+    struct sleep *sleep = (struct sleep *)future;
+    *sleep = (struct sleep){ .deadline = deadline };
+    sleep->timer.is_precise = (flags & WEFT_PRECISE) != 0;
+    sleep->future.ops = &sleep_ops;
+}
+
+/* A future and a sleep, side by side. */
+
+/* The inner future has its result: nobody waits for the sleep any more. */
+static int timeout_end(weft_timeout_future *self, int result)
+{
+    (void)sleep_cancel(&self->sleep.future);
+    return self->late != 0 && result == WEFT_ECANCELED ? WEFT_ETIMEDOUT : result;
+}
+
+static int timeout_poll(weft_future *future)
+{
+    weft_timeout_future *self = (weft_timeout_future *)future;
+    int result = self->inner->ops->poll(self->inner);
+    if (result != WEFT_PENDING) {
+        return timeout_end(self, result);
+    }
+    if (self->late == 0 && sleep_poll(&self->sleep.future) == WEFT_PENDING) {
+        return WEFT_PENDING;
+    }
+    self->late = 1;
+    if (!self->inner->ops->cancel(self->inner)) {
+        return WEFT_PENDING;
+    }
+    return timeout_end(self, self->inner->ops->poll(self->inner));
+}
+
+static bool timeout_cancel(weft_future *future)
+{
+    weft_timeout_future *self = (weft_timeout_future *)future;
+    (void)sleep_cancel(&self->sleep.future);
+    return self->inner->ops->cancel(self->inner);
+}
+
+static void timeout_drop(weft_future *future)
+{
+    weft_timeout_future *self = (weft_timeout_future *)future;
+    if (self->inner->ops->drop != NULL) {
+        self->inner->ops->drop(self->inner);
+    }
+}
+
+static const weft_future_ops timeout_ops = { .poll = timeout_poll,
+                                             .cancel = timeout_cancel,
+                                             .drop = timeout_drop };
+
+void weft_timeout_init(weft_timeout_future *future, weft_future *inner, weft_time deadline)
+{
+    *future = (weft_timeout_future){ .future.ops = &timeout_ops, .inner = inner };
+    weft_sleep_init(&future->sleep, deadline, 0);
+}

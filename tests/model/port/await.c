@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * await.c - sched/await.h and what else belongs to fibers, in models without any.
+ */
+#include "sched/await.h"
+
+#include <weft/future.h>
+
+#include "sched/local.h"
+#include "sched/thread.h"
+
+int weft_await(weft_future *future, weft_time deadline)
+{
+    return wf_thread_await(future, deadline);
+}
+
+void wf_await_must_suspend(const char *call, const char *instead)
+{
+    (void)call;
+    (void)instead;
+}
+
+void wf_local_end(void ***locals)
+{
+    (void)locals;
+}
+
+int *weft_errno_location(void)
+{
+    static int value;
+    return &value;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * valgrind_test.c - valgrind knows the stacks, and nobody else needs to.
+ *
+ * Where valgrind is installed, the program runs itself under it once more.
+ */
+#include "fiber/valgrind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "fiber/context.h"
+#include "test.h"
+
+#define INSIDE "WEFT_TEST_INSIDE_VALGRIND"
+
+enum {
+    /* Valgrind takes a jump of more than 2 MB for another stack by itself, and says
+     * so; one of less for a frame of this size. */
+    NEAR = 512 * 1024,
+    FAR = 32 * 1024 * 1024,
+    STACK_BYTES = 128 * 1024,
+};
+
+static bool runs_on_valgrind(void)
+{
+#if defined(RUNNING_ON_VALGRIND)
+    return RUNNING_ON_VALGRIND != 0;
+#else
+    return false;
+#endif
+}
+
+static char *map_stacks(void)
+{
+    char *map = mmap(NULL, FAR + STACK_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(map != MAP_FAILED);
+    return map;
+}
+
+/* Inside: a different one for each. Else: nothing to tell apart. */
+static void ids_are_handed_out_and_taken_back(void)
+{
+    char *map = map_stacks();
+    unsigned first = wf_valgrind_stack_made(map, STACK_BYTES);
+    unsigned second = wf_valgrind_stack_made(map + NEAR, STACK_BYTES);
+    if (runs_on_valgrind()) {
+        CHECK_NE(first, second);
+    } else {
+        CHECK_EQ(first, 0);
+        CHECK_EQ(second, 0);
+    }
+    wf_valgrind_stack_gone(second);
+    wf_valgrind_stack_gone(first);
+    unsigned third = wf_valgrind_stack_made(map, STACK_BYTES);
+    CHECK_EQ(third != 0, runs_on_valgrind());
+    wf_valgrind_stack_gone(third);
+    CHECK_EQ(munmap(map, FAR + STACK_BYTES), 0);
+}
+
+struct strand {
+    struct wf_context context;
+    int turns;
+};
+
+static struct strand strands[3];
+static struct wf_context home;
+
+WF_NO_TSAN static void strand_main(void *carried)
+{
+    struct strand *self = carried;
+    wf_context_begin(&self->context);
+    volatile int numbers[64];
+    for (int turn = 0; carried != NULL; turn++) {
+        for (int i = 0; i < 64; i++) {
+            numbers[i] = turn + i;
+        }
+        carried = wf_context_switch(&self->context, &home, NULL);
+        for (int i = 0; i < 64; i++) {
+            CHECK_EQ(numbers[i], turn + i); /* Undefined, if it was a frame that is gone. */
+        }
+        self->turns = turn + 1;
+    }
+    wf_context_leave(&home, NULL);
+}
+
+WF_NO_TSAN __attribute__((noinline)) static void go(struct strand *to, void *carried)
+{
+    (void)wf_context_switch(&home, &to->context, carried);
+}
+
+static void contexts_switch_among_registered_stacks(void)
+{
+    static const size_t at[3] = { 0, NEAR, FAR };
+    unsigned ids[3];
+    char *map = map_stacks();
+    wf_context_init_thread(&home);
+    for (int i = 0; i < 3; i++) {
+        char *low = map + at[i];
+        ids[i] = wf_valgrind_stack_made(low, STACK_BYTES);
+        strands[i].turns = 0;
+        wf_context_init(&strands[i].context, low, STACK_BYTES, low + STACK_BYTES, strand_main);
+    }
+    for (int turn = 0; turn < 10; turn++) {
+        for (int i = 0; i < 3; i++) {
+            go(&strands[i], turn < 9 ? &strands[i] : NULL);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(strands[i].turns, 9);
+        wf_context_fini(&strands[i].context);
+        wf_valgrind_stack_gone(ids[i]);
+    }
+    CHECK_EQ(munmap(map, FAR + STACK_BYTES), 0);
+}
+
+static void run_self_under_valgrind(void *arg)
+{
+    CHECK_EQ(setenv(INSIDE, "1", 1), 0);
+    CHECK_EQ(dup2(STDERR_FILENO, STDOUT_FILENO), STDOUT_FILENO);
+    (void)execlp("valgrind", "valgrind", "--error-exitcode=9", (char *)arg, (char *)NULL);
+    _exit(77);
+}
+
+/* Memcheck finds no error, and sees no stack that it was not told of. */
+static void valgrind_has_nothing_to_say(void)
+{
+    if (getenv(INSIDE) != NULL) {
+        CHECK(runs_on_valgrind());
+        return;
+    }
+    if (test_is_sanitized()) {
+        (void)printf("skipped: valgrind cannot run sanitizers\n");
+        return;
+    }
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    CHECK_LT(0, length);
+    self[length] = '\0';
+    struct child child;
+    child_run(&child, run_self_under_valgrind, self);
+    if (child.code == 77 || strstr(child.text, "Valgrind: debuginfo reader") != NULL) {
+        (void)printf("skipped: there is no valgrind that can read this program\n");
+        return;
+    }
+    if (child.code != 0 || child.signal != 0) {
+        test_fail(__FILE__, __LINE__, "valgrind reports: %s", child.text);
+    }
+    CHECK_HAS(child.text, "ERROR SUMMARY: 0 errors");
+    CHECK(strstr(child.text, "switching stacks") == NULL);
+}
+
+TEST_MAIN({
+    TEST(ids_are_handed_out_and_taken_back),
+    TEST(contexts_switch_among_registered_stacks),
+    TEST(valgrind_has_nothing_to_say),
+})

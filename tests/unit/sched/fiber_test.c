@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/fiber.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "base/lock.h"
+#include "gate.h"
+#include "rt.h"
+#include "rt/runtime.h"
+#include "sched/sched.h"
+#include "sched/worker.h"
+#include "test.h"
+#include "timing.h"
+
+static _Atomic(uint64_t) runs;
+
+static weft_worker_stats stats_of(weft_runtime *rt, unsigned worker)
+{
+    weft_worker_stats stats;
+    CHECK_EQ(weft_worker_stats_read(rt, worker, &stats), 0);
+    return stats;
+}
+
+static int add_one(void *arg)
+{
+    atomic_fetch_add(&runs, 1);
+    return *(int *)arg + 1;
+}
+
+static void a_fiber_gets_its_argument_and_gives_its_result(void)
+{
+    weft_runtime *rt = test_start(2);
+    static const int values[] = { 0, 41, -2, -4097, INT_MAX - 1, INT_MIN + 4 };
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        int value = values[i];
+        CHECK_EQ(test_run(rt, add_one, &value), values[i] + 1);
+    }
+    weft_runtime_destroy(rt);
+}
+
+static int sum_bytes(void *arg)
+{
+    const unsigned char *bytes = arg;
+    CHECK_EQ((uintptr_t)arg % 16, 0);
+    CHECK_EQ(weft_yield(), 0);
+    int sum = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        sum += bytes[i];
+    }
+    return sum;
+}
+
+static void an_argument_with_a_size_is_copied(void)
+{
+    weft_runtime *rt = test_start(1);
+    unsigned char bytes[1000];
+    memset(bytes, 3, sizeof bytes);
+    weft_fiber_spec spec = { .function = sum_bytes, .arg = bytes, .arg_size = sizeof bytes };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+    memset(bytes, 0, sizeof bytes);
+    CHECK_EQ(test_join_soon(task), 3000);
+    weft_runtime_destroy(rt);
+}
+
+static void a_bad_spec_is_refused(void)
+{
+    weft_runtime *rt = test_start(2);
+    static const weft_fiber_spec specs[] = {
+        { .function = NULL },
+        { .function = add_one, .stack_size = (8 << 20) + 1 },
+        { .function = add_one, .pinned = WEFT_PINNED_TO(2) },
+        { .function = add_one, .arg_size = SIZE_MAX },
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        weft_task *task;
+        CHECK_EQ(weft_runtime_go(rt, &task, &specs[i]), -EINVAL);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* Uses so many bytes of stack; the compiler cannot leave it out. */
+static int use_stack(void *arg)
+{
+    size_t bytes = *(size_t *)arg;
+    volatile unsigned char array[bytes];
+    for (size_t i = 0; i < bytes; i += 4096) {
+        array[i] = 1;
+    }
+    array[bytes - 1] = 2;
+    return array[bytes - 1];
+}
+
+static void a_stack_is_as_large_as_asked_for(void)
+{
+    weft_runtime *rt = test_start(1);
+    for (size_t size = 16 << 10; size <= 8 << 20; size *= 2) {
+        size_t bytes = size - (8 << 10); /* The rest is for frames, with room for checks. */
+        weft_fiber_spec spec = { .function = use_stack, .arg = &bytes, .stack_size = size };
+        weft_task *task;
+        CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+        CHECK_EQ(test_join_soon(task), 2);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* Who ran, in turn. */
+static unsigned char order[64];
+static unsigned order_count;
+
+static int yield_in_turn(void *arg)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        order[order_count++] = *(unsigned char *)arg;
+        CHECK_EQ(weft_yield(), 0);
+    }
+    return 0;
+}
+
+static int start_two(void *arg)
+{
+    (void)arg;
+    static unsigned char names[] = "ab";
+    weft_task *tasks[2];
+    for (unsigned i = 0; i < 2; i++) {
+        weft_fiber_spec spec = { .function = yield_in_turn,
+                                 .arg = &names[i],
+                                 .pinned = WEFT_PINNED_TO(0) };
+        CHECK_EQ(weft_go_with(&tasks[i], &spec), 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(test_join(tasks[i]), 0);
+    }
+    return 0;
+}
+
+static void a_yield_lets_others_run(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, start_two, NULL), 0);
+    CHECK_EQ(order_count, 6);
+    CHECK_EQ(memcmp(order, "ababab", 6), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int yield_alone(void *arg)
+{
+    (void)arg;
+    struct wf_worker *worker = wf_worker_current();
+    for (unsigned i = 0; i < 1000; i++) {
+        worker->budget = 1;
+        CHECK_EQ(weft_yield(), 0);
+        CHECK_EQ(worker->budget, WF_WORKER_BUDGET);
+    }
+    return 0;
+}
+
+static void a_yield_without_others_is_a_new_poll(void)
+{
+    weft_runtime *rt = test_start(1);
+    uint64_t polls = stats_of(rt, 0).polls;
+    CHECK_EQ(test_run(rt, yield_alone, NULL), 0);
+    CHECK_GE(stats_of(rt, 0).polls - polls, 1001);
+    weft_runtime_destroy(rt);
+}
+
+/*
+ * Goal:   whoever waits for the fiber it has just started goes straight there, and
+ *         that one comes straight back.
+ * Method: the runtime counts it; every now and then the loop comes first, for its
+ *         other duties.
+ */
+static int spawn_and_join(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 1000; i++) {
+        weft_task *task;
+        CHECK_EQ(weft_go(&task, add_one, &i), 0);
+        CHECK_EQ(test_join(task), i + 1);
+    }
+    return 0;
+}
+
+static void a_join_hands_over(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    weft_runtime *rt = test_start_with(&config);
+    CHECK_EQ(test_run(rt, spawn_and_join, NULL), 0);
+    if (!test_is_sanitized()) { /* Polls that are long go through the loop, for the clock. */
+        CHECK_GE(stats_of(rt, 0).handovers, 1000);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* Two fibers that wake each other and wait. */
+struct side {
+    struct side *other;
+    _Atomic(weft_waker *) waker;
+    _Atomic(uint64_t) turn;
+    uint64_t rounds;
+};
+
+static int turn_poll(weft_future *future);
+static const weft_future_ops turn_ops = { .poll = turn_poll };
+struct turn {
+    weft_future future;
+    struct side *side;
+    uint64_t wanted;
+};
+
+static int turn_poll(weft_future *future)
+{
+    struct turn *turn = (struct turn *)future;
+    if (atomic_load(&turn->side->turn) >= turn->wanted) {
+        return 0;
+    }
+    weft_waker_drop(atomic_exchange(&turn->side->waker, weft_waker_current()));
+    return atomic_load(&turn->side->turn) >= turn->wanted ? 0 : WEFT_PENDING;
+}
+
+static int play(void *arg)
+{
+    struct side *self = arg;
+    for (uint64_t i = 1; i <= self->rounds; i++) {
+        atomic_store(&self->other->turn, i);
+        weft_waker *waker = atomic_exchange(&self->other->waker, NULL);
+        if (waker != NULL) {
+            weft_waker_fire(waker);
+        }
+        struct turn turn = { .future.ops = &turn_ops, .side = self, .wanted = i };
+        CHECK_EQ(weft_await(&turn.future, WEFT_NEVER), 0);
+    }
+    return 0;
+}
+
+static void play_on(unsigned workers, uint64_t rounds)
+{
+    weft_runtime *rt = test_start(workers);
+    struct side sides[2] = { { .rounds = rounds }, { .rounds = rounds } };
+    sides[0].other = &sides[1];
+    sides[1].other = &sides[0];
+    weft_task *first = test_go(rt, play, &sides[0]);
+    weft_task *second = test_go(rt, play, &sides[1]);
+    CHECK_EQ(test_join_soon(first), 0);
+    CHECK_EQ(test_join_soon(second), 0);
+    weft_waker_drop(sides[0].waker);
+    weft_waker_drop(sides[1].waker);
+    if (workers == 1 && !test_is_sanitized()) {
+        CHECK_GE(stats_of(rt, 0).handovers, rounds / 2);
+    }
+    weft_runtime_destroy(rt);
+}
+
+static void a_wake_followed_by_a_wait_hands_over(void)
+{
+    play_on(1, 1000);
+    play_on(2, test_scale(20000));
+    play_on(8, test_scale(20000));
+}
+
+static int gate_await(void *arg)
+{
+    struct gate *gate = arg;
+    atomic_fetch_add(&runs, 1);
+    return weft_await(&gate->future, WEFT_NEVER);
+}
+
+static void a_cancelled_fiber_ends_its_wait(void)
+{
+    weft_runtime *rt = test_start(2);
+    struct gate gate = gate_make(CANCEL_AT_ONCE);
+    weft_task *task = test_go(rt, gate_await, &gate);
+    test_wait_for(&gate.polls, 1);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    CHECK_EQ(atomic_load(&gate.cancels), 1);
+    gate_fini(&gate);
+    weft_runtime_destroy(rt);
+}
+
+static void a_wait_that_needs_time_to_cancel_gets_it(void)
+{
+    weft_runtime *rt = test_start(2);
+    struct gate gate = gate_make(CANCEL_LATER);
+    weft_task *task = test_go(rt, gate_await, &gate);
+    test_wait_for(&gate.polls, 1);
+    weft_cancel(task);
+    test_wait_for(&gate.cancels, 1);
+    CHECK(!weft_task_is_done(task));
+    gate_open(&gate, 5);
+    CHECK_EQ(test_join_soon(task), 5);
+    gate_fini(&gate);
+    weft_runtime_destroy(rt);
+}
+
+static int await_twice(void *arg)
+{
+    struct gate *gates = arg;
+    while (!weft_cancelled()) {
+        CHECK(weft_yield() == 0 || weft_cancelled());
+    }
+    CHECK_EQ(weft_yield(), WEFT_ECANCELED);
+    CHECK_EQ(weft_await(&gates[0].future, WEFT_NEVER), WEFT_ECANCELED);
+    CHECK_EQ(atomic_load(&gates[0].polls), 0);
+    weft_shield_enter();
+    CHECK(!weft_cancelled());
+    CHECK_EQ(weft_await(&gates[1].future, WEFT_NEVER), 9);
+    weft_shield_leave();
+    CHECK(weft_cancelled());
+    return weft_await(&gates[0].future, WEFT_NEVER);
+}
+
+static void a_shield_lets_a_cancelled_fiber_wait(void)
+{
+    weft_runtime *rt = test_start(2);
+    struct gate gates[2] = { gate_make(CANCEL_AT_ONCE), gate_make(CANCEL_AT_ONCE) };
+    weft_task *task = test_go(rt, await_twice, gates);
+    weft_cancel(task);
+    test_wait_for(&gates[1].polls, 1);
+    gate_open(&gates[1], 9);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    CHECK_EQ(atomic_load(&gates[1].cancels), 0);
+    gate_fini(&gates[0]);
+    gate_fini(&gates[1]);
+    weft_runtime_destroy(rt);
+}
+
+static int cancelled_result(void *arg)
+{
+    (void)arg;
+    return weft_cancelled() ? 1 : 0;
+}
+
+static int cancel_before_it_runs(void *arg)
+{
+    (void)arg;
+    weft_task *task;
+    CHECK_EQ(weft_go(&task, cancelled_result, NULL), 0);
+    weft_cancel(task);
+    return test_join(task);
+}
+
+static void a_fiber_cancelled_before_it_runs_still_runs(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, cancel_before_it_runs, NULL), 1);
+    weft_runtime_destroy(rt);
+}
+
+static void a_shutdown_ends_every_fiber(void)
+{
+    enum {
+        COUNT = 500
+    };
+    weft_runtime *rt = test_start(4);
+    static struct gate gates[COUNT];
+    atomic_store(&runs, 0);
+    for (unsigned i = 0; i < COUNT; i++) {
+        gates[i] = gate_make(CANCEL_AT_ONCE);
+        weft_fiber_spec spec = { .function = gate_await, .arg = &gates[i] };
+        CHECK_EQ(weft_runtime_go(rt, NULL, &spec), 0);
+    }
+    test_wait_for(&runs, COUNT / 2);
+    weft_runtime_shutdown(rt);
+    CHECK_EQ(atomic_load(&runs), COUNT);
+    struct wf_stack_stats stacks;
+    wf_stacks_read(&rt->sched->stacks, &stacks);
+    weft_runtime_destroy(rt);
+    for (unsigned i = 0; i < COUNT; i++) {
+        gate_fini(&gates[i]);
+    }
+}
+
+/*
+ * Goal:   a fiber that comes back on another worker finds its frame, its errno and
+ *         the arithmetic as it left them.
+ * Method: as many fibers as there are workers and more, with values in locals, that
+ *         yield until each has changed its worker often.
+ */
+static int wander(void *arg)
+{
+    uint64_t id = *(uint64_t *)arg;
+    uint64_t numbers[8];
+    double real = (double)id;
+    unsigned moves = 0;
+    uint64_t end = test_scale(20000);
+    for (unsigned i = 0; i < 8; i++) {
+        numbers[i] = id * 31 + i;
+    }
+    for (uint64_t round = 0; round < end; round++) {
+        int before = weft_worker_current();
+        errno = (int)(id + round % 100);
+        real += 0.5;
+        CHECK_EQ(weft_yield(), 0);
+        CHECK_EQ(errno, id + round % 100);
+        CHECK(real == (double)id + 0.5 * (double)(round + 1));
+        moves += weft_worker_current() != before;
+        for (unsigned i = 0; i < 8; i++) {
+            CHECK_EQ(numbers[i], id * 31 + i);
+        }
+    }
+    return (int)(moves > 0);
+}
+
+static void a_fiber_finds_its_frame_after_a_move(void)
+{
+    enum {
+        COUNT = 16
+    };
+    weft_runtime *rt = test_start(4);
+    weft_task *tasks[COUNT];
+    uint64_t ids[COUNT];
+    unsigned moved = 0;
+    for (unsigned i = 0; i < COUNT; i++) {
+        ids[i] = i + 1;
+        tasks[i] = test_go(rt, wander, &ids[i]);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        moved += (unsigned)test_join_soon(tasks[i]);
+    }
+    CHECK_GE(moved, 1);
+    weft_runtime_destroy(rt);
+}
+
+static int stay(void *arg)
+{
+    int home = *(int *)arg;
+    for (unsigned i = 0; i < 2000; i++) {
+        CHECK_EQ(weft_worker_current(), home);
+        CHECK_EQ(weft_yield(), 0);
+    }
+    return 0;
+}
+
+static void a_pinned_fiber_stays_on_its_worker(void)
+{
+    weft_runtime *rt = test_start(4);
+    weft_task *tasks[4];
+    int homes[4];
+    for (int i = 0; i < 4; i++) {
+        homes[i] = i;
+        weft_fiber_spec spec = { .function = stay, .arg = &homes[i], .pinned = WEFT_PINNED_TO(i) };
+        CHECK_EQ(weft_runtime_go(rt, &tasks[i], &spec), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* Many that run one after the other share the memory of a stack. */
+static int count_run(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&runs, 1);
+    return 0;
+}
+
+static int start_many(void *arg)
+{
+    uint64_t count = *(uint64_t *)arg;
+    for (uint64_t i = 0; i < count; i++) {
+        CHECK_EQ(weft_go(NULL, count_run, NULL), 0);
+    }
+    return 0;
+}
+
+static void fibers_that_do_not_wait_share_a_stack(void)
+{
+    weft_runtime *rt = test_start(1);
+    uint64_t count = test_scale(20000);
+    atomic_store(&runs, 0);
+    CHECK_EQ(test_run(rt, start_many, &count), 0);
+    test_wait_for(&runs, count);
+    size_t before = test_rss_bytes();
+    atomic_store(&runs, 0);
+    CHECK_EQ(test_run(rt, start_many, &count), 0);
+    test_wait_for(&runs, count);
+    CHECK_LT(test_rss_bytes(), before + count * 1024);
+    weft_runtime_destroy(rt);
+}
+
+/* Mistakes. Each runs in a child of its own. */
+
+static int return_pending(void *arg)
+{
+    (void)arg;
+    return WEFT_PENDING;
+}
+
+static void end_with_pending(void)
+{
+    weft_runtime *rt = test_start(1);
+    (void)test_run(rt, return_pending, NULL);
+}
+
+static int suspend_with_mutex(void *arg)
+{
+    (void)arg;
+    pthread_mutexattr_t attributes;
+    pthread_mutex_t mutex;
+    CHECK_EQ(pthread_mutexattr_init(&attributes), 0);
+    CHECK_EQ(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST), 0);
+    CHECK_EQ(pthread_mutex_init(&mutex, &attributes), 0);
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    (void)weft_sleep(WEFT_MS);
+    return 0;
+}
+
+static void wait_with_a_mutex(void)
+{
+    weft_runtime *rt = test_start(1);
+    (void)test_run(rt, suspend_with_mutex, NULL);
+}
+
+static int suspend_with_lock(void *arg)
+{
+    (void)arg;
+    struct wf_lock lock = WF_LOCK_INIT(WF_RANK_POOL);
+    wf_lock(&lock);
+    wf_fiber_suspend(wf_fiber_current());
+    return 0;
+}
+
+static void wait_with_a_lock(void)
+{
+    weft_runtime *rt = test_start(1);
+    (void)test_run(rt, suspend_with_lock, NULL);
+}
+
+static void mistakes_abort_with_a_sentence(void)
+{
+    CHECK_ABORTS(end_with_pending, "returned WEFT_PENDING or WEFT_YIELDED");
+    CHECK_ABORTS(wait_with_a_mutex, "waits while it holds a lock of this thread (pthread mutex)");
+    CHECK_ABORTS(wait_with_a_lock, "waits while it holds a lock of this thread (pool)");
+}
+
+TEST_MAIN({
+    TEST(mistakes_abort_with_a_sentence),
+    TEST(a_fiber_gets_its_argument_and_gives_its_result),
+    TEST(an_argument_with_a_size_is_copied),
+    TEST(a_bad_spec_is_refused),
+    TEST(a_stack_is_as_large_as_asked_for),
+    TEST(a_yield_lets_others_run),
+    TEST(a_yield_without_others_is_a_new_poll),
+    TEST(a_join_hands_over),
+    TEST(a_wake_followed_by_a_wait_hands_over),
+    TEST(a_cancelled_fiber_ends_its_wait),
+    TEST(a_wait_that_needs_time_to_cancel_gets_it),
+    TEST(a_shield_lets_a_cancelled_fiber_wait),
+    TEST(a_fiber_cancelled_before_it_runs_still_runs),
+    TEST(a_shutdown_ends_every_fiber),
+    TEST(a_fiber_finds_its_frame_after_a_move),
+    TEST(a_pinned_fiber_stays_on_its_worker),
+    TEST(fibers_that_do_not_wait_share_a_stack),
+})

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The clock of the program, stopped, moved on and let go while others look at it and
+ * sleep by it. tests/unit/base/clock_test.c has the rest.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <weft.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "step.h"
+#include "test.h"
+#include "timing.h"
+
+/* When a race that begins now has gone on for long enough, in the machine's time. */
+static int64_t race_end(void)
+{
+    return wf_clock_real() + (int64_t)test_scale(test_is_sanitized() ? 6000 : 300) * WEFT_MS;
+}
+
+static void spin(uint32_t times)
+{
+    for (uint32_t i = 0; i < times; i++) {
+        wf_cpu_relax();
+    }
+}
+
+struct readers {
+    _Atomic(uint64_t) stop;
+    _Atomic(uint64_t) reads;
+};
+
+static void *read_clock(void *arg)
+{
+    struct readers *readers = arg;
+    weft_time last = weft_now();
+    uint64_t reads = 0;
+    while (atomic_load_explicit(&readers->stop, memory_order_relaxed) == 0) {
+        weft_time now = weft_now();
+        CHECK_LE(last, now);
+        last = now;
+        reads++;
+    }
+    atomic_fetch_add(&readers->reads, reads);
+    return NULL;
+}
+
+/*
+ * Goal:   no thread sees the time go back while others stop it and let it run.
+ * Method: more readers than cores, so that some lose theirs in the middle of a
+ *         look at the clock. Pauses are longer than the clock is moved on, so the
+ *         time that a paused clock has lost shows.
+ */
+static void the_time_never_goes_back_for_anybody(void)
+{
+    struct readers readers = { 0 };
+    pthread_t threads[4];
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 0);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, read_clock, &readers), 0);
+    }
+    for (int64_t end = race_end(); wf_clock_real() < end;) {
+        weft_clock_pause();
+        spin(wf_rng_below(&rng, 300));
+        weft_clock_advance(wf_rng_below(&rng, 100));
+        weft_clock_resume();
+        spin(wf_rng_below(&rng, 300));
+    }
+    atomic_store(&readers.stop, 1);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    CHECK_LT(0, readers.reads);
+}
+
+/* --- Races ------------------------------------------------------------------------------ */
+
+struct race {
+    weft_time length; /* of a sleep */
+    _Atomic(uint64_t) stop;
+    _Atomic(uint64_t) round;
+    _Atomic(uint64_t) begun;
+    _Atomic(uint64_t) ended;
+};
+
+static void *sleep_each_round(void *arg)
+{
+    struct race *race = arg;
+    struct wf_rng rng;
+    _Atomic(uint32_t) word = 0;
+    wf_rng_seed(&rng, test_seed(), (uint64_t)(uintptr_t)&rng);
+    for (uint64_t round = 1;; round++) {
+        test_spin_for(&race->round, round);
+        if (atomic_load(&race->stop) != 0) {
+            return NULL;
+        }
+        weft_time deadline = weft_after(race->length);
+        atomic_fetch_add(&race->begun, 1);
+        spin(wf_rng_below(&rng, 1u << wf_rng_below(&rng, 5)));
+        if (round % 2 == 0) {
+            CHECK_EQ(weft_sleep_until(deadline), 0);
+        } else {
+            while (wf_clock_futex_wait(&word, 0, deadline) != -ETIMEDOUT) {
+            }
+        }
+        CHECK_GE(weft_now(), deadline);
+        atomic_fetch_add(&race->ended, 1);
+    }
+}
+
+/* Keeps others from what the clock guards by a lock, every now and then. */
+static void *disturb(void *arg)
+{
+    struct race *race = arg;
+    _Atomic(uint32_t) word = 0;
+    while (atomic_load(&race->stop) == 0) {
+        CHECK_EQ(wf_clock_futex_wait(&word, 0, 0), -ETIMEDOUT);
+    }
+    return NULL;
+}
+
+/* Rounds in which each sleeper begins on a paused clock, and the move ends the sleep. */
+static void race_sleepers(struct race *race, int count, void (*move)(struct race *race))
+{
+    pthread_t threads[8];
+    pthread_t disturber;
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 0);
+    CHECK_EQ(pthread_create(&disturber, NULL, disturb, race), 0);
+    for (int i = 0; i < count; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, sleep_each_round, race), 0);
+    }
+    uint64_t rounds = 0;
+    for (int64_t end = race_end(); wf_clock_real() < end;) {
+        weft_clock_pause();
+        atomic_store(&race->round, ++rounds);
+        test_spin_for(&race->begun, rounds * (uint64_t)count);
+        spin(wf_rng_below(&rng, 1u << wf_rng_below(&rng, 5)));
+        move(race);
+        test_spin_for(&race->ended, rounds * (uint64_t)count);
+        weft_clock_resume();
+    }
+    atomic_store(&race->stop, 1);
+    atomic_store(&race->round, UINT64_MAX);
+    CHECK_EQ(pthread_join(disturber, NULL), 0);
+    for (int i = 0; i < count; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+static void advance_past_the_deadline(struct race *race)
+{
+    weft_clock_advance(race->length);
+}
+
+/*
+ * Goal:   a thread on its way to sleep is not lost when the clock is moved on.
+ * Method: the clock is moved past its deadline while it looks at the clock, joins
+ *         the list, or is in the kernel. It has no other deadline: a lost one ends
+ *         in the timeout of the test.
+ */
+static void an_advance_at_any_moment_ends_the_sleep(void)
+{
+    for (int count = 1; count <= 4; count += 3) {
+        struct race race = { .length = 1 };
+        race_sleepers(&race, count, advance_past_the_deadline);
+    }
+}
+
+static void resume_before_the_deadline(struct race *race)
+{
+    (void)race;
+    weft_clock_resume();
+}
+
+/*
+ * Goal:   a thread on its way to sleep is not lost when the clock runs again.
+ * Method: as above, but the sleep ends by the machine's clock, soon after.
+ */
+static void a_resume_at_any_moment_lets_the_sleep_end(void)
+{
+    for (int count = 1; count <= 4; count += 3) {
+        struct race race = { .length = 20 * WEFT_US };
+        race_sleepers(&race, count, resume_before_the_deadline);
+    }
+}
+
+/* --- Step by step ------------------------------------------------------------------------ */
+
+/* A sleep that is stopped after each of its instructions. The clock is moved by another
+ * thread: this one may have a lock that the clock needs. */
+static struct {
+    void (*move)(void);
+    _Atomic(uint32_t) word;
+    weft_time deadline;
+    _Atomic(uint64_t) begun;
+    _Atomic(uint64_t) asked;
+    _Atomic(uint64_t) moved;
+    _Atomic(uint64_t) unasked; /* it slept before it got that far */
+} stepped;
+
+static void sleep_stepped(void)
+{
+    while (wf_clock_futex_wait(&stepped.word, 0, stepped.deadline) != -ETIMEDOUT) {
+    }
+}
+
+/* Waits for the move to end, unless that waits for the sleeper. */
+static void ask_for_move(void)
+{
+    uint64_t round = atomic_load(&stepped.begun);
+    atomic_store(&stepped.asked, round);
+    int64_t until = wf_clock_real() + WEFT_MS;
+    while (atomic_load(&stepped.moved) < round && wf_clock_real() < until) {
+    }
+}
+
+/* Moves the clock when it is asked to, or when the sleeper sleeps. */
+static void *move_each_round(void *arg)
+{
+    (void)arg;
+    for (uint64_t round = 1;; round++) {
+        test_spin_for(&stepped.begun, round);
+        if (stepped.move == NULL) {
+            return NULL;
+        }
+        int64_t until = wf_clock_real() + 100 * WEFT_MS;
+        while (atomic_load(&stepped.asked) < round && wf_clock_real() < until) {
+        }
+        atomic_fetch_add(&stepped.unasked, atomic_load(&stepped.asked) < round);
+        stepped.move();
+        atomic_store(&stepped.moved, round);
+    }
+}
+
+static void check_each_step(void (*move)(void), weft_time length)
+{
+    atomic_store(&stepped.begun, 0);
+    atomic_store(&stepped.asked, 0);
+    atomic_store(&stepped.moved, 0);
+    atomic_store(&stepped.unasked, 0);
+    stepped.move = move;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, move_each_round, NULL), 0);
+    uint64_t round = 0;
+    bool reached = true;
+    while (reached && atomic_load(&stepped.unasked) == 0) {
+        weft_clock_pause();
+        stepped.deadline = weft_after(length);
+        atomic_store(&stepped.begun, ++round);
+        reached = test_interrupt_after((int)round, sleep_stepped, ask_for_move);
+        test_wait_for(&stepped.moved, round);
+    }
+    (void)printf("%llu steps\n", (unsigned long long)round);
+    stepped.move = NULL;
+    atomic_store(&stepped.begun, round + 1);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    weft_clock_resume();
+}
+
+static void advance_past_the_step(void)
+{
+    weft_clock_advance(1);
+}
+
+/*
+ * Goal:   wherever a thread is on its way to sleep, it is not lost when the clock is moved
+ *         past its deadline, or runs again.
+ * Method: it is stopped after each of its instructions, and the clock is moved there. It
+ *         has no other deadline: a lost one ends in the timeout of the test.
+ */
+static void a_sleeper_is_not_lost_at_any_step(void)
+{
+    check_each_step(advance_past_the_step, 1);
+    check_each_step(weft_clock_resume, 2 * WEFT_MS);
+}
+
+TEST_MAIN({
+    TEST(the_time_never_goes_back_for_anybody),
+    TEST(an_advance_at_any_moment_ends_the_sleep),
+    TEST(a_resume_at_any_moment_lets_the_sleep_end),
+    TEST(a_sleeper_is_not_lost_at_any_step),
+})

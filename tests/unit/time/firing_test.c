@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who fires timers, when, and in which order: workers that sleep, that look for work, and
+ * that are busy for long.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <weft.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "rt.h"
+#include "test.h"
+#include "virtual.h"
+
+static int run_in_job(weft_runtime *rt, int (*function)(void *arg), void *arg)
+{
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, function, arg), 0);
+    return test_join(task);
+}
+
+static weft_task *go_pinned(weft_runtime *rt, unsigned worker, int (*function)(void *arg),
+                            void *arg)
+{
+    weft_task *task;
+    weft_fiber_spec spec = { .function = function, .arg = arg, .pinned = WEFT_PINNED_TO(worker) };
+    CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+    return task;
+}
+
+/* A timer that counts its calls. */
+struct bell {
+    weft_timer timer;
+    weft_time deadline;
+    unsigned flags;
+    _Atomic(uint64_t) calls;
+    weft_time called_at;
+    int worker;
+};
+
+static void bell_call(void *arg)
+{
+    struct bell *bell = arg;
+    bell->called_at = weft_now();
+    bell->worker = weft_worker_current();
+    (void)atomic_fetch_add(&bell->calls, 1);
+}
+
+static int bell_start(void *arg)
+{
+    struct bell *bell = arg;
+    weft_timer_start(&bell->timer, bell->deadline, bell->flags, bell_call, bell);
+    return 0;
+}
+
+/* --- Order -------------------------------------------------------------------------- */
+
+enum {
+    ORDERED = 1000
+};
+
+struct ordered {
+    weft_timer timer;
+    weft_time deadline;
+    unsigned number; /* in order of the starts */
+};
+
+static struct ordered ordered[ORDERED];
+static unsigned order[ORDERED]; /* numbers in order of the calls */
+static _Atomic(uint64_t) called;
+
+static void note_call(void *arg)
+{
+    const struct ordered *self = arg;
+    CHECK_GE(weft_now(), self->deadline);
+    order[atomic_load(&called)] = self->number;
+    (void)atomic_fetch_add(&called, 1);
+}
+
+static int start_ordered(void *arg)
+{
+    const unsigned *flags = arg;
+    for (unsigned i = 0; i < ORDERED; i++) {
+        weft_timer_start(&ordered[i].timer, ordered[i].deadline, *flags, note_call, &ordered[i]);
+    }
+    return 0;
+}
+
+/* Deadlines within 300 ms, and some in a day. */
+static void order_begin(weft_time start, struct wf_rng *rng)
+{
+    atomic_store(&called, 0);
+    for (unsigned i = 0; i < ORDERED; i++) {
+        weft_time far = wf_rng_below(rng, 10) == 0 ? 24 * VIRTUAL_HOUR : 0;
+        weft_time near = wf_rng_below(rng, 300 * (uint32_t)WEFT_MS);
+        ordered[i] = (struct ordered){ .deadline = start + far + near, .number = i };
+    }
+}
+
+static void order_check(unsigned flags)
+{
+    int64_t unit = flags == WEFT_PRECISE ? 1 : WEFT_MS;
+    for (unsigned i = 1; i < ORDERED; i++) {
+        const struct ordered *before = &ordered[order[i - 1]];
+        const struct ordered *after = &ordered[order[i]];
+        int64_t before_at = (before->deadline + unit - 1) / unit;
+        int64_t after_at = (after->deadline + unit - 1) / unit;
+        CHECK_LE(before_at, after_at);
+        /* The same time: as they were started. */
+        CHECK(before_at < after_at || flags == WEFT_PRECISE || before->number < after->number);
+    }
+}
+
+/*
+ * Goal:   the timers of a worker call by deadline, to the millisecond, or to the
+ *         nanosecond if they are precise.
+ * Method: one worker, on which all are started. Once the clock jumps over all deadlines,
+ *         once it goes there in steps.
+ */
+static void timers_of_a_worker_call_in_the_order_of_their_deadlines(void)
+{
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned flags = i & 1 ? WEFT_PRECISE : 0;
+        weft_time start = virtual_begin();
+        weft_runtime *rt = test_start(1);
+        order_begin(start, &rng);
+        CHECK_EQ(test_join(go_pinned(rt, 0, start_ordered, &flags)), 0);
+        virtual_settle(rt);
+        CHECK_EQ(called, 0);
+        for (int step = 0; i >= 2 && step < 50; step++) {
+            virtual_go_to(rt, weft_after(wf_rng_below(&rng, 7 * (uint32_t)WEFT_MS)));
+        }
+        weft_clock_advance(48 * VIRTUAL_HOUR);
+        test_wait_for(&called, ORDERED);
+        order_check(flags);
+        weft_runtime_destroy(rt);
+        virtual_end();
+    }
+}
+
+/* One that is always due. */
+struct restless {
+    weft_timer timer;
+    _Atomic(uint64_t) stop;
+    _Atomic(uint64_t) calls;
+    unsigned flags;
+};
+
+static void restless_call(void *arg)
+{
+    struct restless *self = arg;
+    if (atomic_load(&self->stop) == 0) {
+        weft_timer_start(&self->timer, 0, self->flags, restless_call, self);
+    }
+    (void)atomic_fetch_add(&self->calls, 1);
+}
+
+static int restless_start(void *arg)
+{
+    struct restless *self = arg;
+    weft_timer_start(&self->timer, 0, self->flags, restless_call, self);
+    return 0;
+}
+
+/*
+ * Goal:   a timer that starts itself anew with a time that is over keeps neither tasks nor
+ *         other timers from their turn.
+ * Method: one worker. The other timers are of the same kind, and of the other one.
+ */
+static void a_timer_that_is_always_due_lets_others_call(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        weft_time start = virtual_begin();
+        weft_runtime *rt = test_start(1);
+        struct restless restless = { .flags = i & 1 ? WEFT_PRECISE : 0 };
+        struct bell bell = { .deadline = start + 10 * WEFT_MS, .flags = i & 2 ? WEFT_PRECISE : 0 };
+        CHECK_EQ(test_join(go_pinned(rt, 0, restless_start, &restless)), 0);
+        CHECK_EQ(test_join(go_pinned(rt, 0, bell_start, &bell)), 0);
+        weft_clock_advance(10 * WEFT_MS);
+        uint64_t calls = atomic_load(&restless.calls);
+        while (atomic_load(&bell.calls) == 0) {
+            CHECK_LT(atomic_load(&restless.calls), calls + 1000000);
+        }
+        CHECK_EQ(test_join(test_spawn(rt, test_return_7, NULL)), 7);
+        atomic_store(&restless.stop, 1);
+        virtual_settle(rt);
+        CHECK(!weft_timer_stop(&restless.timer));
+        weft_runtime_destroy(rt);
+        virtual_end();
+    }
+}
+
+/* --- Workers that sleep --------------------------------------------------------------- */
+
+/*
+ * Goal:   a worker that sleeps until a later deadline gets up for an earlier one that
+ *         another thread brings.
+ * Method: one worker, asleep for an hour. That it gets up only because of the clock is
+ *         seen to by advancing no further than the earlier deadline.
+ */
+static void an_earlier_timer_from_outside_wakes_the_worker(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        weft_time start = virtual_begin();
+        weft_runtime *rt = test_start(1);
+        struct bell late = { .deadline = start + VIRTUAL_HOUR };
+        struct bell early = { .deadline = start + WEFT_MS, .flags = i & 1 ? WEFT_PRECISE : 0 };
+        if (i & 2) {
+            CHECK_EQ(test_join(go_pinned(rt, 0, bell_start, &late)), 0);
+        } else {
+            CHECK_EQ(run_in_job(rt, bell_start, &late), 0);
+        }
+        virtual_settle_all(rt);
+        CHECK_EQ(run_in_job(rt, bell_start, &early), 0);
+        weft_clock_advance(WEFT_MS);
+        test_wait_for(&early.calls, 1);
+        CHECK_EQ(early.called_at, early.deadline);
+        CHECK_EQ(late.calls, 0);
+        CHECK(weft_timer_stop(&late.timer));
+        weft_runtime_destroy(rt);
+        virtual_end();
+    }
+}
+
+struct racing_starts {
+    uint64_t rounds;
+    struct bell bell;
+};
+
+static int race_starts(void *arg)
+{
+    struct racing_starts *race = arg;
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), 2);
+    for (uint64_t i = 0; i < race->rounds; i++) {
+        race->bell.deadline = weft_after(wf_rng_below(&rng, 50 * (uint32_t)WEFT_US));
+        CHECK_EQ(bell_start(&race->bell), 0);
+        test_wait_for(&race->bell.calls, i + 1);
+        CHECK_GE(race->bell.called_at, race->bell.deadline);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   no timer from outside is slept through by a worker that is about to sleep.
+ * Method: each timer is started when the call of the one before has just been seen, while
+ *         its worker goes to sleep. By the machine's clock, without another deadline: a
+ *         timer that is lost ends in the timeout of the test.
+ */
+static void a_timer_started_while_its_worker_falls_asleep_is_not_lost(void)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        weft_runtime *rt = test_start(workers);
+        struct racing_starts race = { .rounds = test_scale(4000), .bell.flags = WEFT_PRECISE };
+        CHECK_EQ(run_in_job(rt, race_starts, &race), 0);
+        (void)weft_timer_stop(&race.bell.timer);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Workers that are busy -------------------------------------------------------------- */
+
+/* Computes on its worker until it is released, or for too long. */
+struct load {
+    _Atomic(uint64_t) begun;
+    _Atomic(uint64_t) release;
+    _Atomic(uint64_t) too_long;
+};
+
+static void compute(struct load *load)
+{
+    int64_t until = wf_clock_real() + 20 * WEFT_S;
+    (void)atomic_fetch_add(&load->begun, 1);
+    while (atomic_load(&load->release) == 0 && atomic_load(&load->too_long) == 0) {
+        atomic_store(&load->too_long, wf_clock_real() > until);
+    }
+}
+
+static int compute_function(void *arg)
+{
+    compute(arg);
+    return 0;
+}
+
+/*
+ * Goal:   the timers of a worker that is busy for long are fired by another one, however
+ *         idle everything was before.
+ * Method: the timers are started on worker 0, which then computes until they have called.
+ *         Once the watch, who has to notice, is awake then, and once asleep.
+ */
+static void the_timers_of_a_busy_worker_are_fired_by_another(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        weft_time start = virtual_begin();
+        weft_runtime *rt = test_start(2);
+        struct bell bell = { .deadline = start + 5 * WEFT_MS, .flags = i & 1 ? WEFT_PRECISE : 0 };
+        struct load load = { .begun = 0 };
+        CHECK_EQ(test_join(go_pinned(rt, 0, bell_start, &bell)), 0);
+        if (i & 2) {
+            virtual_settle_all(rt);
+        }
+        weft_task *busy = go_pinned(rt, 0, compute_function, &load);
+        test_wait_for(&load.begun, 1);
+        weft_clock_advance(5 * WEFT_MS);
+        while (atomic_load(&bell.calls) == 0 && !weft_task_is_done(busy)) {
+        }
+        atomic_store(&load.release, 1);
+        CHECK_EQ(test_join(busy), 0);
+        CHECK_EQ(load.too_long, 0);
+        CHECK_EQ(bell.worker, 1);
+        weft_runtime_destroy(rt);
+        virtual_end();
+    }
+}
+
+struct sleeper {
+    weft_time deadline;
+    _Atomic(uint64_t) begun;
+    int slept_on;
+    int woke_on;
+    weft_time late;
+};
+
+static int sleep_function(void *arg)
+{
+    struct sleeper *self = arg;
+    self->slept_on = weft_worker_current();
+    (void)atomic_fetch_add(&self->begun, 1);
+    CHECK_EQ(weft_sleep_until(self->deadline), 0);
+    self->woke_on = weft_worker_current();
+    self->late = weft_now() - self->deadline;
+    return 0;
+}
+
+/*
+ * Goal:   a sleeper whose timer is at a worker that is busy for long goes on on another.
+ * Method: it falls asleep on worker 0, since worker 1 is kept busy meanwhile. Before it
+ *         has done so, worker 0 does not get round to the task that is spawned next.
+ */
+static void a_sleeper_of_a_busy_worker_goes_on_elsewhere(void)
+{
+    struct sleeper sleeper = { .deadline = virtual_begin() + 5 * WEFT_MS };
+    weft_runtime *rt = test_start(2);
+    struct load loads[2] = { { .begun = 0 }, { .begun = 0 } };
+    weft_task *keeper = go_pinned(rt, 1, compute_function, &loads[1]);
+    test_wait_for(&loads[1].begun, 1);
+    weft_task *task = virtual_go(rt, sleep_function, &sleeper);
+    test_wait_for(&sleeper.begun, 1);
+    weft_task *busy = go_pinned(rt, 0, compute_function, &loads[0]);
+    test_wait_for(&loads[0].begun, 1);
+    atomic_store(&loads[1].release, 1);
+    CHECK_EQ(test_join(keeper), 0);
+    weft_clock_advance(5 * WEFT_MS);
+    while (!weft_task_is_done(task) && !weft_task_is_done(busy)) {
+    }
+    atomic_store(&loads[0].release, 1);
+    CHECK_EQ(test_join(busy), 0);
+    CHECK_EQ(test_join(task), 0);
+    CHECK_EQ(loads[0].too_long, 0);
+    CHECK_EQ(sleeper.slept_on, 0);
+    CHECK_EQ(sleeper.woke_on, 1);
+    weft_runtime_destroy(rt);
+    virtual_end();
+}
+
+struct long_call {
+    weft_timer timer;
+    struct load load;
+};
+
+static void long_call(void *arg)
+{
+    compute(&((struct long_call *)arg)->load);
+}
+
+static int long_call_start(void *arg)
+{
+    struct long_call *self = arg;
+    weft_timer_start(&self->timer, 0, 0, long_call, self);
+    return 0;
+}
+
+/*
+ * Goal:   while the function of a timer runs for long, new tasks go to the other worker.
+ * Method: tasks from outside, which the worker that calls must not be counted on to take.
+ */
+static void a_function_that_takes_long_does_not_keep_tasks_waiting(void)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        weft_runtime *rt = test_start(2);
+        struct long_call call = { .load.begun = 0 };
+        CHECK_EQ(run_in_job(rt, long_call_start, &call), 0);
+        test_wait_for(&call.load.begun, 1);
+        for (int j = 0; j < 3; j++) {
+            CHECK_EQ(test_join(test_spawn(rt, test_return_7, NULL)), 7);
+            CHECK_EQ(call.load.too_long, 0);
+        }
+        atomic_store(&call.load.release, 1);
+        (void)weft_timer_stop(&call.timer);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- By the machine's clock --------------------------------------------------------------- */
+
+static int compute_50_ms(void *arg)
+{
+    (void)arg;
+    for (int64_t until = wf_clock_real() + 50 * WEFT_MS; wf_clock_real() < until;) {
+    }
+    return 0;
+}
+
+/* Of several tries the best one counts: others may use the machine. */
+static void a_sleeper_of_a_busy_worker_is_not_late_by_the_machines_clock(void)
+{
+    weft_time best = WEFT_NEVER;
+    for (int i = 0; i < 10; i++) {
+        weft_runtime *rt = test_start(2);
+        struct sleeper sleeper = { .deadline = weft_after(5 * WEFT_MS) };
+        weft_task *task = virtual_go(rt, sleep_function, &sleeper);
+        test_wait_for(&sleeper.begun, 1);
+        weft_task *busy = go_pinned(rt, (unsigned)sleeper.slept_on, compute_50_ms, NULL);
+        CHECK_EQ(test_join(task), 0);
+        CHECK_EQ(test_join(busy), 0);
+        CHECK_GE(sleeper.late, 0);
+        best = sleeper.late < best ? sleeper.late : best;
+        weft_runtime_destroy(rt);
+    }
+    (void)printf("late by %lld us at best\n", (long long)(best / WEFT_US));
+    CHECK_LT(best, 20 * WEFT_MS);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    weft_time x = *(const weft_time *)a;
+    weft_time y = *(const weft_time *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of 21 timers, one after the other, whose deadlines are no whole ms. */
+static weft_time median_lateness(weft_runtime *rt, unsigned flags)
+{
+    weft_time late[21];
+    for (int i = 0; i < 21; i++) {
+        struct bell bell = { .deadline = weft_after(1300 * WEFT_US), .flags = flags };
+        CHECK_EQ(run_in_job(rt, bell_start, &bell), 0);
+        test_wait_for(&bell.calls, 1);
+        (void)weft_timer_stop(&bell.timer);
+        late[i] = bell.called_at - bell.deadline;
+        CHECK_GE(late[i], 0);
+    }
+    qsort(late, 21, sizeof late[0], compare_times);
+    return late[10];
+}
+
+static void a_precise_timer_is_late_by_less_than_a_millisecond(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_time best = WEFT_NEVER;
+    for (int i = 0; i < 20 && best >= 500 * WEFT_US; i++) {
+        weft_time median = median_lateness(rt, WEFT_PRECISE);
+        best = median < best ? median : best;
+    }
+    (void)printf("late by: precise %lld us, else %lld us\n", (long long)(best / WEFT_US),
+                 (long long)(median_lateness(rt, 0) / WEFT_US));
+    CHECK_LT(best, 500 * WEFT_US);
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(timers_of_a_worker_call_in_the_order_of_their_deadlines),
+    TEST(a_timer_that_is_always_due_lets_others_call),
+    TEST(an_earlier_timer_from_outside_wakes_the_worker),
+    TEST(a_timer_started_while_its_worker_falls_asleep_is_not_lost),
+    TEST(the_timers_of_a_busy_worker_are_fired_by_another),
+    TEST(a_sleeper_of_a_busy_worker_goes_on_elsewhere),
+    TEST(a_function_that_takes_long_does_not_keep_tasks_waiting),
+    TEST(a_sleeper_of_a_busy_worker_is_not_late_by_the_machines_clock),
+    TEST(a_precise_timer_is_late_by_less_than_a_millisecond),
+})

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: MIT */
+#include "time/timer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "gate.h"
+#include "rt.h"
+#include "test.h"
+#include "virtual.h"
+
+/* Runs a function where timers can be started: on a worker, or in a blocking job. */
+static void run_on(weft_runtime *rt, bool worker, int (*function)(void *arg), void *arg)
+{
+    weft_task *task;
+    if (worker) {
+        task = virtual_go(rt, function, arg);
+    } else {
+        CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, function, arg), 0);
+    }
+    CHECK_EQ(test_join(task), 0);
+}
+
+/* A timer that counts its calls. */
+struct bell {
+    weft_timer timer;
+    weft_time deadline;
+    unsigned flags;
+    _Atomic(uint64_t) calls;
+    weft_time called_at;
+    int worker;
+};
+
+static void bell_call(void *arg)
+{
+    struct bell *bell = arg;
+    bell->called_at = weft_now();
+    bell->worker = weft_worker_current();
+    (void)atomic_fetch_add(&bell->calls, 1);
+}
+
+static int bell_start(void *arg)
+{
+    struct bell *bell = arg;
+    weft_timer_start(&bell->timer, bell->deadline, bell->flags, bell_call, bell);
+    return 0;
+}
+
+/* --- Calls -------------------------------------------------------------------------- */
+
+static void a_timer_calls_once_at_its_time_on_a_worker(void)
+{
+    for (int i = 0; i < 8; i++) {
+        weft_time start = virtual_begin();
+        weft_runtime *rt = test_start(i & 4 ? 3 : 1);
+        struct bell bell = { .deadline = start + 5 * WEFT_MS, .flags = i & 2 ? WEFT_PRECISE : 0 };
+        run_on(rt, i & 1, bell_start, &bell);
+        virtual_go_to(rt, bell.deadline - 1);
+        CHECK_EQ(bell.calls, 0);
+        virtual_go_to(rt, bell.deadline);
+        CHECK_EQ(bell.calls, 1);
+        CHECK_EQ(bell.called_at, bell.deadline);
+        CHECK_GE(bell.worker, 0);
+        virtual_go_to(rt, start + VIRTUAL_HOUR);
+        CHECK_EQ(bell.calls, 1);
+        CHECK(!weft_timer_stop(&bell.timer));
+        weft_runtime_destroy(rt);
+        virtual_end();
+    }
+}
+
+static void a_time_that_is_over_calls_at_once(void)
+{
+    weft_time start = virtual_begin();
+    weft_runtime *rt = test_start(2);
+    const weft_time deadlines[] = { start, start - 1, start - VIRTUAL_HOUR, 0, -1, INT64_MIN };
+    for (int i = 0; i < 24; i++) {
+        struct bell bell = { .deadline = deadlines[i / 4], .flags = i & 2 ? WEFT_PRECISE : 0 };
+        run_on(rt, i & 1, bell_start, &bell);
+        test_wait_for(&bell.calls, 1);
+        CHECK(!weft_timer_stop(&bell.timer));
+        CHECK_EQ(bell.calls, 1);
+        CHECK_EQ(bell.called_at, start);
+    }
+    weft_runtime_destroy(rt);
+    virtual_end();
+}
+
+static void a_precise_timer_is_exact_to_the_nanosecond(void)
+{
+    weft_time start = virtual_begin();
+    weft_runtime *rt = test_start(2);
+    for (int i = 1; i <= 8; i++) {
+        struct bell bell = { .deadline = weft_after(i), .flags = WEFT_PRECISE };
+        run_on(rt, i & 1, bell_start, &bell);
+        virtual_go_to(rt, bell.deadline - 1);
+        CHECK_EQ(bell.calls, 0);
+        virtual_go_to(rt, bell.deadline);
+        CHECK_EQ(bell.calls, 1);
+    }
+    CHECK_EQ(weft_now(), start + 36);
+    weft_runtime_destroy(rt);
+    virtual_end();
+}
+
+/* --- Stops -------------------------------------------------------------------------- */
+
+static void a_timer_that_was_never_started_can_be_stopped(void)
+{
+    static weft_timer zero;
+    weft_timer timer;
+    memset(&timer, 0, sizeof timer);
+    CHECK(!weft_timer_stop(&timer));
+    CHECK(!weft_timer_stop(&timer));
+    CHECK(!weft_timer_stop(&zero));
+}
+
+static void a_timer_that_is_stopped_before_never_calls(void)
+{
+    for (int i = 0; i < 8; i++) {
+        weft_time start = virtual_begin();
+        weft_runtime *rt = test_start(2);
+        struct bell bell = { .deadline = i & 4 ? WEFT_NEVER : start + 5 * WEFT_MS,
+                             .flags = i & 2 ? WEFT_PRECISE : 0 };
+        run_on(rt, i & 1, bell_start, &bell);
+        virtual_go_to(rt, start + 5 * WEFT_MS - 1);
+        CHECK(weft_timer_stop(&bell.timer));
+        CHECK(!weft_timer_stop(&bell.timer));
+        virtual_go_to(rt, start + VIRTUAL_HOUR);
+        CHECK_EQ(bell.calls, 0);
+        weft_runtime_destroy(rt);
+        virtual_end();
+    }
+}
+
+static void a_timer_may_be_freed_once_it_is_stopped(void)
+{
+    weft_time start = virtual_begin();
+    weft_runtime *rt = test_start(2);
+    struct bell *bells[20];
+    for (int i = 0; i < 20; i++) {
+        bells[i] = calloc(1, sizeof *bells[i]);
+        CHECK(bells[i] != NULL);
+        bells[i]->deadline = start + (i % 3 + 1) * WEFT_MS;
+        bells[i]->flags = i & 2 ? WEFT_PRECISE : 0;
+        run_on(rt, i & 1, bell_start, bells[i]);
+    }
+    for (int i = 0; i < 20; i++) {
+        CHECK(weft_timer_stop(&bells[i]->timer));
+        free(bells[i]);
+    }
+    virtual_go_to(rt, start + 10 * WEFT_MS);
+    weft_runtime_destroy(rt);
+    virtual_end();
+}
+
+/* --- Started again ------------------------------------------------------------------ */
+
+static void a_second_start_replaces_the_first(void)
+{
+    for (int i = 0; i < 16; i++) {
+        weft_time start = virtual_begin();
+        weft_runtime *rt = test_start(2);
+        bool later = i & 4;
+        struct bell bell = { .deadline = start + (later ? 10 : 20) * WEFT_MS,
+                             .flags = i & 2 ? WEFT_PRECISE : 0 };
+        run_on(rt, i & 1, bell_start, &bell);
+        bell.deadline = start + (later ? 20 : 10) * WEFT_MS;
+        bell.flags = i & 8 ? WEFT_PRECISE : 0;
+        run_on(rt, !(i & 1), bell_start, &bell);
+        virtual_go_to(rt, bell.deadline - 1);
+        CHECK_EQ(bell.calls, 0);
+        virtual_go_to(rt, start + 30 * WEFT_MS);
+        CHECK_EQ(bell.calls, 1);
+        weft_runtime_destroy(rt);
+        virtual_end();
+    }
+}
+
+/* One that starts itself anew, until it has called often enough. */
+struct ticker {
+    weft_timer timer;
+    weft_time next;
+    uint64_t calls_max;
+    _Atomic(uint64_t) calls;
+    unsigned flags;
+};
+
+static void tick(void *arg)
+{
+    struct ticker *ticker = arg;
+    CHECK_EQ(weft_now(), ticker->next);
+    CHECK_GE(weft_worker_current(), 0);
+    ticker->next += WEFT_MS;
+    if (atomic_fetch_add(&ticker->calls, 1) + 1 < ticker->calls_max) {
+        weft_timer_start(&ticker->timer, ticker->next, ticker->flags, tick, ticker);
+    }
+}
+
+static int ticker_start(void *arg)
+{
+    struct ticker *ticker = arg;
+    weft_timer_start(&ticker->timer, ticker->next, ticker->flags, tick, ticker);
+    return 0;
+}
+
+static void a_timer_may_be_started_by_its_own_function(void)
+{
+    for (int i = 0; i < 4; i++) {
+        weft_time start = virtual_begin();
+        weft_runtime *rt = test_start(2);
+        struct ticker ticker = { .next = start + WEFT_MS,
+                                 .calls_max = 100,
+                                 .flags = i & 2 ? WEFT_PRECISE : 0 };
+        run_on(rt, i & 1, ticker_start, &ticker);
+        for (uint64_t calls = 1; calls <= 110; calls++) {
+            virtual_go_to(rt, start + (weft_time)calls * WEFT_MS);
+            CHECK_EQ(ticker.calls, calls < 100 ? calls : 100);
+        }
+        CHECK(!weft_timer_stop(&ticker.timer));
+        weft_runtime_destroy(rt);
+        virtual_end();
+    }
+}
+
+static _Atomic(uint64_t) freed;
+
+static void free_itself(void *arg)
+{
+    memset(arg, 0xa5, sizeof(weft_timer));
+    free(arg);
+    (void)atomic_fetch_add(&freed, 1);
+}
+
+static int start_one_that_frees_itself(void *arg)
+{
+    const weft_time *deadline = arg;
+    for (unsigned flags = 0; flags <= WEFT_PRECISE; flags++) {
+        weft_timer *timer = calloc(1, sizeof *timer);
+        CHECK(timer != NULL);
+        weft_timer_start(timer, *deadline, flags, free_itself, timer);
+    }
+    return 0;
+}
+
+static void a_timer_may_be_freed_by_its_own_function(void)
+{
+    weft_time start = virtual_begin();
+    weft_runtime *rt = test_start(2);
+    atomic_store(&freed, 0);
+    for (int i = 1; i <= 50; i++) {
+        weft_time deadline = start + i / 10 * WEFT_MS;
+        run_on(rt, i & 1, start_one_that_frees_itself, &deadline);
+    }
+    weft_clock_advance(5 * WEFT_MS);
+    test_wait_for(&freed, 100);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(freed, 100);
+    virtual_end();
+}
+
+/* --- Stops while it calls ------------------------------------------------------------- */
+
+struct slow {
+    weft_timer timer;
+    _Atomic(uint64_t) called;
+    _Atomic(uint64_t) stopping;
+    int returned; /* plain: a stop makes it seen */
+    bool result;
+};
+
+static void slow_call(void *arg)
+{
+    struct slow *slow = arg;
+    atomic_store(&slow->called, 1);
+    test_wait_for(&slow->stopping, 1);
+    for (int64_t until = wf_clock_real() + WEFT_MS; wf_clock_real() < until;) {
+    }
+    slow->returned = 1;
+}
+
+static int slow_start(void *arg)
+{
+    struct slow *slow = arg;
+    weft_timer_start(&slow->timer, 0, 0, slow_call, slow);
+    return 0;
+}
+
+static void *slow_stop(void *arg)
+{
+    struct slow *slow = arg;
+    atomic_store(&slow->stopping, 1);
+    slow->result = weft_timer_stop(&slow->timer);
+    CHECK_EQ(slow->returned, 1);
+    return NULL;
+}
+
+static int slow_stop_in_a_job(void *arg)
+{
+    (void)slow_stop(arg);
+    return 0;
+}
+
+/*
+ * Goal:   a stop from elsewhere returns only when the function has returned.
+ * Method: the function goes on for a while after it has seen that a stop is on its way.
+ */
+static void a_stop_waits_for_a_function_that_runs_elsewhere(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (int i = 0; i < 12; i++) {
+        struct slow slow = { .returned = 0 };
+        run_on(rt, i & 1, slow_start, &slow);
+        test_wait_for(&slow.called, 1);
+        if (i % 4 < 2) {
+            (void)slow_stop(&slow);
+        } else {
+            run_on(rt, false, slow_stop_in_a_job, &slow);
+        }
+        CHECK(!slow.result);
+        CHECK_EQ(slow.returned, 1);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* One that starts itself anew for ever. */
+struct restless {
+    weft_timer timer;
+    _Atomic(uint64_t) calls;
+    unsigned flags;
+};
+
+static void restless_call(void *arg)
+{
+    struct restless *self = arg;
+    (void)atomic_fetch_add(&self->calls, 1);
+    weft_timer_start(&self->timer, 0, self->flags, restless_call, self);
+}
+
+static int restless_start(void *arg)
+{
+    struct restless *self = arg;
+    weft_timer_start(&self->timer, 0, self->flags, restless_call, self);
+    return 0;
+}
+
+/*
+ * Goal:   a stop holds also if the function that runs meanwhile starts the timer anew.
+ * Method: the timer is always due, so that most stops meet a call of it. It is freed when
+ *         it is stopped: a sanitizer would tell of a call that comes later.
+ */
+static void a_timer_that_starts_itself_anew_is_stopped_for_good(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (uint64_t i = 0; i < 10 + test_scale(500); i++) {
+        struct restless *self = calloc(1, sizeof *self);
+        CHECK(self != NULL);
+        self->flags = i & 2 ? WEFT_PRECISE : 0;
+        run_on(rt, i & 1, restless_start, self);
+        test_wait_for(&self->calls, i % 5);
+        (void)weft_timer_stop(&self->timer);
+        uint64_t calls = atomic_load(&self->calls);
+        CHECK(!weft_timer_stop(&self->timer));
+        CHECK_EQ(atomic_load(&self->calls), calls);
+        memset(self, 0xa5, sizeof *self);
+        free(self);
+    }
+    weft_runtime_destroy(rt);
+}
+
+struct suicidal {
+    weft_timer timer;
+    _Atomic(uint64_t) calls;
+    bool restarts;
+};
+
+static void stop_itself(void *arg)
+{
+    struct suicidal *self = arg;
+    CHECK(!weft_timer_stop(&self->timer));
+    if (self->restarts) {
+        weft_timer_start(&self->timer, WEFT_NEVER, 0, stop_itself, self);
+        CHECK(weft_timer_stop(&self->timer));
+        CHECK(!weft_timer_stop(&self->timer));
+    }
+    (void)atomic_fetch_add(&self->calls, 1);
+}
+
+static int suicidal_start(void *arg)
+{
+    struct suicidal *self = arg;
+    weft_timer_start(&self->timer, 0, 0, stop_itself, self);
+    return 0;
+}
+
+static void a_stop_in_its_own_function_returns_at_once(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (int i = 0; i < 8; i++) {
+        struct suicidal self = { .restarts = i & 2 };
+        run_on(rt, i & 1, suicidal_start, &self);
+        test_wait_for(&self.calls, 1);
+        CHECK(!weft_timer_stop(&self.timer));
+        CHECK_EQ(self.calls, 1);
+    }
+    weft_runtime_destroy(rt);
+}
+
+static int race_stops(void *arg)
+{
+    struct wf_rng rng;
+    uint64_t stopped = 0;
+    (void)arg;
+    wf_rng_seed(&rng, test_seed(), 0);
+    for (uint64_t i = 0; i < test_scale(20000); i++) {
+        struct bell bell = { .deadline = 0, .flags = i & 1 ? WEFT_PRECISE : 0 };
+        (void)bell_start(&bell);
+        for (uint32_t n = wf_rng_below(&rng, 1u << wf_rng_below(&rng, 14)); n > 0; n--) {
+            wf_cpu_relax();
+        }
+        bool before = weft_timer_stop(&bell.timer);
+        CHECK_EQ(bell.calls, before ? 0 : 1);
+        stopped += before;
+    }
+    CHECK_LT(0, stopped);
+    return 0;
+}
+
+/*
+ * Goal:   a timer is stopped or has called, never both and never neither.
+ * Method: timers that are due at once are stopped after a random moment. When stop has
+ *         returned, nothing more may happen to the timer, which is in the frame.
+ */
+static void a_stop_that_meets_the_call_is_exact(void)
+{
+    weft_runtime *rt = test_start(2);
+    run_on(rt, false, race_stops, NULL);
+    run_on(rt, true, race_stops, NULL);
+    weft_runtime_destroy(rt);
+}
+
+/* --- What a function may do ------------------------------------------------------------- */
+
+struct busy {
+    weft_timer timer;
+    struct bell stopped;
+    struct bell started;
+    struct gate gate;
+    weft_task *waiter;
+    weft_task *spawned;
+    _Atomic(uint64_t) calls;
+};
+
+static void busy_call(void *arg)
+{
+    struct busy *busy = arg;
+    CHECK(weft_timer_stop(&busy->stopped.timer));
+    CHECK_EQ(bell_start(&busy->started), 0);
+    gate_open(&busy->gate, 5);
+    weft_spec spec = { .body = test_return_7 };
+    CHECK_EQ(weft_spawn(&busy->spawned, &spec), 0);
+    CHECK(weft_task_current() == NULL);
+    (void)atomic_fetch_add(&busy->calls, 1);
+}
+
+static int busy_start(void *arg)
+{
+    struct busy *busy = arg;
+    (void)bell_start(&busy->stopped);
+    weft_timer_start(&busy->timer, busy->stopped.deadline - WEFT_MS, 0, busy_call, busy);
+    return weft_await(&busy->gate.future, WEFT_NEVER);
+}
+
+static void a_function_may_spawn_and_wake_and_start_and_stop(void)
+{
+    weft_time start = virtual_begin();
+    weft_runtime *rt = test_start(2);
+    struct busy busy = { .gate = gate_make(CANCEL_AT_ONCE) };
+    busy.stopped.deadline = start + 5 * WEFT_MS;
+    busy.started.deadline = start + 7 * WEFT_MS;
+    weft_task *waiter = virtual_go(rt, busy_start, &busy);
+    virtual_settle(rt);
+    weft_clock_advance(4 * WEFT_MS);
+    CHECK_EQ(test_join(waiter), 5);
+    test_wait_for(&busy.calls, 1);
+    CHECK_EQ(test_join(busy.spawned), 7);
+    virtual_go_to(rt, start + 10 * WEFT_MS);
+    CHECK_EQ(busy.stopped.calls, 0);
+    CHECK_EQ(busy.started.calls, 1);
+    weft_runtime_destroy(rt);
+    virtual_end();
+}
+
+/* --- The end of the runtime ------------------------------------------------------------- */
+
+static void the_end_of_the_runtime_stops_its_timers(void)
+{
+    enum {
+        BELLS = 32
+    };
+    static struct bell bells[BELLS];
+    weft_time start = virtual_begin();
+    weft_runtime *rt = test_start(3);
+    for (int i = 0; i < BELLS; i++) {
+        bells[i] = (struct bell){ .flags = i & 2 ? WEFT_PRECISE : 0 };
+        bells[i].deadline = i & 4 ? WEFT_NEVER : start + 1 + ((weft_time)1 << i) * WEFT_MS;
+        run_on(rt, i & 1, bell_start, &bells[i]);
+    }
+    weft_runtime_destroy(rt);
+    weft_clock_advance(VIRTUAL_HOUR);
+    for (int i = 0; i < BELLS; i++) {
+        CHECK(!weft_timer_stop(&bells[i].timer));
+        CHECK_EQ(bells[i].calls, 0);
+    }
+    /* And may be started in another one. */
+    rt = test_start(1);
+    for (int i = 0; i < BELLS; i++) {
+        bells[i].deadline = weft_now();
+        run_on(rt, i & 1, bell_start, &bells[i]);
+        test_wait_for(&bells[i].calls, 1);
+        CHECK(!weft_timer_stop(&bells[i].timer));
+    }
+    weft_runtime_destroy(rt);
+    virtual_end();
+}
+
+/*
+ * Goal:   a timer outlives the runtime it was used in, also if that has called it or it
+ *         was stopped there.
+ * Method: what it remembers of the runtime is freed memory now; a sanitizer would tell.
+ */
+static void a_timer_outlives_the_runtime_that_called_it(void)
+{
+    static struct bell called;
+    static struct bell stopped;
+    called = (struct bell){ .deadline = 0 };
+    stopped = (struct bell){ .deadline = WEFT_NEVER };
+    (void)virtual_begin();
+    for (int i = 0; i < 4; i++) {
+        weft_runtime *rt = test_start(2);
+        run_on(rt, i & 1, bell_start, &called);
+        run_on(rt, i & 1, bell_start, &stopped);
+        test_wait_for(&called.calls, (uint64_t)i + 1);
+        CHECK(weft_timer_stop(&stopped.timer));
+        weft_runtime_destroy(rt);
+        CHECK(!weft_timer_stop(&called.timer));
+        CHECK(!weft_timer_stop(&stopped.timer));
+    }
+    CHECK_EQ(stopped.calls, 0);
+    virtual_end();
+}
+
+static void start_without_a_runtime(void)
+{
+    struct bell bell = { .deadline = 0 };
+    (void)bell_start(&bell);
+}
+
+static void a_start_outside_of_a_runtime_aborts_with_advice(void)
+{
+    CHECK_ABORTS(start_without_a_runtime, "weft_timer_start: this thread belongs to no runtime");
+    CHECK_ABORTS(start_without_a_runtime, "call it from a task");
+}
+
+TEST_MAIN({
+    TEST(a_start_outside_of_a_runtime_aborts_with_advice),
+    TEST(a_timer_calls_once_at_its_time_on_a_worker),
+    TEST(a_time_that_is_over_calls_at_once),
+    TEST(a_precise_timer_is_exact_to_the_nanosecond),
+    TEST(a_timer_that_was_never_started_can_be_stopped),
+    TEST(a_timer_that_is_stopped_before_never_calls),
+    TEST(a_timer_may_be_freed_once_it_is_stopped),
+    TEST(a_second_start_replaces_the_first),
+    TEST(a_timer_may_be_started_by_its_own_function),
+    TEST(a_timer_may_be_freed_by_its_own_function),
+    TEST(a_stop_waits_for_a_function_that_runs_elsewhere),
+    TEST(a_timer_that_starts_itself_anew_is_stopped_for_good),
+    TEST(a_stop_in_its_own_function_returns_at_once),
+    TEST(a_stop_that_meets_the_call_is_exact),
+    TEST(a_function_may_spawn_and_wake_and_start_and_stop),
+    TEST(the_end_of_the_runtime_stops_its_timers),
+    TEST(a_timer_outlives_the_runtime_that_called_it),
+})
