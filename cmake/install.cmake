@@ -10,6 +10,13 @@ install(TARGETS weft weft_static EXPORT weft-targets
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_package_dir})
 
+# gdb loads the second one by itself, together with the library: it looks for the name of
+# the file under the path of the library. Programs with the static library use the first.
+install(FILES tools/weft-gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/weft)
+install(FILES tools/weft-gdb.py
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR}
+        RENAME libweft.so.${PROJECT_VERSION}-gdb.py)
+
 configure_package_config_file(cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/weft-config.cmake
                               INSTALL_DESTINATION ${weft_package_dir})
 # Before 1.0 a minor version may change the interface.
