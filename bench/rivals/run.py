@@ -41,6 +41,13 @@ UNITS = {
     "sched.wake_outside": "ns",
     "sched.task_bytes": "bytes",
     "sched.idle_cpu": "ns",
+    "fiber.yield": "ns",
+    "fiber.spawn_join": "ns",
+    "fiber.spawn_batch": "ns",
+    "fiber.bytes": "bytes",
+    "time.create_cancel": "ns",
+    "time.million_sleeps_cpu": "ms",
+    "time.lateness_p99": "ns",
 }
 # What the bare system calls cost: it runs in the same rounds as the row above it.
 FLOORS = {"sched.wake_outside": "floor.futex_wake"}

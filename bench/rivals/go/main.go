@@ -2,7 +2,7 @@
 
 // Go's side of the benchmark: the rows of weft-bench, the same command line and
 // the same output. This file is the command line and the report; rows.go is
-// the work.
+// the work, time.go the part of it that sleeps.
 package main
 
 import (
@@ -61,7 +61,7 @@ func report(r row, o options, samples []float64) {
 	sort.Float64s(samples)
 	n := len(samples)
 	median := (samples[(n-1)/2] + samples[n/2]) / 2
-	format := "%-20s %3d %14.2[4]f %-5[3]s [%.2[5]f - %.2[6]f] n=%[7]d\n"
+	format := "%-24s %3d %14.2[4]f %-5[3]s [%.2[5]f - %.2[6]f] n=%[7]d\n"
 	if o.json {
 		format = `{"bench":"%s","workers":%d,"unit":"%s",` +
 			`"median":%.2f,"min":%.2f,"max":%.2f,"n":%d}` + "\n"

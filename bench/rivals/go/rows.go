@@ -24,7 +24,8 @@ type row struct {
 	run  func(reps int) []float64
 }
 
-// There is no sched.self_wake: a goroutine has no waker that it could call.
+// There is no sched.self_wake: a goroutine has no waker that it could call. A
+// goroutine is both task and fiber: the rows of fibers are those of tasks.
 var rows = []row{
 	{"sched.spawn_join", "ns", spawnJoin},
 	{"sched.spawn_batch", "ns", spawnBatch},
@@ -34,6 +35,13 @@ var rows = []row{
 	{"sched.wake_outside", "ns", wakeOutside},
 	{"sched.task_bytes", "bytes", taskBytes},
 	{"sched.idle_cpu", "ns", idleCPU},
+	{"fiber.yield", "ns", yieldInTurn},
+	{"fiber.spawn_join", "ns", spawnJoin},
+	{"fiber.spawn_batch", "ns", spawnBatch},
+	{"fiber.bytes", "bytes", taskBytes},
+	{"time.create_cancel", "ns", createCancel},
+	{"time.million_sleeps_cpu", "ms", millionSleepsCPU},
+	{"time.lateness_p99", "ns", latenessP99},
 }
 
 const warmups = 2
@@ -53,20 +61,27 @@ func check(expected int64) {
 	}
 }
 
-// measure warms up, then takes one sample per repetition. The work runs in a
-// goroutine and takes the time itself.
-func measure(reps int, ops int64, work func() time.Duration) []float64 {
-	var samples []float64
-	for rep := -warmups; rep < reps; rep++ {
+// measure warms up, then takes one sample per repetition.
+func measure(reps int, sample func() float64) []float64 {
+	for warmup := 0; warmup < warmups; warmup++ {
+		sample()
+	}
+	samples := make([]float64, reps)
+	for rep := range samples {
+		samples[rep] = sample()
+	}
+	return samples
+}
+
+// measureTask measures work that runs in a goroutine and takes the time itself.
+func measureTask(reps int, ops int64, work func() time.Duration) []float64 {
+	return measure(reps, func() float64 {
 		result := make(chan time.Duration)
 		go func() { result <- work() }()
 		elapsed := <-result
 		check(ops)
-		if rep >= 0 {
-			samples = append(samples, float64(elapsed.Nanoseconds())/float64(ops))
-		}
-	}
-	return samples
+		return float64(elapsed.Nanoseconds()) / float64(ops)
+	})
 }
 
 // spawnJoin joins through one unbuffered channel: a little faster than a
@@ -78,7 +93,7 @@ func spawnJoin(reps int) []float64 {
 		done.Add(1)
 		joined <- struct{}{}
 	}
-	return measure(reps, tasks, func() time.Duration {
+	return measureTask(reps, tasks, func() time.Duration {
 		start := time.Now()
 		for i := 0; i < tasks; i++ {
 			go counter()
@@ -98,7 +113,7 @@ func countInBatch() {
 
 func spawnBatch(reps int) []float64 {
 	const batches, tasks = 10, 10_000
-	return measure(reps, batches*tasks, func() time.Duration {
+	return measureTask(reps, batches*tasks, func() time.Duration {
 		start := time.Now()
 		for n := 0; n < batches; n++ {
 			batch.Add(tasks)
@@ -121,7 +136,7 @@ func yieldInTurn(reps int) []float64 {
 		done.Add(int64(n))
 		batch.Done()
 	}
-	return measure(reps, tasks*yields, func() time.Duration {
+	return measureTask(reps, tasks*yields, func() time.Duration {
 		start := time.Now()
 		batch.Add(tasks)
 		for i := 0; i < tasks; i++ {
@@ -134,7 +149,7 @@ func yieldInTurn(reps int) []float64 {
 
 func crossWake(reps int) []float64 {
 	const rounds = 100_000
-	return measure(reps, rounds, func() time.Duration {
+	return measureTask(reps, rounds, func() time.Duration {
 		ping, pong := make(chan struct{}), make(chan struct{})
 		start := time.Now()
 		go func() {
@@ -167,7 +182,7 @@ func inject(reps int) []float64 {
 			all <- struct{}{}
 		}
 	}
-	return measure(reps, tasks, func() time.Duration {
+	return measureTask(reps, tasks, func() time.Duration {
 		start := time.Now()
 		for i := 0; i < tasks; i++ {
 			go counter()
@@ -224,17 +239,13 @@ func wakeOutside(reps int) []float64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	latencies := make([]float64, samples)
-	var medians []float64
-	for rep := -warmups; rep < reps; rep++ {
+	return measure(reps, func() float64 {
 		for i := range latencies {
 			latencies[i] = latency()
 		}
 		sort.Float64s(latencies)
-		if rep >= 0 {
-			medians = append(medians, latencies[samples/2])
-		}
-	}
-	return medians
+		return latencies[samples/2]
+	})
 }
 
 func residentBytes() float64 {

@@ -2,9 +2,10 @@
 
 //! Tokio's side of the benchmark: the rows of `weft-bench`, the same command
 //! line and the same output. This file is the command line and the report;
-//! `rows.rs` is the work.
+//! `rows.rs` is the work, `time.rs` the part of it that sleeps.
 
 mod rows;
+mod time;
 
 use rows::{Row, ROWS};
 use std::process::{exit, Command};
@@ -82,7 +83,7 @@ fn report(row: &Row, options: &Options, mut samples: Vec<f64>) {
              \"median\":{median:.2},\"min\":{min:.2},\"max\":{max:.2},\"n\":{n}}}"
         );
     } else {
-        println!("{name:<20} {workers:>3} {median:>14.2} {unit:<5} [{min:.2} - {max:.2}] n={n}");
+        println!("{name:<24} {workers:>3} {median:>14.2} {unit:<5} [{min:.2} - {max:.2}] n={n}");
     }
 }
 

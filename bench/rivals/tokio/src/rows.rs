@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows. Each is a function from the number of workers and of repetitions
-//! to one sample per repetition. Each makes its runtime before the clock
-//! starts, repeats its work `WARMUPS` times unmeasured, and checks after every
-//! repetition that all the work was done.
+//! The rows, but for those of `time.rs`. Each is a function from the number of
+//! workers and of repetitions to one sample per repetition. Each makes its
+//! runtime before the clock starts, repeats its work `WARMUPS` times unmeasured,
+//! and checks after every repetition that all the work was done. A row that takes
+//! but one sample says what it does instead.
 
-use crate::fail;
+use crate::{fail, time};
 use std::future::{poll_fn, Future};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -23,6 +24,7 @@ pub struct Row {
     pub run: fn(workers: usize, reps: usize) -> Vec<f64>,
 }
 
+/// Tokio has no fibers: the rows of fibers are those of tasks.
 pub const ROWS: &[Row] = &[
     Row { name: "sched.spawn_join", unit: "ns", run: spawn_join },
     Row { name: "sched.spawn_batch", unit: "ns", run: spawn_batch },
@@ -33,6 +35,13 @@ pub const ROWS: &[Row] = &[
     Row { name: "sched.wake_outside", unit: "ns", run: wake_outside },
     Row { name: "sched.task_bytes", unit: "bytes", run: task_bytes },
     Row { name: "sched.idle_cpu", unit: "ns", run: idle_cpu },
+    Row { name: "fiber.yield", unit: "ns", run: yield_in_turn },
+    Row { name: "fiber.spawn_join", unit: "ns", run: spawn_join },
+    Row { name: "fiber.spawn_batch", unit: "ns", run: spawn_batch },
+    Row { name: "fiber.bytes", unit: "bytes", run: task_bytes },
+    Row { name: "time.create_cancel", unit: "ns", run: time::create_cancel },
+    Row { name: "time.million_sleeps_cpu", unit: "ms", run: time::million_sleeps_cpu },
+    Row { name: "time.lateness_p99", unit: "ns", run: time::lateness_p99 },
 ];
 
 const WARMUPS: usize = 2;
@@ -40,11 +49,11 @@ const WARMUPS: usize = 2;
 /// Two cache lines, so that neither a neighbour nor the adjacent-line
 /// prefetcher disturbs the counter.
 #[repr(align(128))]
-struct Counter(AtomicU64);
+pub struct Counter(AtomicU64);
 
 impl Counter {
     /// Adds one and returns the new count.
-    fn add(&self) -> u64 {
+    pub fn add(&self) -> u64 {
         // relaxed: only the count matters; joins and wakes order the rest.
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -54,8 +63,13 @@ impl Counter {
         self.0.load(Ordering::Relaxed)
     }
 
+    pub fn set(&self, count: u64) {
+        // relaxed: see add().
+        self.0.store(count, Ordering::Relaxed);
+    }
+
     /// Checks that all the work was done, and starts again from zero.
-    fn check(&self, expected: u64) {
+    pub fn check(&self, expected: u64) {
         // relaxed: see add().
         let found = self.0.swap(0, Ordering::Relaxed);
         if found != expected {
@@ -65,7 +79,7 @@ impl Counter {
 }
 
 /// What the tasks count in.
-static DONE: Counter = Counter(AtomicU64::new(0));
+pub static DONE: Counter = Counter(AtomicU64::new(0));
 
 /// No I/O or timer driver: idle workers then sleep on a futex, not in epoll, and
 /// wake sooner.
@@ -77,12 +91,12 @@ fn runtime_with_io(workers: usize) -> Runtime {
     started(Builder::new_multi_thread().worker_threads(workers).enable_io())
 }
 
-fn started(builder: &mut Builder) -> Runtime {
+pub fn started(builder: &mut Builder) -> Runtime {
     builder.build().unwrap_or_else(|err| fail(&err.to_string()))
 }
 
 /// Warms up, then takes `reps` samples.
-fn measure(reps: usize, mut sample: impl FnMut() -> f64) -> Vec<f64> {
+pub fn measure(reps: usize, mut sample: impl FnMut() -> f64) -> Vec<f64> {
     for _ in 0..WARMUPS {
         sample();
     }
@@ -91,7 +105,7 @@ fn measure(reps: usize, mut sample: impl FnMut() -> f64) -> Vec<f64> {
 
 /// Measures work that runs as a task: it is spawned, not run by `block_on` on
 /// the main thread, which is no worker. The work takes the time itself.
-fn measure_task<F>(rt: Runtime, reps: usize, ops: u64, work: fn() -> F) -> Vec<f64>
+pub fn measure_task<F>(rt: Runtime, reps: usize, ops: u64, work: fn() -> F) -> Vec<f64>
 where
     F: Future<Output = Duration> + Send + 'static,
 {
@@ -148,7 +162,7 @@ fn yield_in_turn(workers: usize, reps: usize) -> Vec<f64> {
             yields += handle.await.unwrap();
         }
         let time = start.elapsed();
-        DONE.0.store(yields, Ordering::Relaxed); // relaxed: see Counter.
+        DONE.set(yields);
         time
     })
 }
@@ -170,7 +184,7 @@ fn self_wake(workers: usize, reps: usize) -> Vec<f64> {
         })
         .await;
         let time = start.elapsed();
-        DONE.0.store(wakes, Ordering::Relaxed); // relaxed: see Counter.
+        DONE.set(wakes);
         time
     })
 }
@@ -220,7 +234,7 @@ fn cross_wake(workers: usize, reps: usize) -> Vec<f64> {
         let second = tokio::spawn(court.play(1, ROUNDS));
         let turns = first.await.unwrap() + second.await.unwrap();
         let time = start.elapsed();
-        DONE.0.store(turns / 2, Ordering::Relaxed); // relaxed: see Counter.
+        DONE.set(turns / 2);
         time
     })
 }
@@ -354,7 +368,7 @@ fn task_bytes(workers: usize, _reps: usize) -> Vec<f64> {
 }
 
 /// User and system time of the whole process, in nanoseconds.
-fn cpu_time() -> f64 {
+pub fn cpu_time() -> f64 {
     // SAFETY: rusage is plain data, for which all zeroes is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: usage lives through the call.
