@@ -3,9 +3,16 @@
  * clock.c - the program's time, and the machine's.
  *
  * The program's time is the machine's plus an offset, or, while it is paused, a
- * number. Both are one word, so whoever looks sees either the one or the other, and
- * time does not go back. (But for this: who looks while somebody pauses may see a
- * moment after the one that is kept.)
+ * number. Both are one word, so whoever looks sees either the one or the other.
+ *
+ * Time does not go back. Who looks reads the word, the machine's clock, and the word
+ * again; who pauses says so in the word before it reads the clock. So whoever has not
+ * noticed has read the clock before. Who has noticed waits at the lock for the time
+ * that is kept.
+ *
+ * Edges.
+ * [C1] the word is released when it changes to PAUSING and acquired by a look, and
+ *      fences keep the reads of the clock in their places.
  *
  * Who sleeps with a deadline while it is paused sleeps without one, and is in a list;
  * when the number is moved past its deadline, it is woken. It may be on its way to
@@ -42,6 +49,9 @@ static struct wf_list sleepers = { &sleepers, &sleepers }; /* under the lock */
 /* What fits. */
 #define TIME_MAX (INT64_MAX / 2)
 
+/* Somebody has the lock and is about to pause the time: no time that fits. */
+#define PAUSING (INT64_MIN + 1)
+
 static bool is_paused(int64_t value)
 {
     return (value & 1) != 0;
@@ -55,15 +65,15 @@ static int64_t number_of(int64_t value)
 
 static int64_t read_mode(void)
 {
-    /* relaxed: one word that says all. */
-    return wf_load_relaxed(&mode);
+    /* acquire [C1]: a clock that is read after this is read after the change. */
+    return wf_load_acquire(&mode);
 }
 
 /* Under the lock. */
 static void set_mode(int64_t number, bool paused)
 {
-    /* relaxed: one word that says all. */
-    wf_store_relaxed(&mode, number * 2 + paused);
+    /* release [C1]: what was read of the clock before was before. */
+    wf_store_release(&mode, number * 2 + paused);
 }
 
 int64_t wf_clock_real(void)
@@ -73,15 +83,33 @@ int64_t wf_clock_real(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Somebody is about to pause the time: waits until it is done. */
+static int64_t settled_mode(void)
+{
+    wf_lock(&lock);
+    int64_t value = read_mode();
+    wf_unlock(&lock);
+    return value;
+}
+
 int64_t wf_clock_at(int64_t real)
 {
     int64_t value = read_mode();
+    if (wf_unlikely(value == PAUSING)) {
+        value = settled_mode();
+    }
     return wf_likely(!is_paused(value)) ? real + number_of(value) : number_of(value);
 }
 
 int64_t wf_clock_now(void)
 {
-    return wf_clock_at(wf_clock_real());
+    int64_t before;
+    int64_t now;
+    do {
+        before = read_mode();
+        now = wf_clock_at(wf_clock_real());
+    } while (wf_unlikely(read_mode() != before));
+    return now;
 }
 
 static int sleep_while_paused(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline)
@@ -89,12 +117,13 @@ static int sleep_while_paused(_Atomic(uint32_t) *word, uint32_t expected, int64_
     struct sleeper self = { .word = word, .deadline = deadline };
     wf_lock(&lock);
     bool late = wf_clock_now() >= deadline;
-    if (!late) {
+    bool sleeps = !late && is_paused(read_mode()); /* It may have been let go meanwhile. */
+    if (sleeps) {
         wf_list_push_back(&sleepers, &self.link);
     }
     wf_unlock(&lock);
-    if (late) {
-        return -ETIMEDOUT;
+    if (!sleeps) {
+        return late ? -ETIMEDOUT : 0;
     }
     (void)wf_futex_wait(word, expected, WF_NEVER);
     wf_lock(&lock);
@@ -110,7 +139,7 @@ int wf_clock_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t dead
         return wf_futex_wait(word, expected, WF_NEVER);
     }
     int64_t value = read_mode();
-    if (wf_unlikely(is_paused(value))) {
+    if (wf_unlikely(is_paused(value))) { /* Or about to be: that is decided at the lock. */
         return sleep_while_paused(word, expected, deadline);
     }
     int64_t real = weft_time_add(deadline, -number_of(value));
@@ -144,7 +173,14 @@ weft_time weft_after(weft_time duration)
 void weft_clock_pause(void)
 {
     wf_lock(&lock);
-    set_mode(wf_clock_now(), true);
+    int64_t value = read_mode();
+    if (!is_paused(value)) {
+        /* release [C1]: from now on nobody trusts a clock that it reads. */
+        wf_store_release(&mode, PAUSING);
+        /* fence [C1]: and only then it is read. */
+        wf_fence_full();
+        set_mode(wf_clock_real() + number_of(value), true);
+    }
     wf_unlock(&lock);
 }
 

@@ -61,8 +61,18 @@ static inline void wf_fp_control_write(uint64_t control)
     uint32_t mxcsr = (uint32_t)control;
     uint16_t x87 = (uint16_t)(control >> 32);
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
-    __asm__ volatile("fldcw %0" : : "m"(x87));
+    /* Flags that others have raised would trap where they are not masked. */
+    __asm__ volatile("fnclex\n\tfldcw %0" : : "m"(x87));
 }
+
+#if defined(__AVX512F__)
+#define WF_AVX512_REGISTERS                                                                        \
+    "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",      \
+        "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6",  \
+        "k7",
+#else
+#define WF_AVX512_REGISTERS
+#endif
 
 static inline __attribute__((always_inline)) void *
 wf_context_jump(struct wf_context *from, struct wf_context *to, void *carried)
@@ -79,9 +89,22 @@ wf_context_jump(struct wf_context *from, struct wf_context *to, void *carried)
                      :
                      : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
                        "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
-                       "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc",
-                       "memory");
+                       "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)",
+                       "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)",
+                       WF_AVX512_REGISTERS "cc", "memory");
     return carried;
+}
+
+static inline __attribute__((always_inline)) _Noreturn void
+wf_context_jump_away(struct wf_context *to, void *carried)
+{
+    __asm__ volatile("movq 0(%%rsi), %%rsp\n\t"
+                     "movq 8(%%rsi), %%rbp\n\t"
+                     "jmpq *16(%%rsi)"
+                     :
+                     : "S"(to), "d"(carried)
+                     : "memory");
+    __builtin_unreachable();
 }
 
 #elif defined(__aarch64__)
@@ -98,7 +121,6 @@ static inline void wf_fp_control_write(uint64_t control)
     __asm__ volatile("msr fpcr, %0" : : "r"(control));
 }
 
-/* x18 is left alone: where a platform uses it, it belongs to the thread. */
 static inline __attribute__((always_inline)) void *
 wf_context_jump(struct wf_context *from, struct wf_context *to, void *carried)
 {
@@ -117,12 +139,27 @@ wf_context_jump(struct wf_context *from, struct wf_context *to, void *carried)
                      : "+r"(x0), "+r"(x1), "+r"(x2)
                      :
                      : "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
-                       "x15", "x16", "x17", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26",
-                       "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8",
-                       "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19",
-                       "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30",
-                       "v31", "cc", "memory");
+                       "x15", "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25",
+                       "x26", "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
+                       "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",
+                       "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
+                       "v30", "v31", "cc", "memory");
     return x2;
+}
+
+static inline __attribute__((always_inline)) _Noreturn void
+wf_context_jump_away(struct wf_context *to, void *carried)
+{
+    register struct wf_context *x1 __asm__("x1") = to;
+    register void *x2 __asm__("x2") = carried;
+    __asm__ volatile("ldp x4, x29, [x1]\n\t"
+                     "ldr x16, [x1, #16]\n\t"
+                     "mov sp, x4\n\t"
+                     "br x16"
+                     :
+                     : "r"(x1), "r"(x2)
+                     : "x4", "x16", "memory");
+    __builtin_unreachable();
 }
 
 #else
@@ -182,11 +219,12 @@ wf_context_switch(struct wf_context *from, struct wf_context *to, void *carried)
 static inline __attribute__((always_inline)) _Noreturn void wf_context_leave(struct wf_context *to,
                                                                              void *carried)
 {
-    struct wf_context ended;
-    wf_context_change_fp_control(&ended, to);
+    if (__builtin_expect(to->fp_control != wf_fp_control_read(), 0)) {
+        wf_fp_control_write(to->fp_control);
+    }
+    /* From here on no local: with it goes AddressSanitizer's second stack. */
     wf_sanitizer_leave(NULL, &to->sanitizer);
-    (void)wf_context_jump(&ended, to, carried);
-    __builtin_unreachable();
+    wf_context_jump_away(to, carried);
 }
 
 /* Somewhere else, after it has left: frees what belongs to an ended context. */

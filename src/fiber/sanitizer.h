@@ -26,8 +26,11 @@
  * of its own, which changes in the middle of them. */
 #if defined(WF_MODEL)
 #define WF_NO_TSAN
+#elif defined(__clang__)
+#define WF_NO_TSAN __attribute__((no_sanitize("thread"), noinline))
 #else
-#define WF_NO_TSAN __attribute__((no_sanitize("thread")))
+/* noipa: gcc would keep static variables across a switch that it sees no call in. */
+#define WF_NO_TSAN __attribute__((no_sanitize("thread"), noipa))
 #endif
 
 /* May a context that has ended begin anew as another one? Not where it has a name
@@ -53,8 +56,6 @@ struct wf_sanitizer_context {
 /* A context that will begin on this stack. */
 static inline void wf_sanitizer_init(struct wf_sanitizer_context *self, char *low, size_t size)
 {
-    /* The last context here ended without returning from its first frame. */
-    __asan_unpoison_memory_region(low, size);
     *self = (struct wf_sanitizer_context){ .low = low, .size = size };
 }
 
@@ -72,8 +73,8 @@ static inline void wf_sanitizer_init_thread(struct wf_sanitizer_context *self)
 }
 
 /* Just before the jump. from is NULL if nobody will come back. */
-static inline void wf_sanitizer_leave(struct wf_sanitizer_context *from,
-                                      const struct wf_sanitizer_context *to)
+static inline __attribute__((always_inline)) void
+wf_sanitizer_leave(struct wf_sanitizer_context *from, const struct wf_sanitizer_context *to)
 {
     __sanitizer_start_switch_fiber(from != NULL ? &from->fake_stack : NULL, to->low, to->size);
 }
@@ -87,7 +88,8 @@ static inline void wf_sanitizer_arrive(struct wf_sanitizer_context *self)
 /* The context has ended, and this is another one. */
 static inline void wf_sanitizer_fini(struct wf_sanitizer_context *self)
 {
-    (void)self;
+    /* It ended without returning from its frames, and its stack may be unmapped. */
+    __asan_unpoison_memory_region(self->low, self->size);
 }
 
 #elif defined(WF_TSAN) && !defined(WF_MODEL)
@@ -110,8 +112,8 @@ static inline void wf_sanitizer_init_thread(struct wf_sanitizer_context *self)
     self->fiber = __tsan_get_current_fiber();
 }
 
-static inline void wf_sanitizer_leave(struct wf_sanitizer_context *from,
-                                      const struct wf_sanitizer_context *to)
+static inline __attribute__((always_inline)) void
+wf_sanitizer_leave(struct wf_sanitizer_context *from, const struct wf_sanitizer_context *to)
 {
     (void)from;
     __tsan_switch_to_fiber(to->fiber, 0);
@@ -145,8 +147,8 @@ static inline void wf_sanitizer_init_thread(struct wf_sanitizer_context *self)
     (void)self;
 }
 
-static inline void wf_sanitizer_leave(struct wf_sanitizer_context *from,
-                                      const struct wf_sanitizer_context *to)
+static inline __attribute__((always_inline)) void
+wf_sanitizer_leave(struct wf_sanitizer_context *from, const struct wf_sanitizer_context *to)
 {
     (void)from;
     (void)to;

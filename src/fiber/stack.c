@@ -63,13 +63,15 @@ struct wf_stack_chunk {
 };
 
 /*
- * One page more than a stack and its guard: an odd number of pages. Otherwise all
- * tops would fall into a few of the sets of the processor's TLB, which sees the low
- * bits of the page number, and a switch among a hundred stacks would miss it.
+ * A stack, its guard, and up to an odd number of pages. Otherwise all tops would
+ * fall into a few of the sets of the processor's TLB, which sees the low bits of
+ * the page number, and a switch among a hundred stacks would miss it.
  */
 static size_t stride(unsigned class)
 {
-    return wf_stack_class_size(class) + WF_STACK_GUARD + 4096;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t pages = (wf_stack_class_size(class) + WF_STACK_GUARD + page - 1) / page;
+    return (pages | 1) * page;
 }
 
 static size_t chunk_bytes(uint32_t count)
@@ -150,21 +152,24 @@ int wf_stack_class(size_t bytes)
     return -EINVAL;
 }
 
-/* Once in the life of the stacks: why there are no more. */
-static void complain(struct wf_stacks *stacks, unsigned class, const char *why)
+/* Once in the life of the stacks, without the lock: why there are no more. */
+static void complain(struct wf_stacks *stacks, unsigned class, uint32_t made, const char *why)
 {
+    if (why == NULL) {
+        return;
+    }
     /* relaxed: said once, in whatever order. */
     if (wf_xchg_relaxed(&stacks->complained, 1u) != 0 || stacks->complain == NULL) {
         return;
     }
     char text[256];
     (void)snprintf(text, sizeof text, "no stack for another fiber: %s (%u stacks of %zu KiB exist)",
-                   why, stacks->depots[class].made, wf_stack_class_size(class) / 1024);
+                   why, made, wf_stack_class_size(class) / 1024);
     stacks->complain(stacks->complain_ctx, text);
 }
 
 /* Under the lock. Maps room for as many stacks as there are already. */
-static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class)
+static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class, const char **why)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
     uint32_t count = depot->made;
@@ -180,8 +185,7 @@ static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (map == MAP_FAILED) {
         wf_free(&stacks->allocator, chunk, chunk_bytes(count), _Alignof(struct wf_stack_chunk));
-        complain(stacks, class,
-                 "the system gives no more address space; see ulimit -v and vm.overcommit_memory");
+        *why = "the system gives no more address space; see ulimit -v and vm.overcommit_memory";
         return NULL;
     }
     (void)madvise(map, bytes, MADV_NOHUGEPAGE); /* A kernel without huge pages refuses. */
@@ -192,17 +196,26 @@ static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class
     return chunk;
 }
 
+/* An emulator may take advice that it does not know: ask the kernel to read there. */
+static bool faults(const char *at)
+{
+    return access(at, F_OK) != 0 && errno == EFAULT;
+}
+
 /* Makes the pages fault. */
-static bool install_guard(struct wf_stacks *stacks, unsigned class, char *at)
+static bool install_guard(struct wf_stacks *stacks, char *at, const char **why)
 {
     /* relaxed: whoever finds out first; all find the same. */
     uint32_t guard = wf_load_relaxed(&stacks->guard);
     if (guard != WF_GUARD_MPROTECT) {
-        if (madvise(at, WF_STACK_GUARD, MADV_GUARD_INSTALL) == 0) {
+        bool installed = madvise(at, WF_STACK_GUARD, MADV_GUARD_INSTALL) == 0;
+        if (installed && (guard == WF_GUARD_MADVISE || faults(at))) {
+            /* relaxed: all find the same, as above. */
+            wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MADVISE);
             return true;
         }
-        if (guard == WF_GUARD_MADVISE || errno != EINVAL) {
-            complain(stacks, class, "the system has no memory for its guard pages");
+        if (!installed && errno != EINVAL) {
+            *why = "the system has no memory for its guard pages";
             return false;
         }
         /* relaxed: all find the same, as above. */
@@ -211,24 +224,23 @@ static bool install_guard(struct wf_stacks *stacks, unsigned class, char *at)
     if (mprotect(at, WF_STACK_GUARD, PROT_NONE) == 0) {
         return true;
     }
-    complain(stacks, class,
-             "before Linux 6.13 each needs two mappings of its own; raise vm.max_map_count");
+    *why = "before Linux 6.13 each needs two mappings of its own; raise vm.max_map_count";
     return false;
 }
 
 /* Under the lock. One more stack, with its guard, or NULL. */
-static struct wf_stack *make(struct wf_stacks *stacks, unsigned class)
+static struct wf_stack *make(struct wf_stacks *stacks, unsigned class, const char **why)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
     struct wf_stack_chunk *chunk = depot->chunks;
     if (chunk == NULL || chunk->made == chunk->count) {
-        chunk = add_chunk(stacks, class);
+        chunk = add_chunk(stacks, class, why);
     }
     if (chunk == NULL) {
         return NULL;
     }
     char *guard = chunk->map + chunk->made * stride(class);
-    if (!install_guard(stacks, class, guard)) {
+    if (!install_guard(stacks, guard, why)) {
         return NULL;
     }
     struct wf_stack *stack = &chunk->stacks[chunk->made++];
@@ -243,13 +255,13 @@ static struct wf_stack *make(struct wf_stacks *stacks, unsigned class)
 }
 
 /* Under the lock. Up to count promises; makes stacks for them. */
-static uint32_t promise(struct wf_stacks *stacks, unsigned class, uint32_t count)
+static uint32_t promise(struct wf_stacks *stacks, unsigned class, uint32_t count, const char **why)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
     uint32_t given = 0;
     while (given < count) {
         if (depot->promises == depot->made) {
-            struct wf_stack *stack = make(stacks, class);
+            struct wf_stack *stack = make(stacks, class, why);
             if (stack == NULL) {
                 break;
             }
@@ -265,9 +277,12 @@ int wf_stack_promise(struct wf_stacks *stacks, struct wf_stack_cache *cache, uns
 {
     if (wf_unlikely(cache->classes[class].promises == 0)) {
         struct wf_stack_depot *depot = &stacks->depots[class];
+        const char *why = NULL;
         wf_lock(&depot->lock);
-        cache->classes[class].promises = promise(stacks, class, WF_STACK_BATCH);
+        cache->classes[class].promises = promise(stacks, class, WF_STACK_BATCH, &why);
+        uint32_t made = depot->made;
         wf_unlock(&depot->lock);
+        complain(stacks, class, made, why);
         if (cache->classes[class].promises == 0) {
             return -ENOMEM;
         }
@@ -279,9 +294,12 @@ int wf_stack_promise(struct wf_stacks *stacks, struct wf_stack_cache *cache, uns
 int wf_stack_promise_outside(struct wf_stacks *stacks, unsigned class)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
+    const char *why = NULL;
     wf_lock(&depot->lock);
-    uint32_t given = promise(stacks, class, 1);
+    uint32_t given = promise(stacks, class, 1, &why);
+    uint32_t made = depot->made;
     wf_unlock(&depot->lock);
+    complain(stacks, class, made, why);
     return given == 1 ? 0 : -ENOMEM;
 }
 
@@ -331,17 +349,20 @@ static void take_free(struct wf_stack_depot *depot, struct wf_stack_list *to, ui
 static struct wf_stack *refill(struct wf_stacks *stacks, struct wf_stack_list *list, unsigned class)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
+    const char *why = NULL;
     wf_lock(&depot->lock);
     take_free(depot, list, WF_STACK_BATCH);
     struct wf_stack *stack = pop(list);
     if (stack == NULL) {
-        stack = make(stacks, class);
+        stack = make(stacks, class, &why);
     }
     if (stack == NULL) {
         /* relaxed: a request; what is given for it comes through the lock. */
         wf_store_relaxed(&depot->wanted, 1u);
     }
+    uint32_t made = depot->made;
     wf_unlock(&depot->lock);
+    complain(stacks, class, made, why);
     return stack;
 }
 
@@ -411,6 +432,9 @@ static void trim(struct wf_stack_depot *depot, uint32_t count)
     struct wf_stack_list out = { 0 };
     wf_lock(&depot->lock);
     move(&out, &depot->warm, depot->warm.count < count ? depot->warm.count : count);
+    if (depot->warm.count < depot->low_water) {
+        depot->low_water = depot->warm.count;
+    }
     wf_unlock(&depot->lock);
 
     size_t used_max = 0;

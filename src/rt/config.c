@@ -40,6 +40,12 @@ struct number {
     const char *note; /* what 0 or the ends of the range mean */
 };
 
+static void print_message(void *ctx, const char *text)
+{
+    (void)ctx;
+    (void)fprintf(stderr, "weft: %s\n", text);
+}
+
 static void complain(const weft_config *config, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -53,7 +59,7 @@ static void complain(const weft_config *config, const char *format, ...)
     if (config->on_message != NULL) {
         config->on_message(config->message_ctx, text);
     } else {
-        (void)fprintf(stderr, "weft: %s\n", text);
+        print_message(NULL, text);
     }
 }
 
@@ -253,7 +259,7 @@ int wf_config_resolve(const weft_config *given, struct wf_sched_options *options
         .on_park = config.on_park,
         .on_unpark = config.on_unpark,
         .hook_ctx = config.hook_ctx,
-        .on_message = config.on_message,
+        .on_message = config.on_message != NULL ? config.on_message : print_message,
         .message_ctx = config.message_ctx,
     };
     int err = resolve_numbers(&config, options);

@@ -71,7 +71,8 @@ int weft_runtime_spawn_blocking(weft_runtime *rt, weft_task **task, int (*functi
                                 void *arg)
 {
     wf_runtime_check_fork(rt, "weft_runtime_spawn_blocking");
-    return wf_pool_spawn(rt->sched, (struct wf_task **)task, function, arg);
+    struct wf_pool_spec spec = { .function = function, .arg = arg };
+    return wf_pool_spawn(rt->sched, (struct wf_task **)task, &spec);
 }
 
 weft_task *weft_task_retain(weft_task *task)

@@ -48,8 +48,7 @@
 
 struct job {
     struct wf_task task;
-    int (*function)(void *arg);
-    void *arg;
+    struct wf_pool_spec spec;
     struct wf_list link;    /* under the pool's lock */
     struct wf_task *waiter; /* under the pool's lock: of the thread that runs it */
 };
@@ -111,7 +110,7 @@ static int call_function(struct wf_sched *sched, struct job *job)
     struct wf_pool *pool = &sched->pool;
     struct wf_thread *self = wf_thread_self();
     if (self == NULL) {
-        return job->function(job->arg); /* No memory: it just cannot wait. */
+        return job->spec.function(job->spec.arg); /* No memory: it just cannot wait. */
     }
     self->running = &job->task;
     self->runtime = sched->runtime;
@@ -119,7 +118,7 @@ static int call_function(struct wf_sched *sched, struct job *job)
     wf_lock(&pool->lock);
     job->waiter = self->waiter;
     wf_unlock(&pool->lock);
-    int result = job->function(job->arg);
+    int result = job->spec.function(job->spec.arg);
     wf_lock(&pool->lock);
     job->waiter = NULL;
     wf_unlock(&pool->lock);
@@ -127,16 +126,25 @@ static int call_function(struct wf_sched *sched, struct job *job)
     return result;
 }
 
+/* Ends a job whose function is not called. */
+static void drop_job(struct wf_pool *pool, struct job *job)
+{
+    if (job->spec.dropped != NULL) {
+        job->spec.dropped(job->spec.arg);
+    }
+    end_job(pool, job, WEFT_ECANCELED);
+}
+
 static void run_job(struct wf_sched *sched, struct job *job)
 {
-    uint64_t state = wf_state_begin(&job->task.state);
-    int result = WEFT_ECANCELED;
-    if (!wf_state_must_cancel(state)) {
-        result = call_function(sched, job);
-        if (result == WEFT_PENDING || result == WEFT_YIELDED) {
-            wf_fatal("weft_spawn_blocking: the function returned WEFT_PENDING or WEFT_YIELDED; "
-                     "it must return its result");
-        }
+    if (wf_state_must_cancel(wf_state_begin(&job->task.state))) {
+        drop_job(&sched->pool, job);
+        return;
+    }
+    int result = call_function(sched, job);
+    if (result == WEFT_PENDING || result == WEFT_YIELDED) {
+        wf_fatal("weft_spawn_blocking: the function returned WEFT_PENDING or WEFT_YIELDED; "
+                 "it must return its result");
     }
     end_job(&sched->pool, job, result);
 }
@@ -272,7 +280,7 @@ static void job_cancelled(struct wf_task *task)
     wf_unlock(&pool->lock);
     if (queued) {
         (void)wf_state_begin(&task->state);
-        end_job(pool, job, WEFT_ECANCELED);
+        drop_job(pool, job);
     }
     if (waiter != NULL) {
         wf_task_wake(waiter);
@@ -292,10 +300,9 @@ static const struct wf_task_ops job_ops = {
     .destroy = wf_spawn_free,
 };
 
-int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, int (*function)(void *arg),
-                  void *arg)
+int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, const struct wf_pool_spec *spec)
 {
-    if (function == NULL) {
+    if (spec->function == NULL) {
         return -EINVAL;
     }
     unsigned slab = wf_worker_slab(sched->heap);
@@ -304,8 +311,7 @@ int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, int (*function)(
         return -ENOMEM;
     }
     struct job *job = (struct job *)task;
-    job->function = function;
-    job->arg = arg;
+    job->spec = *spec;
     job->waiter = NULL;
     wf_list_init(&job->link);
     /* One reference more, for this thread: the job may be over before submit
@@ -337,7 +343,7 @@ void wf_pool_close(struct wf_sched *sched)
     while ((job = take_job(pool)) != NULL) {
         wf_unlock(&pool->lock);
         (void)wf_state_begin(&job->task.state);
-        end_job(pool, job, WEFT_ECANCELED);
+        drop_job(pool, job);
         wf_lock(&pool->lock);
     }
     wf_unlock(&pool->lock);

@@ -34,9 +34,15 @@ struct wf_pool {
 
 void wf_pool_init(struct wf_pool *pool);
 
-/* Any thread: runs function(arg) on a pool thread, as a task. */
-int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, int (*function)(void *arg),
-                  void *arg);
+/* What a job does. */
+struct wf_pool_spec {
+    int (*function)(void *arg);
+    void (*dropped)(void *arg); /* instead, if it ends without having run; may be NULL */
+    void *arg;
+};
+
+/* Any thread: runs the function on a pool thread, as a task. */
+int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, const struct wf_pool_spec *spec);
 
 /* The stopping thread: no more jobs; those that are queued end as cancelled. */
 void wf_pool_close(struct wf_sched *sched);

@@ -118,6 +118,7 @@ static bool prepare(struct wf_worker *worker, struct wf_fiber *fiber)
     fiber->stack = stack;
     wf_context_init(&fiber->context, stack->low, wf_stack_size(stack), wf_stack_top(stack),
                     fiber_main);
+    fiber->context.fp_control = worker->fp_control; /* Not that of whoever runs now. */
     return true;
 }
 
@@ -220,6 +221,9 @@ WF_NO_TSAN static struct wf_fiber *finish(struct wf_fiber *self, int result)
             wf_counter_add(&worker->counters.handovers, 1);
             fresh->stack = stack;
             fresh->context.sanitizer = worker->ended.sanitizer;
+            if (wf_unlikely(wf_fp_control_read() != worker->fp_control)) {
+                wf_fp_control_write(worker->fp_control);
+            }
             wf_worker_begin(worker, next);
             return fresh;
         }

@@ -42,6 +42,7 @@ struct host {
     weft_future future; /* ready when a thread is there */
     struct wf_fiber *fiber;
     struct wf_task *job; /* NULL: not spawned */
+    bool dropped;        /* before DONE: the pool is closed, and nobody will come */
     struct wf_wait wait;
     struct wf_wait_node node;
     _Atomic(uint32_t) left;  /* the settling worker sets it, the host waits for it */
@@ -50,6 +51,7 @@ struct host {
 };
 
 static int host_main(void *arg);
+static void host_dropped(void *arg);
 
 /* The job is spawned by the first poll: an await that is refused, because the fiber
  * is cancelled, polls nothing. */
@@ -57,10 +59,12 @@ static int host_poll(weft_future *future)
 {
     struct host *host = (struct host *)future;
     if (host->job != NULL) {
-        return wf_wait_poll(&host->wait);
+        int result = wf_wait_poll(&host->wait);
+        return result == 0 && host->dropped ? WEFT_ESHUTDOWN : result;
     }
     wf_wait_start(&host->wait, &host->fiber->task);
-    int err = wf_pool_spawn(host->fiber->task.heap->sched, &host->job, host_main, host);
+    struct wf_pool_spec spec = { .function = host_main, .dropped = host_dropped, .arg = host };
+    int err = wf_pool_spawn(host->fiber->task.heap->sched, &host->job, &spec);
     if (err != 0) {
         wf_wait_retract(&host->wait);
         return err;
@@ -138,6 +142,16 @@ static int host_main(void *arg)
     wf_state_yield(&fiber->task.state);
     wf_sched_schedule(&fiber->task);
     return 0;
+}
+
+/* The job ends without a thread: the runtime shuts down, or the fiber has given up. */
+static void host_dropped(void *arg)
+{
+    struct host *host = arg;
+    if (wf_wait_claim(&host->node)) {
+        host->dropped = true;
+        wf_task_wake(wf_wait_finish(&host->wait));
+    }
 }
 
 /* B2, on the worker: nobody is on the stack of the fiber any more. */

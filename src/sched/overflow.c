@@ -83,17 +83,42 @@ static void report(const struct wf_fiber *fiber)
     (void)!write(STDERR_FILENO, text.bytes, text.length);
 }
 
-static void pass_to_old(int number, siginfo_t *info, void *context)
+/* Calls the handler as the kernel would have. */
+static void call_old(const struct sigaction *old, int number, siginfo_t *info, void *context)
 {
-    const struct sigaction *old = number == signals[0] ? &before[0] : &before[1];
+    sigset_t blocked = old->sa_mask;
+    sigset_t mask;
+    if ((old->sa_flags & SA_NODEFER) == 0) {
+        (void)sigaddset(&blocked, number);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, &blocked, &mask);
     if ((old->sa_flags & SA_SIGINFO) != 0) {
         old->sa_sigaction(number, info, context);
-    } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
-        old->sa_handler(number);
     } else {
-        /* The instruction is tried again, and ends the process. */
+        old->sa_handler(number);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+static void pass_to_old(int number, siginfo_t *info, void *context)
+{
+    struct sigaction *place = number == signals[0] ? &before[0] : &before[1];
+    struct sigaction old = *place;
+    bool is_default = (old.sa_flags & SA_SIGINFO) == 0 &&
+                      (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN);
+    if ((old.sa_flags & (int)SA_RESETHAND) != 0) {
+        *place = (struct sigaction){ .sa_handler = SIG_DFL };
+    }
+    bool was_sent = info->si_code <= 0; /* by kill() and its like: no fault */
+    if (!is_default) {
+        call_old(&old, number, info, context);
+    } else if (!was_sent || old.sa_handler == SIG_DFL) {
         struct sigaction action = { .sa_handler = SIG_DFL };
         (void)sigaction(number, &action, NULL);
+        if (was_sent) {
+            (void)raise(number);
+        }
+        /* Else the instruction is tried again, and ends the process. */
     }
 }
 

@@ -91,6 +91,9 @@ void wf_worker_fire_overdue(struct wf_worker *worker)
     if (wf_unlikely(wf_load_relaxed(&watch->overdue) != 0)) {
         /* relaxed: a hint, as above. */
         wf_store_relaxed(&watch->overdue, 0u);
+        if (worker->searching) {
+            wf_worker_stop_search(worker);
+        }
         (void)steal_round(worker, fire_for);
     }
 }
@@ -171,6 +174,21 @@ static int64_t next_deadline(const struct wf_worker *worker)
     /* relaxed: behind the fence [I1] of wf_idle_park(): whoever makes it earlier
      * from now on wakes this worker (time/timer.c). */
     return wf_load_relaxed(&worker->next_deadline);
+}
+
+/* Its own timers that are due. A function that one calls may take long: whoever is
+ * counted on as a searcher would keep others waiting meanwhile. */
+static void fire_own(struct wf_worker *worker)
+{
+    int64_t next = next_deadline(worker);
+    int64_t now = next == WF_NEVER ? 0 : wf_clock_now();
+    if (next == WF_NEVER || now < next) {
+        return;
+    }
+    if (worker->searching) {
+        wf_worker_stop_search(worker);
+    }
+    wf_worker_fire_timers(worker, now);
 }
 
 /* Sleeps once. Returns false if that ended by the timeout. */
@@ -258,7 +276,10 @@ static void park(struct wf_worker *worker)
     /* Not SEARCHING yet: who was woken most often finds its task at once. */
     wf_worker_enter(worker, WEFT_WORKER_RUNNING);
     worker->watch_asleep = wf_watch_is_asleep(&sched->watch);
-    wf_worker_fire_timers(worker, wf_clock_now());
+    if (next_deadline(worker) != WF_NEVER) {
+        wf_worker_be_watched(worker); /* Its timers must not wait for a long poll. */
+    }
+    fire_own(worker);
 }
 
 struct wf_task *wf_worker_search(struct wf_worker *worker)
@@ -268,10 +289,13 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
         wf_drain_acknowledge(worker);
         return NULL;
     }
+    fire_own(worker);
+    if (has_own_task(worker)) {
+        return NULL;
+    }
     if (!worker->searching && wf_idle_try_search(&sched->idle)) {
         worker->searching = true;
     }
-    wf_worker_fire_timers(worker, wf_clock_now());
     if (worker->searching) {
         wf_worker_enter(worker, WEFT_WORKER_SEARCHING);
         struct wf_task *task = search_rounds(worker);

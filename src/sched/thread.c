@@ -260,7 +260,9 @@ int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg)
     (void)sigdelset(&blocked, SIGSYS);
     (void)sigdelset(&blocked, SIGABRT);
     (void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    int saved = errno;
     int err = pthread_create(thread, NULL, main_fn, arg);
+    errno = saved;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -err;
 }

@@ -176,9 +176,14 @@ void wf_worker_push(struct wf_worker *worker, struct wf_task *task)
             announce(worker);
         }
     }
+    wf_worker_be_watched(worker);
+}
+
+void wf_worker_be_watched(struct wf_worker *worker)
+{
     if (wf_unlikely(worker->watch_asleep)) {
         worker->watch_asleep = false;
-        wf_watch_wake(&sched->watch);
+        wf_watch_wake(&worker->sched->watch);
     }
 }
 
@@ -505,6 +510,7 @@ void *wf_worker_main(void *arg)
     wf_thread_set_name(options->thread_name, name);
     WF_TLS_STORE(wf_tls_worker, worker);
     wf_context_init_thread(&worker->loop);
+    worker->fp_control = wf_fp_control_read();
     worker->seat = wf_thread_seat();
     struct wf_signal_stack signal_stack;
     wf_signal_stack_init(&signal_stack);

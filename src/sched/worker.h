@@ -88,6 +88,7 @@ struct wf_worker {
     void *moved_arg;
     struct wf_stack *ended_stack; /* of a fiber that has ended, until all have left it */
     struct wf_context ended;      /* its context */
+    uint64_t fp_control;          /* with which fibers begin */
     struct wf_seat seat;          /* what its thread lends to fibers */
 
     /* Owner fills, any worker takes: the task woken last. */
@@ -166,6 +167,9 @@ void wf_worker_enter(struct wf_worker *worker, weft_worker_state state);
 
 /* Any thread: wakes the worker if it sleeps; kept for its next sleep if not. */
 void wf_worker_wake(struct wf_worker *worker);
+
+/* Owner only: has left something to the care of the watch, which must be awake. */
+void wf_worker_be_watched(struct wf_worker *worker);
 
 /* Any thread: fires the timers of the worker that are due. */
 void wf_worker_fire_timers(struct wf_worker *worker, int64_t now);

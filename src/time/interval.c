@@ -28,9 +28,11 @@ int weft_interval_advance(weft_interval *interval)
         interval->next = weft_time_add(now, interval->period);
         return 1;
     }
-    int64_t skipped = (now - planned) / interval->period + 1;
-    interval->next = weft_time_add(planned, skipped * interval->period);
-    return skipped < INT_MAX ? 1 + (int)skipped : INT_MAX;
+    /* Unsigned: the two may be further apart than a duration can be. */
+    uint64_t behind = (uint64_t)now - (uint64_t)planned;
+    uint64_t period = (uint64_t)interval->period;
+    interval->next = weft_time_add(now, (int64_t)(period - behind % period));
+    return behind / period < INT_MAX - 1 ? 2 + (int)(behind / period) : INT_MAX;
 }
 
 int weft_interval_tick(weft_interval *interval)

@@ -107,8 +107,8 @@ static int timeout_poll(weft_future *future)
     if (result != WEFT_PENDING) {
         return timeout_end(self, result);
     }
-    if (self->late == 0 && sleep_poll(&self->sleep.future) == WEFT_PENDING) {
-        return WEFT_PENDING;
+    if (self->late == 0 && sleep_poll(&self->sleep.future) != 0) {
+        return WEFT_PENDING; /* Not late; or cancelled, and the inner one needs time. */
     }
     self->late = 1;
     if (!self->inner->ops->cancel(self->inner)) {

@@ -14,7 +14,7 @@
  *   Fire, any thread                       Disarm, the waiter
  *   R1  lock; take out what is due         D1  a task's, and FIRED [A1]: done
  *   R2  a task: take a reference           D2  lock; ARMED: take it out
- *       a function: link a call            D3  while a call of it is linked: unlock, wait
+ *       a function: link a call            D3  while a call of it is linked: wait, D2
  *   R3  FIRED [A1]; unlock                 D4  unlock
  *   R4  wake the tasks; call the function
  *   R5  lock; unlink the call; unlock
@@ -85,9 +85,20 @@ struct batch {
     struct call call; /* with a function, the last one of the batch */
 };
 
+/* The timers of a scheduler. */
+struct timers {
+    struct wf_list link; /* under live_lock */
+    unsigned count;
+    struct wf_timer_shard shards[];
+};
+
+/* All there are: a timer that has called may be stopped after its runtime is gone. */
+static struct wf_list live = { &live, &live };
+static struct wf_lock live_lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
+
 static struct wf_timer_shard *shards_of(const struct wf_sched *sched)
 {
-    return sched->timers;
+    return ((struct timers *)sched->timers)->shards;
 }
 
 /* Under the lock: when does the shard want to be looked at? */
@@ -118,15 +129,36 @@ static void remove_entry(struct wf_timer_shard *shard, struct wf_timer *timer)
     }
 }
 
-/* Under the lock. One that is due is taken out, or NULL. */
+static struct wf_timer *pop_precise(struct wf_timer_shard *shard, int64_t now)
+{
+    struct wf_precise_entry *entry = wf_precise_pop(&shard->precise, now);
+    return entry != NULL ? wf_container_of(entry, struct wf_timer, entry.precise) : NULL;
+}
+
+static struct wf_timer *pop_coarse(struct wf_timer_shard *shard, int64_t now)
+{
+    struct wf_wheel_entry *entry = wf_wheel_pop(&shard->wheel, now);
+    return entry != NULL ? wf_container_of(entry, struct wf_timer, entry.coarse) : NULL;
+}
+
+/* Under the lock. One that is due is taken out, of either kind in turn, or NULL. */
 static struct wf_timer *pop(struct wf_timer_shard *shard, int64_t now)
 {
-    struct wf_precise_entry *precise = wf_precise_pop(&shard->precise, now);
-    if (precise != NULL) {
-        return wf_container_of(precise, struct wf_timer, entry.precise);
+    shard->coarse_turn = !shard->coarse_turn;
+    struct wf_timer *timer = NULL;
+    if (!shard->coarse_turn) {
+        timer = pop_precise(shard, now);
     }
-    struct wf_wheel_entry *coarse = wf_wheel_pop(&shard->wheel, now);
-    return coarse != NULL ? wf_container_of(coarse, struct wf_timer, entry.coarse) : NULL;
+    if (timer == NULL) {
+        timer = pop_coarse(shard, now);
+    }
+    return timer != NULL ? timer : pop_precise(shard, now);
+}
+
+static bool is_of(const struct wf_sched *sched, const struct wf_timer_shard *shard)
+{
+    const struct timers *timers = sched->timers;
+    return shard >= timers->shards && shard < timers->shards + timers->count;
 }
 
 /* Some shard: this worker's, or, from outside, the next one's in turn. */
@@ -158,16 +190,21 @@ static bool insert_and_compare(struct wf_timer_shard *shard, struct wf_timer *ti
     return true;
 }
 
-/* After unlocking: Q2 and Q3. The worker itself does not sleep. */
+/* After unlocking: Q2 and Q3. The worker itself does not sleep. If it is awake, the
+ * watch must be, too: its poll may be long. */
 static void wake_sleeper(struct wf_worker *worker)
 {
     if (worker == wf_worker_current()) {
+        wf_worker_be_watched(worker);
         return;
     }
+    struct wf_sched *sched = worker->sched;
     /* fence [I1], Q2: the worker sees the deadline, or is seen parked. */
     wf_fence_full();
-    if (wf_idle_is_parked(&worker->sched->idle, worker->index)) {
+    if (wf_idle_is_parked(&sched->idle, worker->index)) {
         wf_worker_wake(worker);
+    } else if (wf_watch_is_asleep(&sched->watch)) {
+        wf_watch_wake(&sched->watch);
     }
 }
 
@@ -208,20 +245,47 @@ static bool is_called(const struct wf_timer_shard *shard, const struct wf_timer 
     return false;
 }
 
+/* Under the lock. */
+static bool take_out(struct wf_timer_shard *shard, struct wf_timer *timer)
+{
+    /* relaxed: decided under the lock. */
+    if (wf_load_relaxed(&timer->state) != WF_TIMER_ARMED) {
+        return false;
+    }
+    remove_entry(shard, timer);
+    /* relaxed: the waiter's own now. */
+    wf_store_relaxed(&timer->state, (uint32_t)WF_TIMER_IDLE);
+    return true;
+}
+
+/* A timer that has called its function: may that still run? Then its runtime, too. */
+static bool may_be_called(const struct wf_timer *timer)
+{
+    bool called = false;
+    wf_lock(&live_lock);
+    for (struct wf_list *link = live.next; link != &live; link = link->next) {
+        struct timers *timers = wf_container_of(link, struct timers, link);
+        struct wf_timer_shard *shard = timer->home;
+        if (shard >= timers->shards && shard < timers->shards + timers->count) {
+            wf_lock(&shard->lock);
+            /* relaxed: decided under the lock. */
+            called = is_called(shard, timer) || wf_load_relaxed(&timer->state) == WF_TIMER_ARMED;
+            wf_unlock(&shard->lock);
+        }
+    }
+    wf_unlock(&live_lock);
+    return called;
+}
+
 bool wf_timer_disarm(struct wf_timer *timer)
 {
     struct wf_timer_shard *shard = timer->home;
-    if (shard == NULL || (timer->task != NULL && wf_timer_has_fired(timer))) {
+    if (shard == NULL ||
+        (wf_timer_has_fired(timer) && (timer->task != NULL || !may_be_called(timer)))) {
         return false;
     }
     wf_lock(&shard->lock);
-    /* relaxed: decided under the lock. */
-    bool armed = wf_load_relaxed(&timer->state) == WF_TIMER_ARMED;
-    if (armed) {
-        remove_entry(shard, timer);
-        /* relaxed: the waiter's own now. */
-        wf_store_relaxed(&timer->state, (uint32_t)WF_TIMER_IDLE);
-    }
+    bool armed = take_out(shard, timer);
     while (is_called(shard, timer)) {
         /* relaxed: written under the lock. */
         uint32_t ended = wf_load_relaxed(&shard->ended);
@@ -230,6 +294,8 @@ bool wf_timer_disarm(struct wf_timer *timer)
         (void)wf_futex_wait(&shard->ended, ended, WF_NEVER);
         wf_lock(&shard->lock);
         shard->stoppers--;
+        /* The function may have started it anew. */
+        armed = take_out(shard, timer) || armed;
     }
     wf_unlock(&shard->lock);
     return armed;
@@ -293,6 +359,7 @@ static void fire(struct wf_sched *sched, unsigned index, int64_t now)
     unsigned fired = 0;
     do {
         wf_lock(&shard->lock);
+        shard->fired_at = now;
         collect(shard, now, &batch);
         /* relaxed: written under the lock; whoever relies on a value behind a fence
          * is told by who lowers it. */
@@ -332,27 +399,33 @@ static const struct wf_timer_ops timer_ops = {
     .fire = fire,
 };
 
-static size_t shards_bytes(const struct wf_sched *sched)
+static size_t timers_bytes(const struct wf_sched *sched)
 {
-    return sched->options.workers * sizeof(struct wf_timer_shard);
+    return sizeof(struct timers) + sched->options.workers * sizeof(struct wf_timer_shard);
 }
 
 int wf_timers_create(struct wf_sched *sched)
 {
-    struct wf_timer_shard *shards = wf_alloc_zeroed(&sched->options.allocator, shards_bytes(sched),
-                                                    _Alignof(struct wf_timer_shard));
-    if (shards == NULL) {
+    struct timers *timers =
+        wf_alloc_zeroed(&sched->options.allocator, timers_bytes(sched), _Alignof(struct timers));
+    if (timers == NULL) {
         return -ENOMEM;
     }
+    timers->count = sched->options.workers;
     int64_t now = wf_clock_now();
-    for (unsigned i = 0; i < sched->options.workers; i++) {
-        wf_lock_init(&shards[i].lock, WF_RANK_TIMER);
-        wf_wheel_init(&shards[i].wheel, now);
-        wf_precise_init(&shards[i].precise);
-        wf_list_init(&shards[i].calls);
-        shards[i].worker = &sched->workers[i];
+    for (unsigned i = 0; i < timers->count; i++) {
+        struct wf_timer_shard *shard = &timers->shards[i];
+        wf_lock_init(&shard->lock, WF_RANK_TIMER);
+        wf_wheel_init(&shard->wheel, now);
+        wf_precise_init(&shard->precise);
+        wf_list_init(&shard->calls);
+        shard->fired_at = INT64_MIN;
+        shard->worker = &sched->workers[i];
     }
-    sched->timers = shards;
+    wf_lock(&live_lock);
+    wf_list_push_back(&live, &timers->link);
+    wf_unlock(&live_lock);
+    sched->timers = timers;
     sched->timer_ops = &timer_ops;
     return 0;
 }
@@ -360,27 +433,29 @@ int wf_timers_create(struct wf_sched *sched)
 /* One that is still armed, due or not. */
 static struct wf_timer *take_any(struct wf_timer_shard *shard)
 {
-    struct wf_precise_entry *precise = wf_precise_pop(&shard->precise, INT64_MAX);
-    if (precise != NULL) {
-        return wf_container_of(precise, struct wf_timer, entry.precise);
-    }
     struct wf_wheel_entry *coarse = wf_wheel_take_any(&shard->wheel);
-    return coarse != NULL ? wf_container_of(coarse, struct wf_timer, entry.coarse) : NULL;
+    return coarse != NULL ? wf_container_of(coarse, struct wf_timer, entry.coarse)
+                          : pop_precise(shard, INT64_MAX);
 }
 
 void wf_timers_destroy(struct wf_sched *sched)
 {
-    struct wf_timer_shard *shards = shards_of(sched);
-    for (unsigned i = 0; shards != NULL && i < sched->options.workers; i++) {
+    struct timers *timers = sched->timers;
+    if (timers == NULL) {
+        return;
+    }
+    wf_lock(&live_lock);
+    wf_list_remove(&timers->link);
+    wf_unlock(&live_lock);
+    for (unsigned i = 0; i < timers->count; i++) {
         struct wf_timer *timer;
-        while ((timer = take_any(&shards[i])) != NULL) {
+        while ((timer = take_any(&timers->shards[i])) != NULL) {
             timer->home = NULL;
             /* relaxed: nobody else uses the runtime any more. */
             wf_store_relaxed(&timer->state, (uint32_t)WF_TIMER_IDLE);
         }
     }
-    wf_free(&sched->options.allocator, shards, shards_bytes(sched),
-            _Alignof(struct wf_timer_shard));
+    wf_free(&sched->options.allocator, timers, timers_bytes(sched), _Alignof(struct timers));
     sched->timers = NULL;
 }
 
@@ -388,25 +463,35 @@ void wf_timers_destroy(struct wf_sched *sched)
 
 _Static_assert(sizeof(struct wf_timer) <= sizeof(weft_timer), "weft_timer is too small");
 
+/* A time that is over is as good as the last moment for which it was: so one that is
+ * started with it again and again comes after the others that were due. */
+static int64_t behind_others(const struct wf_timer_shard *shard, const struct wf_timer *timer,
+                             int64_t deadline)
+{
+    int64_t latest = shard->fired_at;
+    if (!timer->is_precise && latest > 0) {
+        latest -= latest % WF_WHEEL_TICK_NS; /* Rounded up it must not come later. */
+    }
+    return deadline > latest ? deadline : latest;
+}
+
 void weft_timer_start(weft_timer *handle, weft_time deadline, unsigned flags,
                       void (*function)(void *arg), void *arg)
 {
     struct wf_timer *timer = (struct wf_timer *)handle;
     struct wf_sched *sched = wf_thread_must_sched("weft_timer_start");
     struct wf_timer_shard *shard = timer->home;
-    if (shard == NULL || shard->worker->sched != sched) {
+    if (!is_of(sched, shard)) {
         (void)wf_timer_disarm(timer);
         shard = choose_shard(sched);
         timer->home = shard;
     }
     int64_t now = time_for_wheel(shard);
     wf_lock(&shard->lock);
-    /* relaxed: decided under the lock. */
-    if (wf_load_relaxed(&timer->state) == WF_TIMER_ARMED) {
-        remove_entry(shard, timer);
-    }
+    (void)take_out(shard, timer);
     (void)wf_wheel_advance(&shard->wheel, now);
     timer->is_precise = (flags & WEFT_PRECISE) != 0;
+    deadline = behind_others(shard, timer, deadline);
     timer->function = function;
     timer->arg = arg;
     bool earlier = insert_and_compare(shard, timer, deadline);

@@ -31,6 +31,8 @@ struct wf_timer_shard {
     _Alignas(WF_CACHE_LINE) struct wf_lock lock; /* guards the following, and the entries in it */
     struct wf_wheel wheel;
     struct wf_precise precise;
+    bool coarse_turn;         /* which kind comes first */
+    int64_t fired_at;         /* the latest time it was fired for */
     struct wf_list calls;     /* functions that run */
     unsigned stoppers;        /* who wait for one to end */
     _Atomic(uint32_t) ended;  /* written under the lock: a futex for these */

@@ -72,7 +72,8 @@ static void spawn(void *arg)
 {
     struct work *self = arg;
     self->payload = ANSWER;
-    self->status = wf_pool_spawn(&sched, &self->task, function, self);
+    self->status = wf_pool_spawn(&sched, &self->task,
+                                 &(struct wf_pool_spec){ .function = function, .arg = self });
 }
 
 static void cancel(void *arg)
@@ -236,7 +237,9 @@ static int wait_for_close(void *arg)
 static void close_cancels_what_is_queued(void)
 {
     begin(1);
-    work[0].status = wf_pool_spawn(&sched, &work[0].task, wait_for_close, &work[0]);
+    work[0].status =
+        wf_pool_spawn(&sched, &work[0].task,
+                      &(struct wf_pool_spec){ .function = wait_for_close, .arg = &work[0] });
     await(&work[0]);
     spawn(&work[1]);
     wf_pool_close(&sched);

@@ -438,7 +438,8 @@ static int spawn_blocking(weft_co *co, void *state)
     (void)co;
     struct job *job = job_of(state);
     job->polls++;
-    int err = wf_pool_spawn(sched, NULL, block, &block_runs);
+    int err =
+        wf_pool_spawn(sched, NULL, &(struct wf_pool_spec){ .function = block, .arg = &block_runs });
     mc_assert(err == 0 || err == WEFT_ESHUTDOWN);
     return ANSWER;
 }
@@ -485,7 +486,8 @@ static int block_for_ever(void *arg)
 static void spawn_waiting_job(void *arg)
 {
     int *status = arg;
-    *status = wf_pool_spawn(sched, NULL, block_for_ever, NULL);
+    *status = wf_pool_spawn(sched, NULL,
+                            &(struct wf_pool_spec){ .function = block_for_ever, .arg = NULL });
 }
 
 /*

@@ -46,6 +46,22 @@ struct wf_sched *wf_thread_must_sched(const char *call)
     return &sched;
 }
 
+void wf_worker_be_watched(struct wf_worker *of)
+{
+    (void)of;
+}
+
+bool wf_watch_is_asleep(const struct wf_watch *watch)
+{
+    (void)watch;
+    return false;
+}
+
+void wf_watch_wake(struct wf_watch *watch)
+{
+    (void)watch;
+}
+
 void wf_worker_wake(struct wf_worker *of)
 {
     wf_park_wake(&of->park);

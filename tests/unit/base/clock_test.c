@@ -419,8 +419,9 @@ static void a_pause_holds_up_who_sleeps_already(void)
 
 /*
  * Goal:   many threads asleep at once are woken each at its time.
- * Method: deadlines at random, some of them equal, and steps at random. After each
- *         step those have ended whose time has come, and all the others sleep.
+ * Method: deadlines at random, some of them equal, and steps at random. After
+ *         each step those have ended whose time has come, and all the others
+ *         sleep.
  */
 static void many_threads_sleep_at_once(void)
 {

@@ -266,11 +266,73 @@ static void numbers_of_a_context_survive_its_thread(void)
     }
 }
 
+#if defined(__x86_64__)
+
+/* The x87 registers are a stack: whoever runs in between must find it empty. */
+WF_NO_TSAN WITHOUT_INLINE static long double multiply(struct wf_context *self,
+                                                      struct wf_context *other, long double seed)
+{
+    long double a = seed;
+    long double b = seed + 1;
+    for (int n = 0; n < 20; n++) {
+        a = a * b + 2;
+        if (other != NULL) {
+            (void)wf_context_switch(self, other, self);
+        }
+    }
+    return a;
+}
+
+WF_NO_TSAN static void multiply_main(void *carried)
+{
+    wf_context_begin(&one->context);
+    CHECK(multiply(&one->context, &home, 2.5L) == multiply(NULL, NULL, 2.5L));
+    wf_context_leave(&home, carried);
+}
+
+static void long_doubles_survive_a_switch(void)
+{
+    start(one, multiply_main);
+    CHECK(multiply(&home, &one->context, 1.5L) == multiply(NULL, NULL, 1.5L));
+    (void)go_last(one, NULL);
+}
+
+static volatile long double x87_one = 1;
+static volatile long double x87_zero = 0;
+static volatile long double x87_sum;
+
+/* Wants a division by zero to trap, and does none. */
+WF_NO_TSAN static void trap_main(void *carried)
+{
+    wf_context_begin(&one->context);
+    uint16_t control;
+    __asm__ volatile("fnclex\n\tfnstcw %0" : "=m"(control));
+    control &= (uint16_t)~4u;
+    __asm__ volatile("fldcw %0" : : "m"(control));
+    carried = wf_context_switch(&one->context, &home, carried);
+    x87_sum = x87_one + x87_one;
+    wf_context_leave(&home, carried);
+}
+
+static void divide_where_it_does_not_trap(void *arg)
+{
+    start(one, trap_main);
+    (void)go(one, arg);
+    x87_sum = x87_one / x87_zero;
+    (void)go_last(one, arg);
+}
+
+static void a_flag_of_one_context_does_not_trap_in_another(void)
+{
+    child_must_succeed(divide_where_it_does_not_trap, NULL);
+}
+
+#endif
+
 /* --- Many contexts ------------------------------------------------------------ */
 
-/* volatile: gcc does not know that functions of this file run during a switch, and
- * keeps a static variable that none of those it sees can change. */
-static volatile unsigned deepest;
+/* Written by contexts only: no function that calls go() can be seen to change it. */
+static unsigned deepest;
 
 /* Begins the next one, and leaves for the one that has begun it. */
 WF_NO_TSAN static void chain_main(void *carried)
@@ -642,11 +704,18 @@ static void a_stack_serves_one_context_after_the_other(void)
     }
 }
 
+#if defined(__x86_64__)
+#define MACHINE_TESTS                                                                              \
+    TEST(long_doubles_survive_a_switch), TEST(a_flag_of_one_context_does_not_trap_in_another),
+#else
+#define MACHINE_TESTS
+#endif
+
 TEST_MAIN({
     TEST(a_switch_carries_a_value_both_ways),
     TEST(numbers_survive_a_context_that_changes_every_register),
     TEST(numbers_of_a_context_survive_its_thread),
-    TEST(a_thousand_contexts_begin_each_other),
+    MACHINE_TESTS TEST(a_thousand_contexts_begin_each_other),
     TEST(a_value_goes_around_a_ring_of_contexts),
     TEST(the_first_frame_is_aligned_and_the_last_of_its_chain),
     TEST(a_backtrace_ends_at_the_first_frame),

@@ -157,6 +157,28 @@ static void guard_locked_memory(void *arg)
     rig_fini(&rig);
 }
 
+/* In a child: when memory is locked from now on, new stacks still get guards. */
+static void guard_memory_locked_later(void *arg)
+{
+    (void)arg;
+    rig_init(&rig);
+    rig_promise(&rig, 0, 0);
+    if (mlockall(MCL_FUTURE | MCL_ONFAULT) != 0) {
+        (void)printf("skipped: mlockall is not allowed\n");
+        return;
+    }
+    struct wf_stack *stacks[2 * BATCH];
+    for (int i = 0; i < 2 * BATCH; i++) {
+        stacks[i] = rig_begin(&rig, 0, 0);
+    }
+    check_guarded(stacks[0]);
+    check_guarded(stacks[2 * BATCH - 1]);
+    for (int i = 0; i < 2 * BATCH; i++) {
+        rig_end(&rig, 0, stacks[i]);
+    }
+    rig_fini(&rig);
+}
+
 static void refused_guards_are_made_with_mprotect(void)
 {
     if (test_is_sanitized()) {
@@ -164,6 +186,7 @@ static void refused_guards_are_made_with_mprotect(void)
         return;
     }
     child_must_succeed(guard_locked_memory, NULL);
+    child_must_succeed(guard_memory_locked_later, NULL);
 }
 
 /* --- Giving memory back ---------------------------------------------------------- */
@@ -254,6 +277,29 @@ static void a_trim_returns_what_nobody_has_needed(void)
     CHECK_EQ(depot->warm.count, 0);
     rig_trim(&rig, false);
     CHECK_EQ(depot->cold.count, warm);
+    rig_fini(&rig);
+}
+
+/* They come back to a depot that has just been emptied. */
+static void a_trim_keeps_what_was_in_use_since_the_last(void)
+{
+    struct wf_stack_depot *depot = &rig.stacks.depots[0];
+    rig_init(&rig);
+    use(many, 8 * BATCH, 0, 1);
+    for (size_t i = 0; i < 4 * BATCH; i++) {
+        many[i] = rig_begin(&rig, 0, 0);
+    }
+    trim_all(0);
+    for (size_t i = 0; i < 4 * BATCH; i++) {
+        rig_end(&rig, 0, many[i]);
+    }
+    rig_flush(&rig, 0);
+    uint32_t warm = depot->warm.count;
+    CHECK_LT(3 * BATCH, warm);
+    rig_trim(&rig, false);
+    CHECK_EQ(depot->warm.count, warm);
+    rig_trim(&rig, false);
+    CHECK_EQ(depot->warm.count, 0);
     rig_fini(&rig);
 }
 
@@ -471,6 +517,7 @@ TEST_MAIN({
     TEST(an_idle_trim_keeps_64_and_returns_the_rest),
     TEST(memory_that_was_given_back_reads_as_zero),
     TEST(a_trim_returns_what_nobody_has_needed),
+    TEST(a_trim_keeps_what_was_in_use_since_the_last),
     TEST(a_trim_stops_when_it_is_told_to),
     TEST(every_class_is_trimmed),
     TEST(fini_unmaps_every_stack),

@@ -18,8 +18,9 @@
 
 enum {
     THREADS = 3,
-    BOXES = 40,
+    BOXES = 300,
     CLASSES = 2,
+    PHASE = 2048, /* turns of a worker */
 };
 
 struct race {
@@ -29,9 +30,12 @@ struct race {
     _Atomic(int64_t) chunks_left; /* how many more the allocator gives */
     _Atomic(struct wf_stack *) boxes[BOXES];
     int64_t end;
+    uint64_t batches_wanted;   /* the race goes on until so many were trimmed */
     _Atomic(uint64_t) done;    /* workers that begin nothing any more */
     _Atomic(uint32_t) stop;    /* the watch may go */
+    _Atomic(uint32_t) fill;    /* fibers become more */
     _Atomic(uint64_t) begun;   /* fibers */
+    _Atomic(uint64_t) batches; /* of stacks trimmed */
     _Atomic(uint64_t) refused; /* promises */
     _Atomic(uint64_t) waits;   /* for a stack that another worker has */
 };
@@ -135,12 +139,21 @@ static void finish(struct worker *worker, struct wf_stack *stack)
     }
 }
 
+static bool goes_on(struct race *race)
+{
+    return wf_clock_now() < race->end || atomic_load(&race->batches) < race->batches_wanted;
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
     struct race *race = worker->race;
-    for (uint64_t n = 0; n % 64 != 0 || wf_clock_now() < race->end; n++) {
-        struct wf_stack *stack = wf_rng_below(&worker->rng, 2) == 0 ? begin(worker) : NULL;
+    for (uint64_t n = 0; n % 64 != 0 || goes_on(race); n++) {
+        if (worker->index == 0 && n % PHASE == 0) {
+            atomic_store(&race->fill, n / PHASE % 2 == 0);
+        }
+        uint32_t of_8 = atomic_load(&race->fill) != 0 ? 7 : 1;
+        struct wf_stack *stack = wf_rng_below(&worker->rng, 8) < of_8 ? begin(worker) : NULL;
         uint32_t box = wf_rng_below(&worker->rng, BOXES);
         struct wf_stack *other = atomic_exchange(&race->boxes[box], stack);
         if (other != NULL) {
@@ -162,18 +175,20 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static bool is_stopped(void *arg)
+/* Asked before each batch. */
+static bool stops(void *arg)
 {
     struct race *race = arg;
+    (void)atomic_fetch_add(&race->batches, 1);
     return atomic_load(&race->stop) != 0;
 }
 
 static void *watch_main(void *arg)
 {
     struct race *race = arg;
-    for (bool idle = false; !is_stopped(race); idle = !idle) {
+    for (uint64_t n = 0; atomic_load(&race->stop) == 0; n++) {
         struct wf_stack_stats stats;
-        wf_stacks_trim(&race->stacks, idle, is_stopped, race);
+        wf_stacks_trim(&race->stacks, n % 2 == 0, stops, race);
         wf_stacks_read(&race->stacks, &stats);
         CHECK_GE(stats.made, stats.promised);
         /* In boxes and hands, twice in caches, and in the hands of a trim. */
@@ -243,10 +258,10 @@ static void run_workers(struct race *race, struct worker *workers)
 
 static struct race race;
 
-static void run_race(int64_t chunks)
+static void run_race(int64_t chunks, uint64_t batches)
 {
     static struct worker workers[THREADS];
-    race = (struct race){ .chunks_left = chunks };
+    race = (struct race){ .chunks_left = chunks, .batches_wanted = batches };
     race.allocator = ledger_allocator(&race.ledger);
     weft_allocator scarce = { scarce_alloc, scarce_free, &race };
     wf_stacks_init(&race.stacks, &scarce, NULL, NULL);
@@ -262,20 +277,21 @@ static void run_race(int64_t chunks)
     }
     wf_stacks_fini(&race.stacks);
     CHECK_EQ(race.ledger.bytes, 0);
-    (void)printf("%llu fibers, %llu promises refused, %llu waits for a stack\n",
+    (void)printf("%llu fibers, %llu promises refused, %llu waits for a stack, %llu trims\n",
                  (unsigned long long)race.begun, (unsigned long long)race.refused,
-                 (unsigned long long)race.waits);
+                 (unsigned long long)race.waits, (unsigned long long)race.batches);
     CHECK_LT(0, race.begun);
 }
 
 /*
  * Goal:   no stack is in two hands, none gets lost, and none loses its memory while
  *         it is held.
- * Method: see above. There is memory for all, so nobody is refused and nobody waits.
+ * Method: see above. Fibers become more and fewer in turn, so that there is something
+ *         to trim. There is memory for all: nobody is refused and nobody waits.
  */
 static void no_stack_is_held_by_two(void)
 {
-    run_race(INT64_MAX);
+    run_race(INT64_MAX, 100);
     CHECK_EQ(race.refused, 0);
     CHECK_EQ(race.waits, 0);
 }
@@ -288,7 +304,7 @@ static void no_stack_is_held_by_two(void)
  */
 static void promises_are_kept_when_stacks_are_scarce(void)
 {
-    run_race(3);
+    run_race(3, 0);
 }
 
 TEST_MAIN({

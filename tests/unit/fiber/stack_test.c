@@ -463,6 +463,34 @@ static void run_out_of_address_space(void *arg)
     rig_fini(&rig);
 }
 
+static void read_and_note(void *ctx, const char *text)
+{
+    struct wf_stack_stats stats;
+    wf_stacks_read(&rig.stacks, &stats);
+    rig_complain(ctx, text);
+}
+
+/* In a child, as above. */
+static void complain_to_one_that_reads(void *arg)
+{
+    (void)arg;
+    rig_init(&rig);
+    rig.stacks.complain = read_and_note;
+    limit_address_space(64 << 20);
+    CHECK_EQ(rig_try_promise(&rig, 0, WF_STACK_CLASSES - 1), -ENOMEM);
+    CHECK_EQ(rig.complaints, 1);
+    rig_fini(&rig);
+}
+
+static void a_complaint_is_given_without_the_lock(void)
+{
+    if (test_is_sanitized()) {
+        (void)printf("skipped: a sanitizer needs address space itself\n");
+        return;
+    }
+    child_must_succeed(complain_to_one_that_reads, NULL);
+}
+
 static void no_more_address_space_is_told_once(void)
 {
     if (test_is_sanitized()) {
@@ -586,5 +614,6 @@ TEST_MAIN({
     TEST(a_promise_without_memory_fails),
     TEST(a_batch_of_promises_may_be_smaller),
     TEST(no_more_address_space_is_told_once),
+    TEST(a_complaint_is_given_without_the_lock),
     TEST(the_books_are_right_in_any_order_of_calls),
 })

@@ -345,17 +345,25 @@ static void close_ends_the_jobs_that_are_queued(void)
     CHECK_EQ(wf_sched_init(sched, &options, NULL), 0);
     close_gate();
     struct wf_task *jobs[3];
-    CHECK_EQ(wf_pool_spawn(sched, &jobs[0], gate_function, NULL), 0);
+    CHECK_EQ(wf_pool_spawn(sched, &jobs[0],
+                           &(struct wf_pool_spec){ .function = gate_function, .arg = NULL }),
+             0);
     test_wait_for(&runs, 1);
-    CHECK_EQ(wf_pool_spawn(sched, &jobs[1], count_function, NULL), 0);
-    CHECK_EQ(wf_pool_spawn(sched, &jobs[2], count_function, NULL), 0);
+    CHECK_EQ(wf_pool_spawn(sched, &jobs[1],
+                           &(struct wf_pool_spec){ .function = count_function, .arg = NULL }),
+             0);
+    CHECK_EQ(wf_pool_spawn(sched, &jobs[2],
+                           &(struct wf_pool_spec){ .function = count_function, .arg = NULL }),
+             0);
     wf_pool_close(sched);
     CHECK(!weft_task_is_done((weft_task *)jobs[0]));
     for (unsigned i = 1; i < 3; i++) {
         CHECK(weft_task_is_done((weft_task *)jobs[i]));
         CHECK_EQ(jobs[i]->result, WEFT_ECANCELED);
     }
-    CHECK_EQ(wf_pool_spawn(sched, NULL, count_function, NULL), WEFT_ESHUTDOWN);
+    CHECK_EQ(wf_pool_spawn(sched, NULL,
+                           &(struct wf_pool_spec){ .function = count_function, .arg = NULL }),
+             WEFT_ESHUTDOWN);
     open_gate();
     wf_pool_join(&sched->pool);
     CHECK_EQ(jobs[0]->result, 11);

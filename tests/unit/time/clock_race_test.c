@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock of the program, stopped, moved on and let go while others look at it and
- * sleep by it. tests/unit/base/clock_test.c has the rest.
+ * The clock of the program, stopped, moved on and let go while others look at it
+ * and sleep by it. tests/unit/base/clock_test.c has the rest.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -17,7 +18,8 @@
 #include "test.h"
 #include "timing.h"
 
-/* When a race that begins now has gone on for long enough, in the machine's time. */
+/* When a race that begins now has gone on for long enough, in the machine's time.
+ * */
 static int64_t race_end(void)
 {
     return wf_clock_real() + (int64_t)test_scale(test_is_sanitized() ? 6000 : 300) * WEFT_MS;
@@ -125,7 +127,8 @@ static void *disturb(void *arg)
     return NULL;
 }
 
-/* Rounds in which each sleeper begins on a paused clock, and the move ends the sleep. */
+/* Rounds in which each sleeper begins on a paused clock, and the move ends the
+ * sleep. */
 static void race_sleepers(struct race *race, int count, void (*move)(struct race *race))
 {
     pthread_t threads[8];
@@ -162,8 +165,8 @@ static void advance_past_the_deadline(struct race *race)
 /*
  * Goal:   a thread on its way to sleep is not lost when the clock is moved on.
  * Method: the clock is moved past its deadline while it looks at the clock, joins
- *         the list, or is in the kernel. It has no other deadline: a lost one ends
- *         in the timeout of the test.
+ *         the list, or is in the kernel. It has no other deadline: a lost one
+ *         ends in the timeout of the test.
  */
 static void an_advance_at_any_moment_ends_the_sleep(void)
 {
@@ -193,8 +196,8 @@ static void a_resume_at_any_moment_lets_the_sleep_end(void)
 
 /* --- Step by step ------------------------------------------------------------------------ */
 
-/* A sleep that is stopped after each of its instructions. The clock is moved by another
- * thread: this one may have a lock that the clock needs. */
+/* A sleep that is stopped after some of its instructions. The clock is moved by
+ * another thread: this one may have a lock that the clock needs. */
 static struct {
     void (*move)(void);
     _Atomic(uint32_t) word;
@@ -218,6 +221,7 @@ static void ask_for_move(void)
     atomic_store(&stepped.asked, round);
     int64_t until = wf_clock_real() + WEFT_MS;
     while (atomic_load(&stepped.moved) < round && wf_clock_real() < until) {
+        (void)sched_yield();
     }
 }
 
@@ -232,6 +236,7 @@ static void *move_each_round(void *arg)
         }
         int64_t until = wf_clock_real() + 100 * WEFT_MS;
         while (atomic_load(&stepped.asked) < round && wf_clock_real() < until) {
+            (void)sched_yield();
         }
         atomic_fetch_add(&stepped.unasked, atomic_load(&stepped.asked) < round);
         stepped.move();
@@ -254,7 +259,7 @@ static void check_each_step(void (*move)(void), weft_time length)
         weft_clock_pause();
         stepped.deadline = weft_after(length);
         atomic_store(&stepped.begun, ++round);
-        reached = test_interrupt_after((int)round, sleep_stepped, ask_for_move);
+        reached = test_interrupt_after(2 * (int)round, sleep_stepped, ask_for_move);
         test_wait_for(&stepped.moved, round);
     }
     (void)printf("%llu steps\n", (unsigned long long)round);
@@ -270,10 +275,11 @@ static void advance_past_the_step(void)
 }
 
 /*
- * Goal:   wherever a thread is on its way to sleep, it is not lost when the clock is moved
- *         past its deadline, or runs again.
- * Method: it is stopped after each of its instructions, and the clock is moved there. It
- *         has no other deadline: a lost one ends in the timeout of the test.
+ * Goal:   wherever a thread is on its way to sleep, it is not lost when the clock
+ *         is moved past its deadline, or runs again.
+ * Method: it is stopped after every second instruction, and the clock is moved
+ *         there. It has no other deadline: a lost one ends in the timeout of the
+ *         test.
  */
 static void a_sleeper_is_not_lost_at_any_step(void)
 {

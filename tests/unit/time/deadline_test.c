@@ -154,6 +154,9 @@ static void the_end_of_the_cancel_is_awaited(void)
         CHECK_EQ(waiter.gate.cancels, 1);
         virtual_go_to(rt, waiter.deadline + VIRTUAL_HOUR);
         CHECK_EQ(waiter.gate.cancels, 1);
+        weft_waker_fire(atomic_exchange(&waiter.gate.waker, NULL)); /* For no reason. */
+        virtual_settle(rt);
+        CHECK_EQ(waiter.gate.cancels, 2);
         CHECK(!weft_task_is_done(waiter.task));
         gate_open(&waiter.gate, wins ? 77 : WEFT_ECANCELED);
         CHECK_EQ(waiter_join(&waiter), wins ? 77 : WEFT_ETIMEDOUT);
@@ -163,7 +166,8 @@ static void the_end_of_the_cancel_is_awaited(void)
     }
 }
 
-/* The deadline comes while the cancel that was asked for before needs its time. */
+/* The deadline comes while the cancel that was asked for before needs its time.
+ * */
 static void a_cancellation_is_no_timeout(void)
 {
     for (int mode = CANCEL_AT_ONCE; mode <= CANCEL_LATER; mode++) {
@@ -338,9 +342,10 @@ static void many_check(struct many *many, int i)
 }
 
 /*
- * Goal:   of many that wait at once, each ends once, with its own result, at its own time.
- * Method: deadlines at random, half of the gates opened at random before. The clock goes
- *         on by the millisecond, and all come to rest in between.
+ * Goal:   of many that wait at once, each ends once, with its own result, at its
+ *         own time.
+ * Method: deadlines at random, half of the gates opened at random before. The
+ *         clock goes on by the millisecond, and all come to rest in between.
  */
 static void many_waits_end_each_at_its_time(void)
 {
@@ -367,11 +372,12 @@ static void many_waits_end_each_at_its_time(void)
 }
 
 /*
- * Goal:   the same when results and deadlines come all at once: each wait ends once, and
- *         with a timeout only after its deadline.
- * Method: nobody waits for anybody. The cancel of a gate lasts until it is opened. Half
- *         are opened with a result, which is always given; the others end by the cancel,
- *         and that is a timeout if the deadline was the reason.
+ * Goal:   the same when results and deadlines come all at once: each wait ends
+ *         once, and with a timeout only after its deadline.
+ * Method: nobody waits for anybody. The cancel of a gate lasts until it is
+ *         opened. Half are opened with a result, which is always given; the
+ *         others end by the cancel, and that is a timeout if the deadline was the
+ *         reason.
  */
 static void waits_whose_results_race_with_their_deadlines_end_once(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft_timeout_init(): any future with a deadline; awaited in a body, on a fiber and in
- * a blocking job.
+ * weft_timeout_init(): any future with a deadline; awaited in a body, on a fiber
+ * and in a blocking job.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -177,47 +177,47 @@ static void a_deadline_that_is_over_leaves_one_poll(void)
     virtual_end();
 }
 
-static _Atomic(uint64_t) holding;
-static _Atomic(uint64_t) released;
-
-/* Keeps the worker until it is released. */
-static int hold_body(weft_co *co, void *state)
+static void open_with_42(void *arg)
 {
-    (void)co;
-    (void)state;
-    atomic_store(&holding, 1);
-    test_wait_for(&released, 1);
+    gate_open(arg, 42);
+}
+
+struct opener {
+    weft_timer timer;
+    weft_time deadline;
+    struct gate *gate;
+};
+
+static int opener_start(void *arg)
+{
+    struct opener *opener = arg;
+    weft_timer_start(&opener->timer, opener->deadline, 0, open_with_42, opener->gate);
     return 0;
 }
 
 /*
  * Goal:   a result that comes together with the deadline is not thrown away.
- * Method: the only worker is kept busy meanwhile, so that the task, when it runs again,
- *         finds both.
+ * Method: a timer of the same deadline opens the gate. It was started later, so
+ *         it calls right after the deadline has come; and on the only worker, so
+ *         that the task finds both.
  */
 static void a_result_that_comes_with_the_deadline_wins(void)
 {
     for (int place = 0; place < IN_JOB; place++) {
         struct rig rig;
         rig_begin(&rig, place, CANCEL_LATER);
-        atomic_store(&holding, 0);
-        atomic_store(&released, 0);
-        weft_task *holder = test_spawn(rig.rt, hold_body, NULL);
-        test_wait_for(&holding, 1);
+        struct opener opener = { .deadline = rig.deadline, .gate = &rig.gate };
+        weft_task *task;
+        CHECK_EQ(weft_runtime_spawn_blocking(rig.rt, &task, opener_start, &opener), 0);
+        CHECK_EQ(test_join(task), 0);
         weft_clock_advance(10 * WEFT_MS);
-        gate_open(&rig.gate, 42);
-        atomic_store(&released, 1);
         CHECK_EQ(waiter_join(&rig.waiter), 42);
-        CHECK_EQ(test_join(holder), 0);
+        CHECK_EQ(rig.waiter.woke, rig.deadline);
+        CHECK(!weft_timer_stop(&opener.timer));
         rig_end(&rig);
     }
 }
 
-/*
- * Goal:   whichever comes first, the wait ends once.
- * Method: another thread opens the gate while this one moves the clock. The cancel of
- *         the gate lasts until it is opened, so its result is given in each round.
- */
 static void *open_soon(void *arg)
 {
     struct gate *gate = arg;
@@ -230,6 +230,12 @@ static void *open_soon(void *arg)
     return NULL;
 }
 
+/*
+ * Goal:   whichever comes first, the wait ends once.
+ * Method: another thread opens the gate while this one moves the clock. The
+ *         cancel of the gate lasts until it is opened, so its result is given in
+ *         each round.
+ */
 static void a_result_that_races_with_the_deadline_is_given_once(void)
 {
     (void)virtual_begin();
@@ -290,8 +296,8 @@ static void a_future_that_is_being_cancelled_is_cancelled_again_after_each_wake(
 }
 
 /*
- * Goal:   a task that is cancelled while it waits is told that, not that the time was
- *         over, even if the time is over before the inner future has ended.
+ * Goal:   a task that is cancelled while it waits is told that, not that the time
+ *         was over, even if the time is over before the inner future has ended.
  */
 static void a_cancellation_from_outside_is_no_timeout(void)
 {
@@ -392,10 +398,10 @@ static int patient_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a body whose own time is not over is told that it is cancelled, not that its
- *         time was over, when the timeout around it comes first.
- * Method: the cancel needs time, and meanwhile the task is woken for nothing, so that
- *         all futures are looked at once more.
+ * Goal:   a body whose own time is not over is told that it is cancelled, not
+ *         that its time was over, when the timeout around it comes first.
+ * Method: the cancel needs time, and meanwhile the task is woken for nothing, so
+ *         that all futures are looked at once more.
  */
 static void a_body_in_a_timeout_is_told_that_it_is_cancelled(void)
 {

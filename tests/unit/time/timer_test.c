@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "time/timer.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,8 @@
 #include "test.h"
 #include "virtual.h"
 
-/* Runs a function where timers can be started: on a worker, or in a blocking job. */
+/* Runs a function where timers can be started: on a worker, or in a blocking job.
+ * */
 static void run_on(weft_runtime *rt, bool worker, int (*function)(void *arg), void *arg)
 {
     weft_task *task;
@@ -163,22 +163,37 @@ static void a_timer_may_be_freed_once_it_is_stopped(void)
 
 /* --- Started again ------------------------------------------------------------------ */
 
+/* Two bells on the timer of the first. */
+struct two_bells {
+    struct bell first;
+    struct bell second;
+};
+
+static int second_start(void *arg)
+{
+    struct two_bells *two = arg;
+    const struct bell *second = &two->second;
+    weft_timer_start(&two->first.timer, second->deadline, second->flags, bell_call, &two->second);
+    return 0;
+}
+
 static void a_second_start_replaces_the_first(void)
 {
     for (int i = 0; i < 16; i++) {
         weft_time start = virtual_begin();
         weft_runtime *rt = test_start(2);
         bool later = i & 4;
-        struct bell bell = { .deadline = start + (later ? 10 : 20) * WEFT_MS,
-                             .flags = i & 2 ? WEFT_PRECISE : 0 };
-        run_on(rt, i & 1, bell_start, &bell);
-        bell.deadline = start + (later ? 20 : 10) * WEFT_MS;
-        bell.flags = i & 8 ? WEFT_PRECISE : 0;
-        run_on(rt, !(i & 1), bell_start, &bell);
-        virtual_go_to(rt, bell.deadline - 1);
-        CHECK_EQ(bell.calls, 0);
+        struct two_bells two = { .first.flags = i & 2 ? WEFT_PRECISE : 0,
+                                 .second.flags = i & 8 ? WEFT_PRECISE : 0 };
+        two.first.deadline = start + (later ? 10 : 20) * WEFT_MS;
+        two.second.deadline = start + (later ? 20 : 10) * WEFT_MS;
+        run_on(rt, i & 1, bell_start, &two.first);
+        run_on(rt, !(i & 1), second_start, &two);
+        virtual_go_to(rt, two.second.deadline - 1);
+        CHECK_EQ(two.second.calls, 0);
         virtual_go_to(rt, start + 30 * WEFT_MS);
-        CHECK_EQ(bell.calls, 1);
+        CHECK_EQ(two.first.calls, 0);
+        CHECK_EQ(two.second.calls, 1);
         weft_runtime_destroy(rt);
         virtual_end();
     }
@@ -310,7 +325,8 @@ static int slow_stop_in_a_job(void *arg)
 
 /*
  * Goal:   a stop from elsewhere returns only when the function has returned.
- * Method: the function goes on for a while after it has seen that a stop is on its way.
+ * Method: the function goes on for a while after it has seen that a stop is on
+ *         its way.
  */
 static void a_stop_waits_for_a_function_that_runs_elsewhere(void)
 {
@@ -352,9 +368,11 @@ static int restless_start(void *arg)
 }
 
 /*
- * Goal:   a stop holds also if the function that runs meanwhile starts the timer anew.
- * Method: the timer is always due, so that most stops meet a call of it. It is freed when
- *         it is stopped: a sanitizer would tell of a call that comes later.
+ * Goal:   a stop holds also if the function that runs meanwhile starts the timer
+ *         anew.
+ * Method: the timer is always due, so that most stops meet a call of it. It is
+ *         freed when it is stopped: a sanitizer would tell of a call that comes
+ *         later.
  */
 static void a_timer_that_starts_itself_anew_is_stopped_for_good(void)
 {
@@ -435,8 +453,9 @@ static int race_stops(void *arg)
 
 /*
  * Goal:   a timer is stopped or has called, never both and never neither.
- * Method: timers that are due at once are stopped after a random moment. When stop has
- *         returned, nothing more may happen to the timer, which is in the frame.
+ * Method: timers that are due at once are stopped after a random moment. When
+ *         stop has returned, nothing more may happen to the timer, which is in
+ *         the frame.
  */
 static void a_stop_that_meets_the_call_is_exact(void)
 {
@@ -532,9 +551,10 @@ static void the_end_of_the_runtime_stops_its_timers(void)
 }
 
 /*
- * Goal:   a timer outlives the runtime it was used in, also if that has called it or it
- *         was stopped there.
- * Method: what it remembers of the runtime is freed memory now; a sanitizer would tell.
+ * Goal:   a timer outlives the runtime it was used in, also if that has called it
+ *         or it was stopped there.
+ * Method: what it remembers of the runtime is freed memory now; a sanitizer would
+ *         tell.
  */
 static void a_timer_outlives_the_runtime_that_called_it(void)
 {

@@ -2,8 +2,8 @@
 /*
  * virtual.h - tests on a clock that stands still until they move it on.
  *
- * Timers of tasks are exact to the millisecond. So the clock begins at a whole one,
- * and deadlines of whole milliseconds come when it shows them.
+ * Timers of tasks are exact to the millisecond. So the clock begins at a whole
+ * one, and deadlines of whole milliseconds come when it shows them.
  */
 #ifndef VIRTUAL_H
 #define VIRTUAL_H
@@ -20,8 +20,8 @@
 
 #define VIRTUAL_HOUR (3600 * WEFT_S)
 
-/* Stops the clock, where the lowest level of the wheels begins a round of 64 ms, and
- * returns the time that it shows. Before the runtime is created. */
+/* Stops the clock, where the lowest level of the wheels begins a round of 64 ms,
+ * and returns the time that it shows. Before the runtime is created. */
 static inline weft_time virtual_begin(void)
 {
     weft_clock_pause();
@@ -35,9 +35,9 @@ static inline void virtual_end(void)
 }
 
 /*
- * Waits until the workers have done all there is to do at this time. A worker that
- * was woken for a timer still counts as parked for a moment; so each is given a task,
- * before which it fires what is due.
+ * Waits until the workers have done all there is to do at this time. A worker
+ * that was woken for a timer still counts as parked for a moment; so each is
+ * given a task, before which it fires what is due.
  */
 static inline void virtual_settle(weft_runtime *rt)
 {

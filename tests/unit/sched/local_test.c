@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * local_test.c - values of fibers and threads. Keys are never freed: the tests share
+ * a few, and the one that uses up the rest comes last.
+ */
+#include "sched/local.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "../fiber/child.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+/* What destructors have seen. */
+static struct {
+    _Atomic(uint64_t) calls;
+    _Atomic(uint64_t) sum; /* of the numbers that the values point to */
+} destroyed;
+
+static weft_local plain_key;    /* without a destructor */
+static weft_local counted_key;  /* counts */
+static weft_local stubborn_key; /* sets its value again each time */
+static weft_local patient_key;  /* waits before it counts */
+static weft_local late_key;     /* sets the counted one */
+
+static void count(void *value)
+{
+    atomic_fetch_add(&destroyed.calls, 1);
+    atomic_fetch_add(&destroyed.sum, *(uint64_t *)value);
+}
+
+static void count_and_set_again(void *value)
+{
+    CHECK(weft_local_get(stubborn_key) == NULL);
+    count(value);
+    CHECK_EQ(weft_local_set(stubborn_key, value), 0);
+}
+
+static void wait_and_count(void *value)
+{
+    weft_task *self = weft_task_current();
+    CHECK(self != NULL);
+    for (int i = 0; i < 10; i++) {
+        (void)weft_yield();
+    }
+    CHECK(weft_task_current() == self);
+    count(value);
+}
+
+static void set_counted(void *value)
+{
+    CHECK_EQ(weft_local_set(counted_key, value), 0);
+}
+
+static void reset(void)
+{
+    static bool made;
+    if (!made) {
+        made = true;
+        CHECK_EQ(weft_local_create(&plain_key, NULL), 0);
+        CHECK_EQ(weft_local_create(&counted_key, count), 0);
+        CHECK_EQ(weft_local_create(&stubborn_key, count_and_set_again), 0);
+        CHECK_EQ(weft_local_create(&patient_key, wait_and_count), 0);
+        CHECK_EQ(weft_local_create(&late_key, set_counted), 0);
+    }
+    atomic_store(&destroyed.calls, 0);
+    atomic_store(&destroyed.sum, 0);
+}
+
+static void check_destroyed(uint64_t calls, uint64_t sum)
+{
+    CHECK_EQ(atomic_load(&destroyed.calls), calls);
+    CHECK_EQ(atomic_load(&destroyed.sum), sum);
+}
+
+static void *in_thread(void *arg)
+{
+    int (*function)(void *arg);
+    memcpy(&function, arg, sizeof function);
+    CHECK_EQ(function(NULL), 0);
+    return NULL;
+}
+
+/* Runs the function on a thread of its own, which has ended afterwards. */
+static void run_in_thread(int (*function)(void *arg))
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, in_thread, &function), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* Runs it on a fiber, with 1, 2 and 4 workers; each time the counts begin anew. */
+static void run_on_fibers(int (*function)(void *arg))
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        reset();
+        weft_runtime *rt = test_start(workers);
+        CHECK_EQ(test_run(rt, function, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Values -------------------------------------------------------------------- */
+
+static int set_and_get(void *arg)
+{
+    (void)arg;
+    int one;
+    int two;
+    CHECK(weft_local_get(plain_key) == NULL);
+    CHECK(weft_local_get(counted_key) == NULL);
+    CHECK_EQ(weft_local_set(plain_key, &one), 0);
+    CHECK(weft_local_get(plain_key) == &one);
+    CHECK(weft_local_get(counted_key) == NULL);
+    CHECK_EQ(weft_local_set(counted_key, &two), 0);
+    CHECK_EQ(weft_local_set(plain_key, &two), 0);
+    CHECK(weft_local_get(plain_key) == &two);
+    CHECK_EQ(weft_local_set(counted_key, NULL), 0);
+    CHECK(weft_local_get(counted_key) == NULL);
+    CHECK_EQ(weft_local_set(plain_key, NULL), 0);
+    CHECK(weft_local_get(plain_key) == NULL);
+    return 0;
+}
+
+static void a_value_is_what_was_set_last(void)
+{
+    reset();
+    CHECK_EQ(set_and_get(NULL), 0);
+    run_in_thread(set_and_get);
+    run_on_fibers(set_and_get);
+}
+
+struct traveller {
+    uint64_t number;
+    uint64_t moves; /* times it went on on another worker */
+};
+
+enum {
+    TRAVELLERS = 8,
+    YIELDS = 300
+};
+
+static struct traveller travellers[TRAVELLERS];
+
+static int travel(void *arg)
+{
+    struct traveller *self = arg;
+    CHECK(weft_local_get(counted_key) == NULL);
+    CHECK_EQ(weft_local_set(counted_key, &self->number), 0);
+    for (int i = 0; i < YIELDS; i++) {
+        int before = weft_worker_current();
+        (void)weft_yield();
+        self->moves += weft_worker_current() != before;
+        CHECK(weft_local_get(counted_key) == &self->number);
+        CHECK(weft_local_get(plain_key) == NULL);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   each fiber has its own values, on whichever worker it goes on.
+ * Method: fibers that yield among each other until several of them have moved; each
+ *         looks at its value after each yield. A round without a move tells nothing,
+ *         so there are rounds until there was one.
+ */
+static void values_go_with_their_fiber(void)
+{
+    weft_runtime *rt = test_start(4);
+    uint64_t moves = 0;
+    for (int round = 0; round < 1000 && (round < 5 || moves < 10); round++) {
+        reset();
+        weft_task *tasks[TRAVELLERS];
+        for (uint64_t i = 0; i < TRAVELLERS; i++) {
+            travellers[i] = (struct traveller){ .number = i + 1 };
+            tasks[i] = test_go(rt, travel, &travellers[i]);
+        }
+        for (uint64_t i = 0; i < TRAVELLERS; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+            moves += travellers[i].moves;
+        }
+        check_destroyed(TRAVELLERS, TRAVELLERS * (TRAVELLERS + 1) / 2);
+    }
+    CHECK_GE(moves, 10);
+    weft_runtime_destroy(rt);
+}
+
+static int has_none(void *arg)
+{
+    (void)arg;
+    CHECK(weft_local_get(counted_key) == NULL);
+    return 0;
+}
+
+static int ask_others(void *arg)
+{
+    (void)arg;
+    static uint64_t number = 1;
+    CHECK_EQ(weft_local_set(counted_key, &number), 0);
+    weft_task *task;
+    CHECK_EQ(weft_go(&task, has_none, NULL), 0);
+    CHECK_EQ(test_join_soon(task), 0);
+    CHECK_EQ(weft_spawn_blocking(&task, has_none, NULL), 0);
+    CHECK_EQ(test_join_soon(task), 0);
+    run_in_thread(has_none);
+    CHECK(weft_local_get(counted_key) == &number);
+    return 0;
+}
+
+static void nobody_sees_the_values_of_another(void)
+{
+    static uint64_t number = 2;
+    reset();
+    CHECK_EQ(weft_local_set(counted_key, &number), 0);
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, ask_others, NULL), 0);
+    weft_runtime_destroy(rt);
+    CHECK(weft_local_get(counted_key) == &number);
+    CHECK_EQ(weft_local_set(counted_key, NULL), 0);
+    check_destroyed(1, 1);
+}
+
+static int change_value(void *arg)
+{
+    CHECK_EQ(weft_worker_current(), -1);
+    CHECK(weft_local_get(counted_key) == arg);
+    static uint64_t other = 40;
+    CHECK_EQ(weft_local_set(counted_key, &other), 0);
+    CHECK_EQ(weft_local_set(plain_key, arg), 0);
+    return 0;
+}
+
+static int block_with_values(void *arg)
+{
+    static uint64_t number = 50;
+    (void)arg;
+    CHECK_EQ(weft_local_set(counted_key, &number), 0);
+    CHECK_EQ(weft_block_in_place(change_value, &number, WEFT_NEVER), 0);
+    CHECK_EQ(*(uint64_t *)weft_local_get(counted_key), 40);
+    CHECK(weft_local_get(plain_key) == &number);
+    return 0;
+}
+
+/* Sets the first value on the pool's thread: it is the fiber's, too. */
+static int block_without_values(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(weft_block_in_place(change_value, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(*(uint64_t *)weft_local_get(counted_key), 40);
+    return 0;
+}
+
+static void values_survive_blocking_in_place(void)
+{
+    run_on_fibers(block_with_values);
+    check_destroyed(1, 40);
+    run_on_fibers(block_without_values);
+    check_destroyed(1, 40);
+}
+
+/* --- Destructors --------------------------------------------------------------- */
+
+static int set_some(void *arg)
+{
+    static uint64_t numbers[] = { 1, 20, 300 };
+    (void)arg;
+    CHECK_EQ(weft_local_set(plain_key, &numbers[0]), 0);
+    CHECK_EQ(weft_local_set(counted_key, &numbers[0]), 0);
+    CHECK_EQ(weft_local_set(counted_key, &numbers[2]), 0);
+    check_destroyed(0, 0);
+    return 0;
+}
+
+static void the_destructor_is_called_once_at_the_end(void)
+{
+    reset();
+    run_in_thread(set_some);
+    check_destroyed(1, 300);
+    run_on_fibers(set_some);
+    check_destroyed(1, 300);
+}
+
+static int set_to_nothing(void *arg)
+{
+    (void)arg;
+    static uint64_t number = 1;
+    CHECK_EQ(weft_local_set(counted_key, &number), 0);
+    CHECK_EQ(weft_local_set(counted_key, NULL), 0);
+    CHECK_EQ(weft_local_set(plain_key, &number), 0);
+    return 0;
+}
+
+static void no_value_or_no_destructor_is_no_call(void)
+{
+    reset();
+    run_in_thread(set_to_nothing);
+    check_destroyed(0, 0);
+    run_on_fibers(set_to_nothing);
+    check_destroyed(0, 0);
+}
+
+static int set_stubborn(void *arg)
+{
+    (void)arg;
+    static uint64_t number = 7;
+    CHECK_EQ(weft_local_set(stubborn_key, &number), 0);
+    return 0;
+}
+
+static void a_destructor_that_sets_again_is_called_four_times(void)
+{
+    reset();
+    run_in_thread(set_stubborn);
+    check_destroyed(4, 28);
+    run_on_fibers(set_stubborn);
+    check_destroyed(4, 28);
+}
+
+static int set_late(void *arg)
+{
+    (void)arg;
+    static uint64_t number = 9;
+    CHECK_EQ(weft_local_set(late_key, &number), 0);
+    return 0;
+}
+
+/* The key that is set comes before: its turn is over in this round. */
+static void a_value_that_a_destructor_sets_is_destroyed_too(void)
+{
+    reset();
+    CHECK_LT(counted_key.index, late_key.index);
+    run_in_thread(set_late);
+    check_destroyed(1, 9);
+    run_on_fibers(set_late);
+    check_destroyed(1, 9);
+}
+
+static int set_patient(void *arg)
+{
+    CHECK_EQ(weft_local_set(patient_key, arg), 0);
+    return 0;
+}
+
+static void a_destructor_of_a_fiber_may_wait(void)
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        reset();
+        weft_runtime *rt = test_start(workers);
+        weft_task *tasks[TRAVELLERS];
+        for (uint64_t i = 0; i < TRAVELLERS; i++) {
+            travellers[i].number = i + 1;
+            tasks[i] = test_go(rt, set_patient, &travellers[i].number);
+        }
+        for (uint64_t i = 0; i < TRAVELLERS; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+        }
+        /* A join comes after the destructors. */
+        check_destroyed(TRAVELLERS, TRAVELLERS * (TRAVELLERS + 1) / 2);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void a_cancelled_fiber_destroys_its_values(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    weft_task *task = test_go(rt, set_patient, &(uint64_t){ 3 });
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), 0);
+    check_destroyed(1, 3);
+    weft_runtime_destroy(rt);
+}
+
+static int set_in_job(void *arg)
+{
+    CHECK_EQ(weft_local_set(counted_key, arg), 0);
+    return 0;
+}
+
+/* A job's values are those of its thread, which ends with the runtime. */
+static void the_thread_of_a_job_destroys_its_values(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    weft_task *job;
+    uint64_t number = 5;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, set_in_job, &number), 0);
+    CHECK_EQ(test_join_soon(job), 0);
+    weft_runtime_destroy(rt);
+    check_destroyed(1, 5);
+}
+
+/* A fiber that runs on the stack, and in the memory, of one that has ended. */
+static int begins_with_none(void *arg)
+{
+    CHECK(weft_local_get(plain_key) == NULL);
+    CHECK(weft_local_get(counted_key) == NULL);
+    CHECK_EQ(weft_local_set(plain_key, arg), 0);
+    CHECK_EQ(weft_local_set(counted_key, arg), 0);
+    return 0;
+}
+
+static int run_in_a_row(void *arg)
+{
+    for (int i = 0; i < 20; i++) {
+        weft_task *tasks[5];
+        for (int k = 0; k < 5; k++) {
+            CHECK_EQ(weft_go(&tasks[k], begins_with_none, arg), 0);
+        }
+        for (int k = 0; k < 5; k++) {
+            CHECK_EQ(test_join_soon(tasks[k]), 0);
+        }
+    }
+    return 0;
+}
+
+static void a_fiber_begins_without_values(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, run_in_a_row, &(uint64_t){ 1 }), 0);
+    weft_runtime_destroy(rt);
+    check_destroyed(100, 100);
+}
+
+/* --- Mistakes ------------------------------------------------------------------ */
+
+static void get_with_a_wrong_key(void)
+{
+    (void)weft_local_get((weft_local){ .index = WEFT_LOCAL_KEYS_MAX });
+}
+
+static void get_with_a_wild_key(void)
+{
+    (void)weft_local_get((weft_local){ .index = UINT_MAX });
+}
+
+static void set_with_a_key_that_was_not_made(void)
+{
+    CHECK_EQ(weft_local_set((weft_local){ .index = WEFT_LOCAL_KEYS_MAX - 1 }, NULL), 0);
+}
+
+static int body(weft_co *co, void *state)
+{
+    (void)co;
+    if (test_arg(state) == NULL) {
+        (void)weft_local_get(plain_key);
+    } else {
+        CHECK_EQ(weft_local_set(plain_key, state), 0);
+    }
+    return 0;
+}
+
+static void get_in_a_body(void)
+{
+    (void)test_join_soon(test_spawn(test_start(1), body, NULL));
+}
+
+static void set_in_a_body(void)
+{
+    (void)test_join_soon(test_spawn(test_start(1), body, &plain_key));
+}
+
+static void mistakes_abort_with_a_sentence(void)
+{
+    reset();
+    CHECK_ABORTS(get_with_a_wrong_key, "weft_local_get: no such key; make one");
+    CHECK_ABORTS(get_with_a_wild_key, "weft_local_get: no such key");
+    CHECK_ABORTS(set_with_a_key_that_was_not_made, "weft_local_set: no such key");
+    CHECK_ABORTS(get_in_a_body, "weft_local_get: called on a worker outside of a fiber");
+    CHECK_ABORTS(set_in_a_body, "weft_local_set: called on a worker outside of a fiber");
+}
+
+/* --- Running out ---------------------------------------------------------------- */
+
+enum {
+    MAKERS = 2 /* as many as run at the same time, almost everywhere */
+};
+
+static struct maker {
+    pthread_t thread;
+    unsigned made;
+    bool has[WEFT_LOCAL_KEYS_MAX];
+} makers[MAKERS];
+
+static _Atomic(uint64_t) makers_ready;
+
+static void *make_until_refused(void *arg)
+{
+    struct maker *self = arg;
+    weft_local key = { .index = 4711 };
+    atomic_fetch_add(&makers_ready, 1);
+    test_spin_for(&makers_ready, MAKERS);
+    while (weft_local_create(&key, count) == 0) {
+        CHECK_LT(key.index, WEFT_LOCAL_KEYS_MAX);
+        CHECK(!self->has[key.index]);
+        self->has[key.index] = true;
+        self->made++;
+        key.index = 4711;
+    }
+    CHECK_EQ(key.index, 4711);
+    CHECK_EQ(weft_local_create(&key, NULL), -EAGAIN);
+    return NULL;
+}
+
+static int set_all(void *arg)
+{
+    for (unsigned i = 0; i < WEFT_LOCAL_KEYS_MAX; i++) {
+        bool made_here = i > late_key.index;
+        CHECK_EQ(weft_local_set((weft_local){ .index = i }, made_here ? arg : NULL), 0);
+    }
+    return 0;
+}
+
+/* Two threads take what is left, at once. */
+static void take_all_keys(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < MAKERS; i++) {
+        CHECK_EQ(pthread_create(&makers[i].thread, NULL, make_until_refused, &makers[i]), 0);
+    }
+    unsigned made = late_key.index + 1;
+    for (int i = 0; i < MAKERS; i++) {
+        CHECK_EQ(pthread_join(makers[i].thread, NULL), 0);
+        made += makers[i].made;
+    }
+    CHECK_EQ(made, WEFT_LOCAL_KEYS_MAX);
+    for (unsigned key = late_key.index + 1; key < WEFT_LOCAL_KEYS_MAX; key++) {
+        CHECK_EQ(makers[0].has[key] + makers[1].has[key], 1);
+    }
+}
+
+/*
+ * Goal:   there are 64 keys, each given once, and all of them work.
+ * Method: two threads that begin at once and count. They may miss each other, so it is
+ *         done in many children first.
+ */
+static void the_keys_run_out_at_64(void)
+{
+    reset();
+    for (uint64_t i = 0; i < test_scale(200); i++) {
+        child_must_succeed(take_all_keys, NULL);
+    }
+    take_all_keys(NULL);
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, set_all, &(uint64_t){ 1 }), 0);
+    weft_runtime_destroy(rt);
+    uint64_t last = WEFT_LOCAL_KEYS_MAX - 1 - late_key.index;
+    check_destroyed(last, last);
+}
+
+TEST_MAIN({
+    TEST(mistakes_abort_with_a_sentence),
+    TEST(a_value_is_what_was_set_last),
+    TEST(values_go_with_their_fiber),
+    TEST(nobody_sees_the_values_of_another),
+    TEST(values_survive_blocking_in_place),
+    TEST(the_destructor_is_called_once_at_the_end),
+    TEST(no_value_or_no_destructor_is_no_call),
+    TEST(a_destructor_that_sets_again_is_called_four_times),
+    TEST(a_value_that_a_destructor_sets_is_destroyed_too),
+    TEST(a_destructor_of_a_fiber_may_wait),
+    TEST(a_cancelled_fiber_destroys_its_values),
+    TEST(the_thread_of_a_job_destroys_its_values),
+    TEST(a_fiber_begins_without_values),
+    TEST(the_keys_run_out_at_64),
+})

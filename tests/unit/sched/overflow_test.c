@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * overflow_test.c - what a fault on a fiber says, and to whom it goes. Each fault
+ * happens in a child, where the signals have their default actions at first, also
+ * under a sanitizer.
+ */
+#include "sched/overflow.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <weft.h>
+
+#include "../fiber/child.h"
+#include "rt.h"
+#include "sched/fiber.h"
+#include "test.h"
+
+enum {
+    KIB = 1024,
+    /* A child that has not ended by then never will. */
+    CHILD_SECONDS = 20
+};
+
+/* A fault, and where it happens. */
+struct fault {
+    int (*function)(void *arg); /* commits it */
+    size_t stack_size;
+    const char *name;
+    bool in_place; /* on a thread of the pool */
+};
+
+static const struct fault *current;
+
+static int commit(void *arg)
+{
+    (void)fprintf(stderr, "id %llu\n", (unsigned long long)weft_task_id(weft_task_current()));
+    return current->function(arg);
+}
+
+static int commit_somewhere(void *arg)
+{
+    return current->in_place ? weft_block_in_place(commit, arg, WEFT_NEVER) : commit(arg);
+}
+
+/* In the child: a fiber commits the fault. There was a runtime before. */
+static void commit_on_fiber(void *arg)
+{
+    current = arg;
+    (void)alarm(CHILD_SECONDS);
+    weft_runtime_destroy(test_start(1));
+    weft_runtime *rt = test_start(2);
+    weft_fiber_spec spec = { .function = commit_somewhere,
+                             .stack_size = current->stack_size,
+                             .name = current->name };
+    weft_task *task;
+    CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+    (void)test_join(task);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Faults --------------------------------------------------------------------- */
+
+static volatile bool is_enough; /* never */
+
+/* What follows the call keeps it from becoming a jump. */
+static int recurse(void *arg)
+{
+    volatile char frame[512];
+    frame[0] = 1;
+    int below = is_enough ? 0 : recurse(arg);
+    return below + frame[0];
+}
+
+/* In the first page, but not NULL: a sanitizer would say something about that. */
+static char *volatile near_null = (char *)8;
+
+static int touch_null(void *arg)
+{
+    (void)arg;
+    *(volatile char *)near_null = 1;
+    return 0;
+}
+
+static char *own_low(void)
+{
+    const struct wf_fiber *self = wf_fiber_of((struct wf_task *)weft_task_current());
+    return self->stack->low;
+}
+
+static int touch_guard_top(void *arg)
+{
+    (void)arg;
+    ((volatile char *)own_low())[-1] = 1;
+    return 0;
+}
+
+static int touch_guard_bottom(void *arg)
+{
+    (void)arg;
+    ((volatile char *)own_low())[-WF_STACK_GUARD] = 1;
+    return 0;
+}
+
+static char *other_low;
+
+static int tell_low(void *arg)
+{
+    (void)arg;
+    other_low = own_low();
+    return weft_sleep_until(WEFT_NEVER);
+}
+
+static int touch_guard_of_other(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(weft_go(NULL, tell_low, NULL), 0);
+    while (*(char *volatile *)&other_low == NULL) {
+        (void)weft_yield();
+    }
+    CHECK(other_low != own_low());
+    ((volatile char *)other_low)[-1] = 1;
+    return 0;
+}
+
+/* --- What is said ---------------------------------------------------------------- */
+
+static const char said[] = "weft: stack overflow in fiber";
+
+/* The fault ends a child, after this sentence. */
+static void check_said(const struct fault *fault, const char *sentence)
+{
+    struct child child;
+    char expected[256];
+    child_run(&child, commit_on_fiber, (void *)fault);
+    const char *id = strstr(child.text, "id ");
+    CHECK(id != NULL);
+    (void)snprintf(expected, sizeof expected, sentence, strtoull(id + 3, NULL, 10));
+    CHECK_HAS(child.text, expected);
+    CHECK(strstr(strstr(child.text, said) + 1, said) == NULL);
+    CHECK_EQ(child.signal, SIGSEGV);
+}
+
+static void an_overflow_is_named_and_ends_the_process(void)
+{
+    check_said(&(struct fault){ recurse, 64 * KIB, "deep", false },
+               "weft: stack overflow in fiber 'deep' (#%llu): its 64 KiB are used up; give it more "
+               "with weft_fiber_spec.stack_size (up to 8 MiB), or keep large arrays out of its "
+               "frames\n");
+}
+
+static void the_size_is_that_of_the_stack(void)
+{
+    check_said(&(struct fault){ recurse, 0, "usual", false },
+               "fiber 'usual' (#%llu): its 256 KiB are used up");
+    check_said(&(struct fault){ recurse, 16 * KIB + 1, "odd", false },
+               "fiber 'odd' (#%llu): its 32 KiB are used up");
+    check_said(&(struct fault){ recurse, 8192 * KIB, "large", false },
+               "fiber 'large' (#%llu): its 8192 KiB are used up");
+}
+
+static void a_fiber_without_a_name_is_told_by_its_number(void)
+{
+    check_said(&(struct fault){ recurse, 64 * KIB, NULL, false },
+               "in fiber '' (#%llu): its 64 KiB are used up");
+}
+
+static void a_long_name_is_cut(void)
+{
+    char name[2000];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    struct child child;
+    child_run(&child, commit_on_fiber, &(struct fault){ recurse, 64 * KIB, name, false });
+    CHECK_HAS(child.text, "weft: stack overflow in fiber 'xxxxxxxx");
+    CHECK_EQ(child.signal, SIGSEGV);
+}
+
+static void an_overflow_on_a_pool_thread_is_named(void)
+{
+    check_said(&(struct fault){ recurse, 64 * KIB, "deep", true },
+               "weft: stack overflow in fiber 'deep' (#%llu): its 64 KiB are used up;");
+}
+
+static void the_whole_guard_counts(void)
+{
+    check_said(&(struct fault){ touch_guard_top, 16 * KIB, "top", false },
+               "fiber 'top' (#%llu): its 16 KiB are used up");
+    check_said(&(struct fault){ touch_guard_bottom, 16 * KIB, "bottom", false },
+               "fiber 'bottom' (#%llu): its 16 KiB are used up");
+}
+
+static void check_silent(const struct fault *fault)
+{
+    struct child child;
+    child_run(&child, commit_on_fiber, (void *)fault);
+    CHECK_HAS(child.text, "id ");
+    CHECK(strstr(child.text, said) == NULL);
+    CHECK_EQ(child.signal, SIGSEGV);
+}
+
+static void another_fault_is_no_overflow(void)
+{
+    check_silent(&(struct fault){ .function = touch_null, .name = "null" });
+    check_silent(&(struct fault){ .function = touch_null, .name = "null", .in_place = true });
+    check_silent(&(struct fault){ .function = touch_guard_of_other, .name = "wild" });
+}
+
+/* --- Who had a handler before ----------------------------------------------------- */
+
+static sigjmp_buf before_fault;
+
+static void write_text(const char *text)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text));
+}
+
+static void plain_handler(int number)
+{
+    write_text(number == SIGSEGV ? "handler of SIGSEGV\n" : "handler of SIGBUS\n");
+    _exit(7);
+}
+
+static void info_handler(int number, siginfo_t *info, void *context)
+{
+    write_text(number == SIGSEGV && info->si_signo == SIGSEGV && context != NULL ? "info\n" : "?");
+    write_text(info->si_code > 0 && info->si_addr == near_null ? "address\n" : "?");
+    _exit(8);
+}
+
+static void jump_handler(int number)
+{
+    (void)number;
+    siglongjmp(before_fault, 1);
+}
+
+static void jump_info_handler(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)context;
+    siglongjmp(before_fault, info->si_addr == near_null ? 1 : 2);
+}
+
+static void set_handler(int number, void (*handler)(int number), int flags)
+{
+    struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+    CHECK_EQ(sigaction(number, &action, NULL), 0);
+}
+
+static void set_info_handler(void (*handler)(int number, siginfo_t *info, void *context))
+{
+    struct sigaction action = { .sa_flags = SA_SIGINFO };
+    action.sa_sigaction = handler;
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+}
+
+static void fault_with_plain_handler(void *arg)
+{
+    set_handler(SIGSEGV, plain_handler, 0);
+    set_handler(SIGBUS, plain_handler, 0);
+    commit_on_fiber(arg);
+}
+
+static void fault_with_info_handler(void *arg)
+{
+    set_info_handler(info_handler);
+    commit_on_fiber(arg);
+}
+
+static void an_older_handler_gets_other_faults(void)
+{
+    struct child child;
+    child_run(&child, fault_with_plain_handler, &(struct fault){ .function = touch_null });
+    CHECK_EQ(child.code, 7);
+    CHECK_HAS(child.text, "handler of SIGSEGV\n");
+    CHECK(strstr(child.text, said) == NULL);
+
+    child_run(&child, fault_with_info_handler, &(struct fault){ .function = touch_null });
+    CHECK_EQ(child.code, 8);
+    CHECK_HAS(child.text, "info\naddress\n");
+    CHECK(strstr(child.text, said) == NULL);
+}
+
+static void an_older_handler_gets_an_overflow_after_the_report(void)
+{
+    struct child child;
+    struct fault fault = { recurse, 64 * KIB, "deep", false };
+    child_run(&child, fault_with_plain_handler, &fault);
+    CHECK_EQ(child.code, 7);
+    const char *report = strstr(child.text, said);
+    CHECK(report != NULL);
+    CHECK_HAS(report, "frames\nhandler of SIGSEGV\n");
+
+    child_run(&child, fault_with_info_handler, &fault);
+    CHECK_EQ(child.code, 8);
+    CHECK_HAS(child.text, "frames\ninfo\n");
+}
+
+/* A page of a file that has become shorter. */
+static int touch_missing_page(void *arg)
+{
+    (void)arg;
+    int fd = memfd_create("short", 0);
+    CHECK_GE(fd, 0);
+    CHECK_EQ(ftruncate(fd, 4096), 0);
+    volatile char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(page != MAP_FAILED);
+    CHECK_EQ(ftruncate(fd, 0), 0);
+    page[0] = 1;
+    return 0;
+}
+
+static void a_bus_error_goes_to_its_own_handler(void)
+{
+    struct child child;
+    child_run(&child, fault_with_plain_handler, &(struct fault){ .function = touch_missing_page });
+    CHECK_EQ(child.code, 7);
+    CHECK_HAS(child.text, "handler of SIGBUS\n");
+    child_run(&child, commit_on_fiber, &(struct fault){ .function = touch_missing_page });
+    CHECK_EQ(child.signal, SIGBUS);
+    CHECK(strstr(child.text, said) == NULL);
+}
+
+static int keeps_mask; /* is the mask of signals to be put back by the jump? */
+
+/* The handler jumps back into the fiber, several times; then the fiber waits. */
+static int recover(void *arg)
+{
+    for (volatile int i = 0; i < 5; i++) {
+        if (sigsetjmp(before_fault, keeps_mask) == 0) {
+            (void)touch_null(arg);
+            CHECK(false);
+        }
+        CHECK_EQ(weft_yield(), 0);
+    }
+    return 0;
+}
+
+static void recover_with_plain_handler(void *arg)
+{
+    set_handler(SIGSEGV, jump_handler, SA_NODEFER);
+    keeps_mask = test_is_sanitized(); /* ThreadSanitizer blocks it all the same. */
+    commit_on_fiber(arg);
+}
+
+static void recover_with_info_handler(void *arg)
+{
+    set_info_handler(jump_info_handler);
+    keeps_mask = 1;
+    commit_on_fiber(arg);
+}
+
+static void an_older_handler_can_recover(void)
+{
+    struct fault on_worker = { .function = recover };
+    struct fault on_pool = { .function = recover, .in_place = true };
+    child_must_succeed(recover_with_plain_handler, &on_worker);
+    child_must_succeed(recover_with_info_handler, &on_worker);
+    child_must_succeed(recover_with_plain_handler, &on_pool);
+    child_must_succeed(recover_with_info_handler, &on_pool);
+}
+
+static void fault_where_it_is_ignored(void *arg)
+{
+    set_handler(SIGSEGV, SIG_IGN, 0);
+    commit_on_fiber(arg);
+}
+
+static void a_fault_cannot_be_ignored(void)
+{
+    struct child child;
+    child_run(&child, fault_where_it_is_ignored, &(struct fault){ .function = touch_null });
+    CHECK_EQ(child.signal, SIGSEGV);
+}
+
+static int handled;
+
+/* As crash reporters do: says what it has to say, and lets the fault happen again. */
+static void once_handler(int number)
+{
+    (void)number;
+    handled++;
+    write_text("once\n");
+    if (handled > 1) {
+        _exit(9);
+    }
+}
+
+static void fault_with_once_handler(void *arg)
+{
+    set_handler(SIGSEGV, once_handler, (int)SA_RESETHAND);
+    commit_on_fiber(arg);
+}
+
+static void a_handler_that_wants_to_be_called_once_is(void)
+{
+    struct child child;
+    child_run(&child, fault_with_once_handler, &(struct fault){ .function = touch_null });
+    CHECK_HAS(child.text, "once\n");
+    CHECK(strstr(strstr(child.text, "once\n") + 1, "once\n") == NULL);
+    CHECK_EQ(child.signal, SIGSEGV);
+}
+
+/* The second fault comes while the signal is blocked. */
+static void faulting_handler(int number)
+{
+    write_text("faulting\n");
+    (void)touch_null(&number);
+}
+
+static void fault_with_faulting_handler(void *arg)
+{
+    set_handler(SIGSEGV, faulting_handler, 0);
+    commit_on_fiber(arg);
+}
+
+static void a_fault_of_the_handler_itself_ends_the_process(void)
+{
+    struct child child;
+    child_run(&child, fault_with_faulting_handler, &(struct fault){ .function = touch_null });
+    CHECK_HAS(child.text, "faulting\n");
+    CHECK_EQ(child.signal, SIGSEGV);
+}
+
+/* --- Signals that are no faults ---------------------------------------------------- */
+
+static void raise_one(void *arg)
+{
+    weft_runtime *rt = test_start(1);
+    (void)raise(*(int *)arg);
+    weft_runtime_destroy(rt);
+}
+
+static void raise_one_ignored(void *arg)
+{
+    set_handler(*(int *)arg, SIG_IGN, 0);
+    weft_runtime *rt = test_start(1);
+    (void)raise(*(int *)arg);
+    (void)raise(*(int *)arg);
+    weft_runtime_destroy(rt);
+}
+
+/* Sent by somebody: nothing is tried again when the handler returns. */
+static void a_signal_that_was_sent_does_what_it_did(void)
+{
+    static int numbers[] = { SIGSEGV, SIGBUS };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct child child;
+        child_run(&child, raise_one, &numbers[i]);
+        CHECK_EQ(child.signal, numbers[i]);
+        child_must_succeed(raise_one_ignored, &numbers[i]);
+    }
+}
+
+/* --- Stacks for handlers ------------------------------------------------------------ */
+
+static stack_t own_signal_stack(void)
+{
+    stack_t stack;
+    CHECK_EQ(sigaltstack(NULL, &stack), 0);
+    return stack;
+}
+
+static int tell_signal_stack(void *arg)
+{
+    *(stack_t *)arg = own_signal_stack();
+    return 0;
+}
+
+static int tell_signal_stack_of_pool(void *arg)
+{
+    return weft_block_in_place(tell_signal_stack, arg, WEFT_NEVER);
+}
+
+static void check_large_enough(const stack_t *stack)
+{
+    CHECK_EQ(stack->ss_flags & SS_DISABLE, 0);
+    CHECK_GE(stack->ss_size, 16 * KIB);
+}
+
+static void threads_that_run_fibers_have_a_stack_for_handlers(void)
+{
+    weft_runtime *rt = test_start(2);
+    stack_t stacks[3];
+    for (int i = 0; i < 2; i++) {
+        weft_task *task;
+        weft_fiber_spec spec = { .function = tell_signal_stack,
+                                 .arg = &stacks[i],
+                                 .pinned = WEFT_PINNED_TO(i) };
+        CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+        CHECK_EQ(test_join_soon(task), 0);
+    }
+    CHECK_EQ(test_run(rt, tell_signal_stack_of_pool, &stacks[2]), 0);
+    for (int i = 0; i < 3; i++) {
+        check_large_enough(&stacks[i]);
+        CHECK(stacks[i].ss_sp != stacks[(i + 1) % 3].ss_sp);
+    }
+    weft_runtime_destroy(rt);
+}
+
+static bool is_mapped(void *page)
+{
+    unsigned char resident;
+    return mincore(page, 4096, &resident) == 0;
+}
+
+static void a_thread_without_one_gets_one_for_a_while(void)
+{
+    stack_t before = own_signal_stack(); /* A sanitizer's, perhaps. */
+    stack_t none = { .ss_flags = SS_DISABLE };
+    CHECK_EQ(sigaltstack(&none, NULL), 0);
+    struct wf_signal_stack stack;
+    wf_signal_stack_init(&stack);
+    CHECK(stack.map != NULL);
+    stack_t own = own_signal_stack();
+    check_large_enough(&own);
+    CHECK(own.ss_sp == stack.map);
+    void *map = stack.map;
+    CHECK(is_mapped(map));
+    wf_signal_stack_fini(&stack);
+    CHECK(stack.map == NULL);
+    CHECK_NE(own_signal_stack().ss_flags & SS_DISABLE, 0);
+    CHECK(!is_mapped(map));
+    wf_signal_stack_fini(&stack);
+    CHECK_EQ(sigaltstack(&before, NULL), 0);
+}
+
+static void a_thread_that_has_one_keeps_it(void)
+{
+    static char bytes[64 * KIB];
+    stack_t before = own_signal_stack();
+    stack_t mine = { .ss_sp = bytes, .ss_size = sizeof bytes };
+    CHECK_EQ(sigaltstack(&mine, NULL), 0);
+    struct wf_signal_stack stack;
+    wf_signal_stack_init(&stack);
+    CHECK(stack.map == NULL);
+    CHECK(own_signal_stack().ss_sp == bytes);
+    wf_signal_stack_fini(&stack);
+    CHECK(own_signal_stack().ss_sp == bytes);
+    CHECK_EQ(own_signal_stack().ss_flags & SS_DISABLE, 0);
+    CHECK_EQ(sigaltstack(&before, NULL), 0);
+}
+
+static void init_without_memory(void *arg)
+{
+    (void)arg;
+    stack_t none = { .ss_flags = SS_DISABLE };
+    CHECK_EQ(sigaltstack(&none, NULL), 0);
+    struct rlimit nothing = { 0, 0 };
+    CHECK_EQ(setrlimit(RLIMIT_AS, &nothing), 0);
+    struct wf_signal_stack stack;
+    wf_signal_stack_init(&stack);
+    CHECK(stack.map == NULL);
+    CHECK_NE(own_signal_stack().ss_flags & SS_DISABLE, 0);
+    wf_signal_stack_fini(&stack);
+}
+
+static void without_memory_a_thread_goes_on_without_one(void)
+{
+    child_must_succeed(init_without_memory, NULL);
+}
+
+TEST_MAIN({
+    TEST(an_overflow_is_named_and_ends_the_process),
+    TEST(the_size_is_that_of_the_stack),
+    TEST(a_fiber_without_a_name_is_told_by_its_number),
+    TEST(a_long_name_is_cut),
+    TEST(an_overflow_on_a_pool_thread_is_named),
+    TEST(the_whole_guard_counts),
+    TEST(another_fault_is_no_overflow),
+    TEST(an_older_handler_gets_other_faults),
+    TEST(an_older_handler_gets_an_overflow_after_the_report),
+    TEST(a_bus_error_goes_to_its_own_handler),
+    TEST(an_older_handler_can_recover),
+    TEST(a_fault_cannot_be_ignored),
+    TEST(a_handler_that_wants_to_be_called_once_is),
+    TEST(a_fault_of_the_handler_itself_ends_the_process),
+    TEST(a_signal_that_was_sent_does_what_it_did),
+    TEST(threads_that_run_fibers_have_a_stack_for_handlers),
+    TEST(a_thread_without_one_gets_one_for_a_while),
+    TEST(a_thread_that_has_one_keeps_it),
+    TEST(without_memory_a_thread_goes_on_without_one),
+})
