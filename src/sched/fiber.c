@@ -87,22 +87,6 @@ static void arrive(struct wf_worker *worker)
     }
 }
 
-void wf_fiber_rise(struct wf_fiber *self, const struct wf_seat *seat)
-{
-    self->error = *seat->error;
-    if (seat->exceptions != NULL) {
-        memcpy(self->exceptions, seat->exceptions, sizeof self->exceptions);
-    }
-}
-
-void wf_fiber_sit(const struct wf_fiber *self, const struct wf_seat *seat)
-{
-    *seat->error = self->error;
-    if (seat->exceptions != NULL) {
-        memcpy(seat->exceptions, self->exceptions, sizeof self->exceptions);
-    }
-}
-
 static void fiber_main(void *carried);
 
 /* Gives a fiber that has not begun a stack. False if it must wait for one. */
@@ -137,7 +121,7 @@ static struct wf_context *pass_on(struct wf_worker *worker, struct wf_task *next
 
 void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker)
 {
-    wf_fiber_sit(self, &worker->seat);
+    wf_seat_take(&worker->seat, &self->own);
     arrive(worker);
 }
 
@@ -164,7 +148,7 @@ WF_NO_TSAN static void leave(struct wf_worker *worker, struct wf_fiber *self, st
                              int result)
 {
     must_hold_no_lock(worker, self);
-    wf_fiber_rise(self, &worker->seat);
+    wf_seat_leave(&worker->seat, &self->own);
     worker->left_result = result;
     struct wf_context *to = pass_on(worker, next);
     worker->left = to != &worker->loop ? &self->task : NULL;
@@ -269,7 +253,7 @@ WF_NO_TSAN static int fiber_poll(struct wf_task *task)
     }
     (void)wf_context_switch(&worker->loop, &self->context, worker);
     if (worker->seat.exceptions != NULL) {
-        memset(worker->seat.exceptions, 0, sizeof self->exceptions);
+        memset(worker->seat.exceptions, 0, sizeof self->own.exceptions);
     }
     arrive(worker);
     return worker->left_result;
@@ -320,9 +304,7 @@ static int make_fiber(struct wf_sched *sched, struct wf_worker *worker, const we
     self->stack = NULL;
     self->function = spec->function;
     self->arg = spec->arg;
-    self->exceptions[0] = NULL;
-    self->exceptions[1] = NULL;
-    self->error = 0;
+    self->own = (struct wf_belongings){ 0 };
     self->class = (uint8_t) class;
     self->polling = false;
     self->locals = NULL;

@@ -21,12 +21,11 @@ struct wf_fiber {
     struct wf_stack *stack;    /* NULL before it first runs and after its end */
     int (*function)(void *arg);
     void *arg;
-    void *exceptions[2];     /* while it is suspended: its seat's */
-    int error;               /* the same */
-    uint8_t class;           /* constant: of its stack */
-    bool polling;            /* a future's poll is under way */
-    void **locals;           /* see local.c; NULL if it has none */
-    struct wf_task *hosting; /* under the pool's lock: waits for it, see inplace.c */
+    struct wf_belongings own; /* while it is suspended: its seat's */
+    uint8_t class;            /* constant: of its stack */
+    bool polling;             /* a future's poll is under way */
+    void **locals;            /* see local.c; NULL if it has none */
+    struct wf_task *hosting;  /* under the pool's lock: waits for it, see inplace.c */
     _Alignas(16) unsigned char copy[];
 };
 
@@ -54,9 +53,5 @@ void wf_fiber_move(struct wf_fiber *self, void (*moved)(void *arg), void *arg);
 
 /* On this fiber, after a switch that carried the worker: it is on that one now. */
 void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker);
-
-/* On this fiber: takes over, or leaves, what its thread has one of. */
-void wf_fiber_sit(const struct wf_fiber *self, const struct wf_seat *seat);
-void wf_fiber_rise(struct wf_fiber *self, const struct wf_seat *seat);
 
 #endif

@@ -118,7 +118,11 @@ WF_NO_TSAN static void run_fiber(struct host *host)
         self->running = &fiber->task;
         set_hosting(fiber, self->waiter);
     }
+    struct wf_seat seat = host->seat;
+    struct wf_belongings own; /* the thread's, for its next job */
+    wf_seat_leave(&seat, &own);
     (void)wf_context_switch(&loop, &fiber->context, NULL);
+    wf_seat_take(&seat, &own);
     if (self != NULL) {
         set_hosting(fiber, NULL);
         self->running = job;
@@ -167,7 +171,7 @@ static void fiber_has_left(void *arg)
 /* B3: back to the host's own stack. Returns on a worker. */
 WF_NO_TSAN static void go_back(struct wf_fiber *self, struct host *host)
 {
-    wf_fiber_rise(self, &host->seat);
+    wf_seat_leave(&host->seat, &self->own);
     wf_fiber_arrive(self, wf_context_switch(&self->context, host->loop, NULL));
 }
 
@@ -199,7 +203,7 @@ int weft_block_in_place(int (*function)(void *arg), void *arg, weft_time deadlin
     }
     wf_task_release(host.job);
     wf_fiber_move(self, fiber_has_left, &host);
-    wf_fiber_sit(self, &host.seat);
+    wf_seat_take(&host.seat, &self->own);
     int result = function(arg);
     go_back(self, &host);
     return result;

@@ -177,18 +177,19 @@ static int64_t next_deadline(const struct wf_worker *worker)
 }
 
 /* Its own timers that are due. A function that one calls may take long: whoever is
- * counted on as a searcher would keep others waiting meanwhile. */
-static void fire_own(struct wf_worker *worker)
+ * counted on as a searcher would keep others waiting meanwhile. False if none is. */
+static bool fire_own(struct wf_worker *worker)
 {
     int64_t next = next_deadline(worker);
     int64_t now = next == WF_NEVER ? 0 : wf_clock_now();
     if (next == WF_NEVER || now < next) {
-        return;
+        return false;
     }
     if (worker->searching) {
         wf_worker_stop_search(worker);
     }
     wf_worker_fire_timers(worker, now);
+    return true;
 }
 
 /* Sleeps once. Returns false if that ended by the timeout. */
@@ -279,7 +280,7 @@ static void park(struct wf_worker *worker)
     if (next_deadline(worker) != WF_NEVER) {
         wf_worker_be_watched(worker); /* Its timers must not wait for a long poll. */
     }
-    fire_own(worker);
+    (void)fire_own(worker);
 }
 
 struct wf_task *wf_worker_search(struct wf_worker *worker)
@@ -289,8 +290,7 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
         wf_drain_acknowledge(worker);
         return NULL;
     }
-    fire_own(worker);
-    if (has_own_task(worker)) {
+    if (fire_own(worker) && has_own_task(worker)) {
         return NULL;
     }
     if (!worker->searching && wf_idle_try_search(&sched->idle)) {

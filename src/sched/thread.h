@@ -9,6 +9,8 @@
 #define WF_SCHED_THREAD_H
 
 #include <pthread.h>
+#include <stddef.h>
+#include <string.h>
 
 #include <weft/future.h>
 
@@ -64,6 +66,30 @@ struct wf_seat {
     void **exceptions;   /* what C++ has caught and thrown: two words; NULL without C++ */
     const void *mutexes; /* debug: the list of robust mutexes it holds; NULL if unknown */
 };
+
+/* What is there while somebody is not: two fibers do not share it. */
+struct wf_belongings {
+    void *exceptions[2];
+    int error;
+};
+
+/* This thread: whoever was here leaves, and takes its belongings along. */
+static inline void wf_seat_leave(const struct wf_seat *seat, struct wf_belongings *own)
+{
+    own->error = *seat->error;
+    if (seat->exceptions != NULL) {
+        memcpy(own->exceptions, seat->exceptions, sizeof own->exceptions);
+    }
+}
+
+/* This thread: somebody comes, or comes back. */
+static inline void wf_seat_take(const struct wf_seat *seat, const struct wf_belongings *own)
+{
+    *seat->error = own->error;
+    if (seat->exceptions != NULL) {
+        memcpy(seat->exceptions, own->exceptions, sizeof own->exceptions);
+    }
+}
 
 /* Debug: what this thread holds that a fiber must not hold when it leaves: the name
  * of a lock. NULL: nothing, as far as that can be seen. */

@@ -6,7 +6,7 @@
  */
 #include "sched/overflow.h"
 
-#include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -367,6 +367,53 @@ static void an_older_handler_can_recover(void)
     child_must_succeed(recover_with_info_handler, &on_pool);
 }
 
+static char *mended; /* a handler lets it be written */
+
+static bool is_blocked(int number)
+{
+    sigset_t mask;
+    CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &mask), 0);
+    return sigismember(&mask, number) == 1;
+}
+
+static void mending_handler(int number)
+{
+    CHECK(is_blocked(number));
+    CHECK(is_blocked(SIGFPE));
+    CHECK_EQ(mprotect(mended, 4096, PROT_READ | PROT_WRITE), 0);
+}
+
+static int write_page(void *arg)
+{
+    (void)arg;
+    for (int i = 1; i <= 3; i++) {
+        CHECK_EQ(mprotect(mended, 4096, PROT_READ), 0);
+        *(volatile char *)mended = (char)i;
+        CHECK_EQ(*mended, i);
+        CHECK(!is_blocked(SIGSEGV));
+        CHECK(!is_blocked(SIGFPE));
+        CHECK_EQ(weft_yield(), 0);
+    }
+    return 0;
+}
+
+static void mend_in_handler(void *arg)
+{
+    mended = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(mended != MAP_FAILED);
+    struct sigaction action = { .sa_handler = mending_handler };
+    CHECK_EQ(sigaddset(&action.sa_mask, SIGFPE), 0);
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    commit_on_fiber(arg);
+}
+
+static void an_older_handler_can_mend_the_fault(void)
+{
+    child_must_succeed(mend_in_handler, &(struct fault){ .function = write_page });
+    child_must_succeed(mend_in_handler,
+                       &(struct fault){ .function = write_page, .in_place = true });
+}
+
 static void fault_where_it_is_ignored(void *arg)
 {
     set_handler(SIGSEGV, SIG_IGN, 0);
@@ -579,6 +626,7 @@ TEST_MAIN({
     TEST(an_older_handler_gets_an_overflow_after_the_report),
     TEST(a_bus_error_goes_to_its_own_handler),
     TEST(an_older_handler_can_recover),
+    TEST(an_older_handler_can_mend_the_fault),
     TEST(a_fault_cannot_be_ignored),
     TEST(a_handler_that_wants_to_be_called_once_is),
     TEST(a_fault_of_the_handler_itself_ends_the_process),
