@@ -55,8 +55,7 @@ typedef struct weft_timeout_future {
     weft_future future;
     weft_future *inner;
     weft_sleep_future sleep;
-    uint32_t late;
-    uint32_t started;
+    uint64_t late;
 } weft_timeout_future;
 
 /*
@@ -74,7 +73,7 @@ WEFT_API void weft_timeout_init(weft_timeout_future *future, weft_future *inner,
 typedef enum weft_interval_policy {
     WEFT_INTERVAL_BURST = 0, /* all missed ticks at once, then as planned */
     WEFT_INTERVAL_SKIP = 1,  /* the next tick that is not over yet, as planned */
-    WEFT_INTERVAL_DELAY = 2, /* a whole period after the late one */
+    WEFT_INTERVAL_DELAY = 2, /* after one that is a period late, a whole period from now */
 } weft_interval_policy;
 
 /* A tick every period. */

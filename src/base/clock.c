@@ -108,7 +108,7 @@ int64_t wf_clock_now(void)
     do {
         before = read_mode();
         now = wf_clock_at(wf_clock_real());
-    } while (wf_unlikely(read_mode() != before));
+    } while (wf_unlikely(before == PAUSING || read_mode() != before));
     return now;
 }
 

@@ -155,10 +155,11 @@ static struct wf_timer *pop(struct wf_timer_shard *shard, int64_t now)
     return timer != NULL ? timer : pop_precise(shard, now);
 }
 
-static bool is_of(const struct wf_sched *sched, const struct wf_timer_shard *shard)
+/* Is it one of these? It may be a pointer to what was there before. */
+static bool is_one_of(const struct timers *timers, const struct wf_timer_shard *shard)
 {
-    const struct timers *timers = sched->timers;
-    return shard >= timers->shards && shard < timers->shards + timers->count;
+    uintptr_t offset = (uintptr_t)shard - (uintptr_t)timers->shards;
+    return offset < timers->count * sizeof *shard && offset % sizeof *shard == 0;
 }
 
 /* Some shard: this worker's, or, from outside, the next one's in turn. */
@@ -258,7 +259,7 @@ static bool take_out(struct wf_timer_shard *shard, struct wf_timer *timer)
     return true;
 }
 
-/* A timer that has called its function: may that still run? Then its runtime, too. */
+/* A function's timer that is not armed: may that still run, and so its runtime? */
 static bool may_be_called(const struct wf_timer *timer)
 {
     bool called = false;
@@ -266,7 +267,7 @@ static bool may_be_called(const struct wf_timer *timer)
     for (struct wf_list *link = live.next; link != &live; link = link->next) {
         struct timers *timers = wf_container_of(link, struct timers, link);
         struct wf_timer_shard *shard = timer->home;
-        if (shard >= timers->shards && shard < timers->shards + timers->count) {
+        if (is_one_of(timers, shard)) {
             wf_lock(&shard->lock);
             /* relaxed: decided under the lock. */
             called = is_called(shard, timer) || wf_load_relaxed(&timer->state) == WF_TIMER_ARMED;
@@ -277,11 +278,21 @@ static bool may_be_called(const struct wf_timer *timer)
     return called;
 }
 
+/* Is there nothing to take out, and nothing to wait for? The home of one that is not
+ * armed may be gone with its runtime. */
+static bool is_over(const struct wf_timer *timer)
+{
+    if (timer->task != NULL) {
+        return wf_timer_has_fired(timer);
+    }
+    /* relaxed: an armed one is dealt with under the lock, another one by may_be_called(). */
+    return wf_load_relaxed(&timer->state) != WF_TIMER_ARMED && !may_be_called(timer);
+}
+
 bool wf_timer_disarm(struct wf_timer *timer)
 {
     struct wf_timer_shard *shard = timer->home;
-    if (shard == NULL ||
-        (wf_timer_has_fired(timer) && (timer->task != NULL || !may_be_called(timer)))) {
+    if (shard == NULL || is_over(timer)) {
         return false;
     }
     wf_lock(&shard->lock);
@@ -481,7 +492,7 @@ void weft_timer_start(weft_timer *handle, weft_time deadline, unsigned flags,
     struct wf_timer *timer = (struct wf_timer *)handle;
     struct wf_sched *sched = wf_thread_must_sched("weft_timer_start");
     struct wf_timer_shard *shard = timer->home;
-    if (!is_of(sched, shard)) {
+    if (!is_one_of(sched->timers, shard)) {
         (void)wf_timer_disarm(timer);
         shard = choose_shard(sched);
         timer->home = shard;

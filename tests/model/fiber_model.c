@@ -14,7 +14,9 @@
 #include "mc.h"
 #include "sched/fiber.h"
 #include "sched/heap.h"
+#include "sched/park.h"
 #include "sched/sched.h"
+#include "sched/spawn.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
 
@@ -282,6 +284,61 @@ static void stop_against_suspend(void)
     wf_sched_fini(sched);
 }
 
+/* A stackless task. */
+static int answer_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return ANSWER;
+}
+
+static int spawn_body_and_yield(void *arg)
+{
+    struct wf_task **out = arg;
+    weft_spec spec = { .body = answer_body };
+    mc_assert(wf_spawn(sched, out, &spec) == 0);
+    mc_assert(weft_yield() == 0);
+    return ANSWER;
+}
+
+/* Goal: a task that a fiber has found, and that is none, is run by the loop. */
+static void yield_to_a_stackless_task(void)
+{
+    begin(1);
+    struct wf_task *task;
+    join(go(spawn_body_and_yield, &task, 0), ANSWER);
+    join((weft_task *)task, ANSWER);
+    end();
+}
+
+static struct wf_park ended; /* the first of the two */
+
+static int wait_for_the_first(void *arg)
+{
+    (void)arg;
+    (void)wf_park_sleep(&ended, INT64_MAX); /* The whole worker waits. */
+    return ANSWER;
+}
+
+static int yield_to_one_that_blocks(void *arg)
+{
+    weft_task **other = arg;
+    *other = go(wait_for_the_first, NULL, 0);
+    mc_assert(weft_yield() == 0);
+    wf_park_wake(&ended);
+    return ANSWER;
+}
+
+/* Goal: a fiber that has yielded to one that blocks is taken by the other worker. */
+static void yield_is_announced(void)
+{
+    begin(2);
+    weft_task *other;
+    join(go(yield_to_one_that_blocks, &other, 0), ANSWER);
+    join(other, ANSWER);
+    end();
+}
+
 /* --- In place ---------------------------------------------------------------- */
 
 static int called; /* on the thread of the pool, read by the fiber before and after */
@@ -360,10 +417,11 @@ static void stop_against_block(void)
     }
 
 static const struct mc_test tests[] = {
-    TEST(wake_against_suspend, 3000), TEST(cancel_against_suspend, 3000),
-    TEST(yield_against_steal, 3000),  TEST(hand_over, 3000),
-    TEST(end_against_begin, 2000),    TEST(stop_against_suspend, 2000),
-    TEST(block_in_place, 2000),       TEST(cancel_against_block, 2000),
+    TEST(wake_against_suspend, 3000),     TEST(cancel_against_suspend, 3000),
+    TEST(yield_against_steal, 3000),      TEST(hand_over, 3000),
+    TEST(end_against_begin, 2000),        TEST(stop_against_suspend, 2000),
+    TEST(yield_to_a_stackless_task, 500), TEST(yield_is_announced, 2000),
+    TEST(block_in_place, 2000),           TEST(cancel_against_block, 2000),
     TEST(stop_against_block, 2000),
 };
 

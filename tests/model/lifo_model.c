@@ -169,6 +169,7 @@ static const struct mc_test tests[] = {
       .run = fill_wakes_the_watch,
       .mode = MC_PCT,
       .runs = 2000,
+      .steps_max = 20000, /* The worker's clock follows the watch's in small steps. */
       .clock_step_ns = 2 * WF_WORKER_STALL_NS,
       .timeouts = 50 },
 };

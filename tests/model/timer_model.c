@@ -180,6 +180,34 @@ static void arm_against_fire(void)
     end();
 }
 
+/*
+ * Goal:   after some have fired, the worker knows of those that have not.
+ * Method: a later one is armed before, and another while the first one fires.
+ */
+static struct wf_timer later[2];
+
+static void arm_later(void *arg)
+{
+    struct wf_timer *of = arg;
+    *of = (struct wf_timer){ .task = &waiter };
+    wf_timer_arm(&sched, of, 2 * DEADLINE);
+}
+
+static void fire_keeps_the_rest(void)
+{
+    begin();
+    arm(NULL);
+    arm_later(&later[0]);
+    mc_go(fire, NULL);
+    arm_later(&later[1]);
+    mc_join();
+    mc_assert(wf_load_relaxed(&wakes) == 1);
+    mc_assert(wf_load_relaxed(&worker.next_deadline) <= 2 * DEADLINE);
+    mc_assert(wf_timer_disarm(&later[0]));
+    mc_assert(wf_timer_disarm(&later[1]));
+    end();
+}
+
 /* --- Functions ------------------------------------------------------------------ */
 
 static int *data; /* the function's, until the timer is stopped */
@@ -283,6 +311,7 @@ static const struct mc_test tests[] = {
       .run = arm_against_fire,
       .seen = MC_OUTCOMES(0, 1),
       .leaks = true },
+    { .name = "fire_keeps_the_rest", .run = fire_keeps_the_rest, .leaks = true },
     { .name = "stop_against_call",
       .run = stop_against_call,
       .seen = MC_OUTCOMES(0, 1),

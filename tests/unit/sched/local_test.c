@@ -16,6 +16,7 @@
 
 #include "../fiber/child.h"
 #include "rt.h"
+#include "sched/fiber.h"
 #include "test.h"
 #include "timing.h"
 
@@ -397,7 +398,26 @@ static void the_thread_of_a_job_destroys_its_values(void)
     check_destroyed(1, 5);
 }
 
-/* A fiber that runs on the stack, and in the memory, of one that has ended. */
+static int end_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return 0;
+}
+
+/* Leaves memory of all sizes up to that of a fiber that is anything but zero. */
+static void soil_memory(void)
+{
+    char rubbish[sizeof(struct wf_fiber)];
+    memset(rubbish, 0xa5, sizeof rubbish);
+    for (size_t size = 32; size <= sizeof rubbish; size += 32) {
+        weft_task *task;
+        weft_spec spec = { .body = end_body, .state = rubbish, .state_size = size };
+        CHECK_EQ(weft_spawn(&task, &spec), 0);
+        CHECK_EQ(test_join_soon(task), 0);
+    }
+}
+
 static int begins_with_none(void *arg)
 {
     CHECK(weft_local_get(plain_key) == NULL);
@@ -407,10 +427,12 @@ static int begins_with_none(void *arg)
     return 0;
 }
 
+/* Fibers that run on the stack and in the memory of others that have ended. */
 static int run_in_a_row(void *arg)
 {
     for (int i = 0; i < 20; i++) {
         weft_task *tasks[5];
+        soil_memory();
         for (int k = 0; k < 5; k++) {
             CHECK_EQ(weft_go(&tasks[k], begins_with_none, arg), 0);
         }
