@@ -205,6 +205,7 @@ WF_NO_TSAN static struct wf_fiber *finish(struct wf_fiber *self, int result)
             wf_counter_add(&worker->counters.handovers, 1);
             fresh->stack = stack;
             fresh->context.sanitizer = worker->ended.sanitizer;
+            wf_seat_take(&worker->seat, &fresh->own);
             if (wf_unlikely(wf_fp_control_read() != worker->fp_control)) {
                 wf_fp_control_write(worker->fp_control);
             }
