@@ -417,12 +417,12 @@ static void stop_against_block(void)
     }
 
 static const struct mc_test tests[] = {
-    TEST(wake_against_suspend, 3000),     TEST(cancel_against_suspend, 3000),
-    TEST(yield_against_steal, 3000),      TEST(hand_over, 3000),
-    TEST(end_against_begin, 2000),        TEST(stop_against_suspend, 2000),
-    TEST(yield_to_a_stackless_task, 500), TEST(yield_is_announced, 2000),
-    TEST(block_in_place, 2000),           TEST(cancel_against_block, 2000),
-    TEST(stop_against_block, 2000),
+    TEST(wake_against_suspend, 1000),     TEST(cancel_against_suspend, 1000),
+    TEST(yield_against_steal, 1000),      TEST(hand_over, 1000),
+    TEST(end_against_begin, 1000),        TEST(stop_against_suspend, 1000),
+    TEST(yield_to_a_stackless_task, 500), TEST(yield_is_announced, 1000),
+    TEST(block_in_place, 1000),           TEST(cancel_against_block, 1000),
+    TEST(stop_against_block, 1000),
 };
 
 MC_MAIN(tests)

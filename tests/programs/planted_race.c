@@ -12,10 +12,9 @@
 static int shared;
 static _Atomic(int) arrived;
 
-static int racer(weft_co *co, void *state)
+static int racer(void *arg)
 {
-    (void)co;
-    (void)state;
+    (void)arg;
     arrived++;
     while (arrived < 2) {
         (void)sched_yield();
@@ -27,14 +26,17 @@ static int racer(weft_co *co, void *state)
 static int app(void *arg)
 {
     (void)arg;
+    weft_task *tasks[2];
     for (int i = 0; i < 2; i++) {
-        weft_spec spec = { .body = racer, .pinned = WEFT_PINNED_TO(i) };
-        if (weft_spawn(NULL, &spec) != 0) {
+        weft_fiber_spec spec = { .function = racer, .pinned = WEFT_PINNED_TO(i) };
+        if (weft_go_with(&tasks[i], &spec) != 0) {
             return 1;
         }
     }
-    while (arrived < 2) {
-        (void)sched_yield();
+    for (int i = 0; i < 2; i++) {
+        if (weft_join(tasks[i], NULL, WEFT_NEVER) != 0) {
+            return 1;
+        }
     }
     return 0;
 }
