@@ -49,6 +49,10 @@ static struct wf_list sleepers = { &sleepers, &sleepers }; /* under the lock */
 /* What fits. */
 #define TIME_MAX (INT64_MAX / 2)
 
+/* A processor may read its clock a little after what follows the read. So the time
+ * that is kept is a step later than the one that was read. */
+#define PAUSE_STEP_NS 1000
+
 /* Somebody has the lock and is about to pause the time: no time that fits. */
 #define PAUSING (INT64_MIN + 1)
 
@@ -179,7 +183,7 @@ void weft_clock_pause(void)
         wf_store_release(&mode, PAUSING);
         /* fence [C1]: and only then it is read. */
         wf_fence_full();
-        set_mode(wf_clock_real() + number_of(value), true);
+        set_mode(wf_clock_real() + number_of(value) + PAUSE_STEP_NS, true);
     }
     wf_unlock(&lock);
 }

@@ -125,12 +125,10 @@ void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker)
     arrive(worker);
 }
 
-/* Debug builds: another fiber on this thread would wait for ever for the lock, and
- * this one might unlock it on another thread. */
-static void must_hold_no_lock(const struct wf_worker *worker, const struct wf_fiber *self)
+void wf_fiber_must_hold_no_lock(const struct wf_fiber *self, const struct wf_seat *seat)
 {
 #ifdef WF_DEBUG
-    const char *lock = wf_seat_lock_held(&worker->seat);
+    const char *lock = wf_seat_lock_held(seat);
     if (lock != NULL) {
         wf_fatal("fiber '%s' (#%llu) waits while it holds a lock of this thread (%s); unlock it "
                  "before, or use one that fibers can wait for",
@@ -138,8 +136,8 @@ static void must_hold_no_lock(const struct wf_worker *worker, const struct wf_fi
                  lock);
     }
 #else
-    (void)worker;
     (void)self;
+    (void)seat;
 #endif
 }
 
@@ -147,7 +145,7 @@ static void must_hold_no_lock(const struct wf_worker *worker, const struct wf_fi
 WF_NO_TSAN static void leave(struct wf_worker *worker, struct wf_fiber *self, struct wf_task *next,
                              int result)
 {
-    must_hold_no_lock(worker, self);
+    wf_fiber_must_hold_no_lock(self, &worker->seat);
     wf_seat_leave(&worker->seat, &self->own);
     worker->left_result = result;
     struct wf_context *to = pass_on(worker, next);

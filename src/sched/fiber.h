@@ -51,6 +51,11 @@ void wf_fiber_yield(struct wf_fiber *self);
  */
 void wf_fiber_move(struct wf_fiber *self, void (*moved)(void *arg), void *arg);
 
+/* On this fiber, before it leaves this thread, in debug builds: aborts if it holds a
+ * lock of the thread's. Another one there would wait for it for ever, and this one
+ * might unlock it on another thread. */
+void wf_fiber_must_hold_no_lock(const struct wf_fiber *self, const struct wf_seat *seat);
+
 /* On this fiber, after a switch that carried the worker: it is on that one now. */
 void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker);
 

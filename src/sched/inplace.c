@@ -20,7 +20,7 @@
  * [Z1] the settling of B2 releases the word, H2 acquires it: the fiber's context is
  *      whole, and nobody is on its stack.
  *
- * Checked by tests/model/inplace_model.c.
+ * Checked by tests/model/fiber_model.c.
  */
 #include "sched/inplace.h"
 
@@ -171,6 +171,7 @@ static void fiber_has_left(void *arg)
 /* B3: back to the host's own stack. Returns on a worker. */
 WF_NO_TSAN static void go_back(struct wf_fiber *self, struct host *host)
 {
+    wf_fiber_must_hold_no_lock(self, &host->seat);
     wf_seat_leave(&host->seat, &self->own);
     wf_fiber_arrive(self, wf_context_switch(&self->context, host->loop, NULL));
 }

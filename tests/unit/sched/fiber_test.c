@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -95,6 +96,13 @@ static int use_stack(void *arg)
     }
     array[bytes - 1] = 2;
     return array[bytes - 1];
+}
+
+/* The same, and has its stack while others want one. */
+static int sleep_deep(void *arg)
+{
+    CHECK_EQ(use_stack(arg), 2);
+    return weft_sleep(5 * WEFT_MS);
 }
 
 static void a_stack_is_as_large_as_asked_for(void)
@@ -488,6 +496,39 @@ static void fibers_that_do_not_wait_share_a_stack(void)
     weft_runtime_destroy(rt);
 }
 
+/* What an idle runtime has given back was looked at: how deep it was used. */
+static int start_deep_ones(void *arg)
+{
+    (void)arg;
+    static size_t bytes = 100 << 10;
+    enum {
+        COUNT = 200
+    };
+    weft_task *tasks[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        CHECK_EQ(weft_go(&tasks[i], sleep_deep, &bytes), 0);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        CHECK_EQ(test_join(tasks[i]), 0);
+    }
+    return 0;
+}
+
+static void an_idle_runtime_gives_stacks_back(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, start_deep_ones, NULL), 0);
+    weft_stats stats = { 0 };
+    while (stats.fiber_stack_used_max < 100 << 10) { /* Else the test's time is over. */
+        weft_runtime_stats(rt, &stats);
+        (void)sched_yield();
+    }
+    CHECK_LE(stats.fiber_stack_used_max, 256 << 10);
+    CHECK_GE(stats.fiber_stacks, 200);
+    CHECK_GE(stats.fiber_stack_bytes, 200 * (256 << 10));
+    weft_runtime_destroy(rt);
+}
+
 /* Mistakes. Each runs in a child of its own. */
 
 static int return_pending(void *arg)
@@ -563,4 +604,5 @@ TEST_MAIN({
     TEST(a_fiber_finds_its_frame_after_a_move),
     TEST(a_pinned_fiber_stays_on_its_worker),
     TEST(fibers_that_do_not_wait_share_a_stack),
+    TEST(an_idle_runtime_gives_stacks_back),
 })

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "bell.h"
 #include "rt.h"
 #include "test.h"
 #include "virtual.h"
@@ -29,31 +30,6 @@ static weft_task *go_pinned(weft_runtime *rt, unsigned worker, int (*function)(v
     weft_fiber_spec spec = { .function = function, .arg = arg, .pinned = WEFT_PINNED_TO(worker) };
     CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
     return task;
-}
-
-/* A timer that counts its calls. */
-struct bell {
-    weft_timer timer;
-    weft_time deadline;
-    unsigned flags;
-    _Atomic(uint64_t) calls;
-    weft_time called_at;
-    int worker;
-};
-
-static void bell_call(void *arg)
-{
-    struct bell *bell = arg;
-    bell->called_at = weft_now();
-    bell->worker = weft_worker_current();
-    (void)atomic_fetch_add(&bell->calls, 1);
-}
-
-static int bell_start(void *arg)
-{
-    struct bell *bell = arg;
-    weft_timer_start(&bell->timer, bell->deadline, bell->flags, bell_call, bell);
-    return 0;
 }
 
 /* --- Order -------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "gate.h"
+#include "bell.h"
 #include "rt.h"
 #include "test.h"
 #include "virtual.h"
@@ -26,31 +27,6 @@ static void run_on(weft_runtime *rt, bool worker, int (*function)(void *arg), vo
         CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, function, arg), 0);
     }
     CHECK_EQ(test_join(task), 0);
-}
-
-/* A timer that counts its calls. */
-struct bell {
-    weft_timer timer;
-    weft_time deadline;
-    unsigned flags;
-    _Atomic(uint64_t) calls;
-    weft_time called_at;
-    int worker;
-};
-
-static void bell_call(void *arg)
-{
-    struct bell *bell = arg;
-    bell->called_at = weft_now();
-    bell->worker = weft_worker_current();
-    (void)atomic_fetch_add(&bell->calls, 1);
-}
-
-static int bell_start(void *arg)
-{
-    struct bell *bell = arg;
-    weft_timer_start(&bell->timer, bell->deadline, bell->flags, bell_call, bell);
-    return 0;
 }
 
 /* --- Calls -------------------------------------------------------------------------- */
