@@ -102,7 +102,8 @@ static int use_stack(void *arg)
 static int sleep_deep(void *arg)
 {
     CHECK_EQ(use_stack(arg), 2);
-    return weft_sleep(5 * WEFT_MS);
+    atomic_fetch_add(&runs, 1);
+    return weft_sleep_until(WEFT_NEVER);
 }
 
 static void a_stack_is_as_large_as_asked_for(void)
@@ -508,8 +509,12 @@ static int start_deep_ones(void *arg)
     for (unsigned i = 0; i < COUNT; i++) {
         CHECK_EQ(weft_go(&tasks[i], sleep_deep, &bytes), 0);
     }
+    while (atomic_load(&runs) < COUNT) {
+        CHECK_EQ(weft_yield(), 0);
+    }
     for (unsigned i = 0; i < COUNT; i++) {
-        CHECK_EQ(test_join(tasks[i]), 0);
+        weft_cancel(tasks[i]);
+        CHECK_EQ(test_join(tasks[i]), WEFT_ECANCELED);
     }
     return 0;
 }
@@ -517,6 +522,7 @@ static int start_deep_ones(void *arg)
 static void an_idle_runtime_gives_stacks_back(void)
 {
     weft_runtime *rt = test_start(2);
+    atomic_store(&runs, 0);
     CHECK_EQ(test_run(rt, start_deep_ones, NULL), 0);
     weft_stats stats = { 0 };
     while (stats.fiber_stack_used_max < 100 << 10) { /* Else the test's time is over. */
