@@ -390,10 +390,26 @@ static void a_shutdown_ends_every_fiber(void)
 /*
  * Goal:   a fiber that comes back on another worker finds its frame, its errno and
  *         the arithmetic as it left them.
- * Method: more fibers than workers, with values in locals, that yield often, and at
- *         least until somebody has changed its worker.
+ * Method: more fibers than workers, with values in locals, that yield often. The last
+ *         ones have each worker to themselves and would stay where they are, so the
+ *         first fiber is followed by one that keeps its worker busy until it has left.
  */
 static _Atomic(uint64_t) all_moves;
+
+static int occupy_until_a_move(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&all_moves) == 0) {
+    }
+    return 0;
+}
+
+static void push_out_of_this_worker(void)
+{
+    weft_fiber_spec spec = { .function = occupy_until_a_move,
+                             .pinned = WEFT_PINNED_TO(weft_worker_current()) };
+    CHECK_EQ(weft_go_with(NULL, &spec), 0);
+}
 
 static int wander(void *arg)
 {
@@ -404,7 +420,10 @@ static int wander(void *arg)
     for (unsigned i = 0; i < 8; i++) {
         numbers[i] = id * 31 + i;
     }
-    for (uint64_t round = 0; round < end || atomic_load(&all_moves) == 0; round++) {
+    if (id == 1) {
+        push_out_of_this_worker();
+    }
+    for (uint64_t round = 0; round < end; round++) {
         int before = weft_worker_current();
         errno = (int)(id + round % 100);
         real += 0.5;
@@ -436,6 +455,7 @@ static void a_fiber_finds_its_frame_after_a_move(void)
     for (unsigned i = 0; i < COUNT; i++) {
         CHECK_EQ(test_join_soon(tasks[i]), 0);
     }
+    CHECK(atomic_load(&all_moves) > 0);
     weft_runtime_destroy(rt);
 }
 
