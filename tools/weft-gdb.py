@@ -36,6 +36,7 @@ CANCELLED = 1 << 41
 LIFECYCLE_SHIFT = 48
 LIFECYCLE_MASK = 0xFF
 IDLE, SCHEDULED, RUNNING, COMPLETE = range(4)
+YIELDED = -(2**31) + 1
 
 # fiber/context.h: where sp, bp and pc go, by the beginning of gdb's architecture.
 REGISTERS = {
@@ -288,6 +289,8 @@ class Task:
         self.name = text_at(value["name"])  # may be ""
         state = int(value["state"])
         self.lifecycle = state >> LIFECYCLE_SHIFT & LIFECYCLE_MASK
+        if self.lifecycle == RUNNING and int(value["result"]) == YIELDED:
+            self.lifecycle = SCHEDULED  # For who looks at it: it waits in a queue.
         self.is_cancelled = state & CANCELLED != 0
         try:
             self.kind = text_at(self.ops["kind"])

@@ -137,7 +137,7 @@ static void drop_job(struct wf_pool *pool, struct job *job)
 
 static void run_job(struct wf_sched *sched, struct job *job)
 {
-    if (wf_state_must_cancel(wf_state_begin(&job->task.state))) {
+    if (wf_state_must_cancel(wf_task_begin(&job->task))) {
         drop_job(&sched->pool, job);
         return;
     }
@@ -279,7 +279,7 @@ static void job_cancelled(struct wf_task *task)
     }
     wf_unlock(&pool->lock);
     if (queued) {
-        (void)wf_state_begin(&task->state);
+        (void)wf_task_begin(task);
         drop_job(pool, job);
     }
     if (waiter != NULL) {
@@ -319,7 +319,7 @@ int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, const struct wf_
     wf_store_release(&task->state, wf_spawn_state(out == NULL) + WF_STATE_REF);
     int err = submit(sched, job);
     if (err != 0) {
-        (void)wf_state_begin(&task->state);
+        (void)wf_task_begin(task);
         wf_task_complete(task, err);
         if (out != NULL) {
             wf_task_release(task);
@@ -342,7 +342,7 @@ void wf_pool_close(struct wf_sched *sched)
     struct job *job;
     while ((job = take_job(pool)) != NULL) {
         wf_unlock(&pool->lock);
-        (void)wf_state_begin(&job->task.state);
+        (void)wf_task_begin(&job->task);
         drop_job(pool, job);
         wf_lock(&pool->lock);
     }

@@ -143,7 +143,7 @@ static int host_main(void *arg)
         (void)wf_futex_wait(&host->left, 0, WF_NEVER);
     }
     run_fiber(host);
-    wf_state_yield(&fiber->task.state);
+    wf_task_stay_running(&fiber->task);
     wf_sched_schedule(&fiber->task);
     return 0;
 }

@@ -9,7 +9,7 @@
  * that still says "pending", without awaiting anything, waits for a waker of its
  * own that may never come; it has been told, and is ended.
  *
- * Edges: heap.c's [H2], state.h's [T1]: the store of the state word.
+ * Edges: heap.c's [H2], the store of the state word.
  */
 #include "sched/spawn.h"
 
@@ -106,14 +106,14 @@ struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t siz
     task->joiner = NULL;
     task->id = count * stride + slab + 1;
     task->name = name;
-    task->result = 0;
+    wf_task_stay_running(task);
     task->pin = 0;
     return task;
 }
 
 uint64_t wf_spawn_state(bool detached)
 {
-    return WF_STATE_SCHEDULED | (detached ? WF_STATE_DETACHED | WF_STATE_REF : 2 * WF_STATE_REF);
+    return WF_STATE_RUNNING | (detached ? WF_STATE_DETACHED | WF_STATE_REF : 2 * WF_STATE_REF);
 }
 
 bool wf_spawn_can_pin(const struct wf_sched *sched, uint32_t pinned)
@@ -164,7 +164,7 @@ static void choose_pin(struct wf_sched *sched, struct wf_worker *worker, struct 
 
 static void publish(struct wf_task *task, bool detached)
 {
-    /* release [H2] [T1]: the task is whole. */
+    /* release [H2]: the task is whole. */
     wf_store_release(&task->state, wf_spawn_state(detached));
 }
 
@@ -175,7 +175,7 @@ static void publish(struct wf_task *task, bool detached)
  */
 static int refuse(struct wf_task *task, bool detached, int error)
 {
-    (void)wf_state_begin(&task->state);
+    (void)wf_task_begin(task);
     wf_task_complete(task, error);
     if (!detached) {
         wf_task_release(task);

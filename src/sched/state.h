@@ -5,21 +5,27 @@
  *   63 .. 56   55 .. 48     47 .. 40   39 .. 32   31 .. 0
  *   marks      lifecycle    flags      shield     references
  *
- *            spawn          begin            complete
- *   (new) ---------> SCHEDULED ----> RUNNING ---------> COMPLETE
- *                      ^    ^           |
- *                 wake |    +-----------+ yield, or pend after NOTIFIED
- *                      |                | pend
- *                     IDLE <------------+
+ *                          begin             complete
+ *              SCHEDULED ----------> RUNNING ---------> COMPLETE
+ *                ^    ^              ^  |  |
+ *           wake |    +--------------|--+  | pend
+ *                |   pend after      |     |
+ *               IDLE <---------------|-----+
+ *                    NOTIFIED        +-- (new) spawn
  *
  * Each step is one read-modify-write that also accounts for the references it
  * makes or drops. In particular a pending poll goes from RUNNING + NOTIFIED to
  * SCHEDULED at once: with a stop at IDLE in between, another thread could wake
  * the task, run it to its end and free it under the first one's hands.
  *
+ * A task that is new or that yields is put into a queue as it is, RUNNING: a poll is
+ * certain to come, as certain as if the last one went on. So nobody else queues it,
+ * and neither its way in nor its way out needs a step; the queue hands it over.
+ * task.h knows which of the two ways to begin is right.
+ *
  * References. A task that is not complete holds one on itself, the life: it is
- * the queue's while the task is SCHEDULED, the worker's while it is RUNNING,
- * and nobody's while it is IDLE, so a task that only the shutdown can reach
+ * the queue's or the worker's while the task is SCHEDULED or RUNNING, and
+ * nobody's while it is IDLE, so a task that only the shutdown can reach
  * still exists. Each handle, each waker and each wait holds one more. Who drops
  * the last frees the task.
  *
@@ -31,8 +37,8 @@
  * changes the depth, while it is RUNNING.
  *
  * Edges.
- * [T1] spawn, wake, pend, yield and cancel release, begin acquires: the poll
- *      sees what the last poll and every waker wrote. Steps between are
+ * [T1] wake, pend and cancel release, begin acquires: the poll sees what the last
+ *      poll and every waker wrote. Steps between are
  *      read-modify-writes, so they continue the release sequence. Wake and
  *      cancel acquire as well: whoever makes the task SCHEDULED writes its queue
  *      link, which the last queue has read.
@@ -134,6 +140,19 @@ static inline uint64_t wf_state_begin(_Atomic(uint64_t) *state)
     return old + (WF_STATE_RUNNING - WF_STATE_SCHEDULED);
 }
 
+/* Worker only: the same for a task that was RUNNING in the queue. */
+static inline uint64_t wf_state_begin_again(_Atomic(uint64_t) *state)
+{
+    /* relaxed: a wake that is not seen here leaves its mark for the end of the poll. */
+    uint64_t old = wf_load_relaxed(state);
+    WF_DEBUG_ASSERT(wf_state_lifecycle(old) == WF_STATE_RUNNING);
+    if (wf_unlikely((old & WF_STATE_NOTIFIED) != 0)) {
+        /* acquire [T1]: this is the poll that the waker wanted. */
+        old = wf_fetch_and_acquire(state, ~WF_STATE_NOTIFIED);
+    }
+    return old & ~WF_STATE_NOTIFIED;
+}
+
 /* Worker only: the poll answered "pending". */
 static inline enum wf_step wf_state_pend(_Atomic(uint64_t) *state)
 {
@@ -149,19 +168,6 @@ static inline enum wf_step wf_state_pend(_Atomic(uint64_t) *state)
         /* release [T1]: the next poll sees this one. */
     } while (!wf_cas_weak_release(state, &old, next));
     return (old & WF_STATE_NOTIFIED) != 0 ? WF_STEP_SCHEDULE : WF_STEP_NONE;
-}
-
-/* Worker only: the poll wants to be polled again; the caller queues it. */
-static inline void wf_state_yield(_Atomic(uint64_t) *state)
-{
-    /* relaxed: the CAS checks the value. */
-    uint64_t old = wf_load_relaxed(state);
-    uint64_t next;
-    do {
-        WF_DEBUG_ASSERT(wf_state_lifecycle(old) == WF_STATE_RUNNING);
-        next = (old & ~(WF_STATE_LIFECYCLE_MASK | WF_STATE_NOTIFIED)) | WF_STATE_SCHEDULED;
-        /* release [T1]: the next poll sees this one. */
-    } while (!wf_cas_weak_release(state, &old, next));
 }
 
 /*

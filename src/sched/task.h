@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weft/task.h>
+
 #include "base/list.h"
 #include "queue/node.h"
 #include "sched/state.h"
@@ -40,7 +42,8 @@ struct wf_task {
     struct wf_wait_node *joiner;   /* under the join lock of the heap */
     uint64_t id;                   /* constant */
     const char *name;              /* constant; may be NULL */
-    int32_t result;                /* the poller's until COMPLETE, then all read */
+    int32_t result;                /* the poller's until COMPLETE, then all read.
+                                    * WEFT_YIELDED: was put RUNNING into its queue */
     uint16_t pin;                  /* constant: worker index + 1, or 0 */
     uint16_t home;                 /* constant: see heap.c */
 };
@@ -68,6 +71,22 @@ static inline void wf_task_release(struct wf_task *task)
     if (wf_state_refs(wf_state_release(&task->state)) == 1) {
         task->ops->destroy(task);
     }
+}
+
+/* Its spawner or poller, before it queues it: it needs no wake to be polled. */
+static inline void wf_task_stay_running(struct wf_task *task)
+{
+    task->result = WEFT_YIELDED;
+}
+
+/* Who takes the task out of its queue to poll it. Returns the state. */
+static inline uint64_t wf_task_begin(struct wf_task *task)
+{
+    if (task->result != WEFT_YIELDED) {
+        return wf_state_begin(&task->state);
+    }
+    task->result = 0;
+    return wf_state_begin_again(&task->state);
 }
 
 /* Any thread: makes the task runnable and gives up the caller's reference. */

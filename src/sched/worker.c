@@ -342,7 +342,7 @@ void wf_worker_begin(struct wf_worker *worker, struct wf_task *task)
     wf_counter_add(&worker->counters.polls, 1);
     worker->budget = WF_WORKER_BUDGET;
     worker->current = task;
-    (void)wf_state_begin(&task->state);
+    (void)wf_task_begin(task);
 }
 
 void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result)
@@ -356,7 +356,7 @@ void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result
             requeue(worker, task);
         }
     } else if (result == WEFT_YIELDED) {
-        wf_state_yield(&task->state);
+        wf_task_stay_running(task);
         requeue(worker, task);
     } else {
         wf_counter_add(&worker->counters.completed, 1);

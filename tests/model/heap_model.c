@@ -108,6 +108,7 @@ static struct wf_task *spawn(size_t size, unsigned number, uint64_t state)
     struct wf_task *task = wf_heap_alloc(heap, wf_worker_slab(heap), size);
     task->ops = &ops;
     task->id = ID + number;
+    task->result = 0;
     mc_name(task, sizeof *task, "slot");
     wf_store_release(&task->state, state);
     return task;
@@ -127,7 +128,7 @@ static struct wf_task *spawn_ended(size_t size, unsigned number)
 
 static void run_to_end(struct wf_task *task)
 {
-    (void)wf_state_begin(&task->state);
+    (void)wf_task_begin(task);
     wf_task_complete(task, 0);
 }
 

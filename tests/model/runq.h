@@ -64,10 +64,10 @@ static inline void runq_end(void)
 /* Polls a task as wf_worker_run() does. Returns true if it has completed. */
 static inline bool runq_run(struct wf_task *task)
 {
-    runq_state = wf_state_begin(&task->state);
+    runq_state = wf_task_begin(task);
     int result = task->ops->poll(task);
     if (result == WEFT_YIELDED) {
-        wf_state_yield(&task->state);
+        wf_task_stay_running(task);
         runq_push(task);
     } else if (result != WEFT_PENDING) {
         wf_task_complete(task, result);

@@ -387,7 +387,6 @@ static const struct plan two_relaxed = { .workers = 2, .is_outside = true, .is_r
 
 static const struct mc_test tests[] = {
     { TEST(waker_against_yield, two), .spurious_cas = 1 },
-    { TEST(waker_against_yield, two_relaxed) },
     { TEST(waker_and_its_clone, one_outside) },
     { TEST(join_against_complete, one), .seen = MC_OUTCOMES(0, 1) },
     { TEST(last_reference_anywhere, one), .seen = MC_OUTCOMES(1) },

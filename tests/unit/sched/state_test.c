@@ -45,10 +45,11 @@ static enum wf_step wake_give(_Atomic(uint64_t) *state)
     return wf_state_wake(state, WF_STATE_REF);
 }
 
-static enum wf_step yield_step(_Atomic(uint64_t) *state)
+static enum wf_step begin_again(_Atomic(uint64_t) *state)
 {
-    wf_state_yield(state);
-    return WF_STEP_SCHEDULE;
+    uint64_t seen = wf_state_begin_again(state);
+    CHECK_EQ(seen, atomic_load(state));
+    return WF_STEP_NONE;
 }
 
 static void check_rows(enum wf_step (*step)(_Atomic(uint64_t) *state), const struct row *rows,
@@ -133,16 +134,15 @@ static void pend_goes_to_idle_or_at_once_to_scheduled(void)
     CHECK_ROWS(wf_state_pend, rows);
 }
 
-static void yield_goes_to_scheduled_and_clears_notified(void)
+static void a_poll_of_a_running_task_is_what_its_wakers_wanted(void)
 {
     const uint64_t others = WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST | WF_STATE_DETACHED;
     const struct row rows[] = {
-        { word_of(RUNNING, 0, 0, 1), word_of(SCHEDULED, 0, 0, 1), WF_STEP_SCHEDULE },
-        { word_of(RUNNING, WF_STATE_NOTIFIED, 0, 1), word_of(SCHEDULED, 0, 0, 1),
-          WF_STEP_SCHEDULE },
-        { word_of(RUNNING, FLAGS_ALL, 9, 3), word_of(SCHEDULED, others, 9, 3), WF_STEP_SCHEDULE },
+        { word_of(RUNNING, 0, 0, 1), word_of(RUNNING, 0, 0, 1), WF_STEP_NONE },
+        { word_of(RUNNING, WF_STATE_NOTIFIED, 0, 1), word_of(RUNNING, 0, 0, 1), WF_STEP_NONE },
+        { word_of(RUNNING, FLAGS_ALL, 9, 3), word_of(RUNNING, others, 9, 3), WF_STEP_NONE },
     };
-    CHECK_ROWS(yield_step, rows);
+    CHECK_ROWS(begin_again, rows);
 }
 
 static void complete_drops_the_life_unless_a_joiner_waits(void)
@@ -346,6 +346,11 @@ static void complete_step(_Atomic(uint64_t) *state)
     (void)wf_state_complete(state);
 }
 
+static void begin_again_step(_Atomic(uint64_t) *state)
+{
+    (void)wf_state_begin_again(state);
+}
+
 static void steps_of_the_poller_abort_from_a_wrong_lifecycle(void)
 {
     for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
@@ -355,7 +360,7 @@ static void steps_of_the_poller_abort_from_a_wrong_lifecycle(void)
         }
         if (lifecycle != RUNNING) {
             check_dooms(pend_step, word, "wf_state_lifecycle");
-            check_dooms(wf_state_yield, word, "wf_state_lifecycle");
+            check_dooms(begin_again_step, word, "wf_state_lifecycle");
             check_dooms(complete_step, word, "wf_state_lifecycle");
         }
     }
@@ -468,15 +473,14 @@ static bool rig_take(struct rig *rig)
 
 static void rig_poll(struct rig *rig)
 {
-    (void)wf_state_begin(&rig->state);
     rig->polls++;
     for (int i = 0; i < WAKERS; i++) {
         uint64_t noted = atomic_load_explicit(&rig->noted[i], memory_order_relaxed);
         atomic_store_explicit(&rig->seen[i], noted, memory_order_relaxed);
     }
     if (rig->polls % 7 == 0) {
-        wf_state_yield(&rig->state);
-        rig_queue(rig);
+        (void)wf_state_begin_again(&rig->state);
+        rig_poll(rig);
     } else if (wf_state_pend(&rig->state) == WF_STEP_SCHEDULE) {
         rig_queue(rig);
     }
@@ -487,6 +491,7 @@ static void *poller_main(void *arg)
     struct rig *rig = ((struct rig_thread *)arg)->rig;
     while (atomic_load(&rig->stop) == 0) {
         if (rig_take(rig)) {
+            (void)wf_state_begin(&rig->state);
             rig_poll(rig);
         } else {
             (void)sched_yield();
@@ -861,7 +866,6 @@ static void steps_on_two_threads_are_ordered(void)
         { word_of(SCHEDULED, 0, 0, 2), cancel_step, begin_step },
         { word_of(RUNNING, 0, 0, 2), wake_step, pend_and_begin_step },
         { word_of(RUNNING, 0, 0, 2), cancel_step, pend_and_begin_step },
-        { word_of(RUNNING, 0, 0, 2), wf_state_yield, begin_step },
         { word_of(RUNNING, 0, 0, 2), pend_step, queue_after_wake_step },
         { word_of(RUNNING, 0, 0, 2), pend_step, queue_after_cancel_step },
         { word_of(RUNNING, 0, 0, 2), drop_step, free_after_complete_step },
@@ -932,7 +936,7 @@ TEST_MAIN({
     TEST(retain_and_release_change_the_references_only),
     TEST(begin_goes_from_scheduled_to_running),
     TEST(pend_goes_to_idle_or_at_once_to_scheduled),
-    TEST(yield_goes_to_scheduled_and_clears_notified),
+    TEST(a_poll_of_a_running_task_is_what_its_wakers_wanted),
     TEST(complete_drops_the_life_unless_a_joiner_waits),
     TEST(complete_of_a_task_without_handles_returns_its_last_reference),
     TEST(wake_from_every_lifecycle),
