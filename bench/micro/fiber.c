@@ -45,7 +45,7 @@ static double switches(const struct bench_run *run)
     char *stack = aligned_alloc(16, STACK);
     BENCH_CHECK(stack != NULL);
     wf_context_init_thread(&here);
-    wf_context_init(&there, stack, STACK, stack + STACK, switch_back);
+    wf_context_init(&there, stack, STACK, stack + STACK, switch_back, wf_fp_control_read());
     arrivals = 0;
     weft_time start = weft_now();
     for (uint32_t i = 0; i < SWITCHES; i++) {

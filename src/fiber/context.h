@@ -166,16 +166,16 @@ wf_context_jump_away(struct wf_context *to, void *carried)
 #error "weft runs on x86-64 and aarch64: add wf_context_jump for this machine"
 #endif
 
-/* Makes a context that will begin with function on the stack of size bytes from
- * low on, first frame at top. The function gets what the first switch carries; it
+/* Makes a context that will begin with function and these control words on the stack of
+ * size bytes from low on, first frame at top. The function gets what the first switch carries; it
  * calls wf_context_begin() and never returns. */
 static inline void wf_context_init(struct wf_context *context, char *low, size_t size, char *top,
-                                   void (*function)(void *carried))
+                                   void (*function)(void *carried), uint64_t fp_control)
 {
     context->sp = (void *)((uintptr_t)top & ~(uintptr_t)15);
     memcpy(&context->bp, &function, sizeof function);
     context->pc = (void *)(uintptr_t)wf_context_entry;
-    context->fp_control = wf_fp_control_read();
+    context->fp_control = fp_control;
     wf_sanitizer_init(&context->sanitizer, low, size);
 }
 

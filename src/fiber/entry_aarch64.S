@@ -4,7 +4,7 @@
  *
  * Arrives by a jump, with the function in x29 and what is carried in x2. Undefined
  * x30 is how unwind information says "nobody called this"; x29 is 0 for those who
- * walk frame pointers.
+ * walk frame pointers. Jumps instead of calls, see entry_x86_64.S.
  */
 #if defined(__aarch64__)
 
@@ -17,12 +17,12 @@ wf_context_entry:
     .cfi_startproc
     .cfi_undefined x30
     hint #36 /* bti j */
-    mov x3, x29
+    mov x16, x29
     mov x29, #0
-    mov x30, #0
+    adr x30, 1f
     mov x0, x2
-    blr x3
-    brk #1
+    br x16
+1:  brk #1
     .cfi_endproc
     .size wf_context_entry, . - wf_context_entry
 

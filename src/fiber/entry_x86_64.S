@@ -5,6 +5,10 @@
  * Arrives by a jump, with the function in rbp and what is carried in rdx. Undefined
  * rip is how unwind information says "nobody called this"; rbp is 0 for those who
  * walk frame pointers.
+ *
+ * It jumps to the function, with a return address as a call would have made it: the
+ * processor pairs calls with returns, and a call that never returns would spoil its
+ * guesses for those who called when this context began.
  */
 #if defined(__x86_64__)
 
@@ -20,8 +24,11 @@ wf_context_entry:
     movq %rbp, %rax
     xorl %ebp, %ebp
     movq %rdx, %rdi
-    call *%rax
-    ud2
+    leaq 1f(%rip), %rcx
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    jmp *%rax
+1:  ud2
     .cfi_endproc
     .size wf_context_entry, . - wf_context_entry
 

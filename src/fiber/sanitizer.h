@@ -33,6 +33,14 @@
 #define WF_NO_TSAN __attribute__((no_sanitize("thread"), noipa))
 #endif
 
+/* The same for functions that leave a context for good: they may be inlined, where
+ * nobody looks. */
+#if defined(WF_MODEL)
+#define WF_NO_TSAN_INLINE
+#else
+#define WF_NO_TSAN_INLINE __attribute__((no_sanitize("thread")))
+#endif
+
 /* May a context that has ended begin anew as another one? Not where it has a name
  * for somebody else. */
 #if defined(WF_TSAN) && !defined(WF_MODEL)

@@ -44,7 +44,6 @@
 #endif
 
 enum {
-    DEFAULT_BYTES = 256 * 1024,
     CHUNK_STACKS_MIN = 16,
     CHUNK_STACKS_MAX = 4096,
     COLORS = 16,
@@ -137,19 +136,6 @@ void wf_stacks_fini(struct wf_stacks *stacks)
         }
         depot->chunks = NULL;
     }
-}
-
-int wf_stack_class(size_t bytes)
-{
-    if (bytes == 0) {
-        bytes = DEFAULT_BYTES;
-    }
-    for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
-        if (bytes <= wf_stack_class_size(class)) {
-            return (int)class;
-        }
-    }
-    return -EINVAL;
 }
 
 /* Once in the life of the stacks, without the lock: why there are no more. */
@@ -273,22 +259,16 @@ static uint32_t promise(struct wf_stacks *stacks, unsigned class, uint32_t count
     return given;
 }
 
-int wf_stack_promise(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
+int wf_stack_promise_more(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
 {
-    if (wf_unlikely(cache->classes[class].promises == 0)) {
-        struct wf_stack_depot *depot = &stacks->depots[class];
-        const char *why = NULL;
-        wf_lock(&depot->lock);
-        cache->classes[class].promises = promise(stacks, class, WF_STACK_BATCH, &why);
-        uint32_t made = depot->made;
-        wf_unlock(&depot->lock);
-        complain(stacks, class, made, why);
-        if (cache->classes[class].promises == 0) {
-            return -ENOMEM;
-        }
-    }
-    cache->classes[class].promises--;
-    return 0;
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    const char *why = NULL;
+    wf_lock(&depot->lock);
+    cache->classes[class].promises = promise(stacks, class, WF_STACK_BATCH, &why);
+    uint32_t made = depot->made;
+    wf_unlock(&depot->lock);
+    complain(stacks, class, made, why);
+    return cache->classes[class].promises > 0 ? 0 : -ENOMEM;
 }
 
 int wf_stack_promise_outside(struct wf_stacks *stacks, unsigned class)
@@ -326,11 +306,9 @@ static void give_back(struct wf_stacks *stacks, struct wf_stack_cache *cache, un
     cache->classes[class].promises -= surplus;
 }
 
-void wf_stack_unpromise(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
+void wf_stack_promise_less(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
 {
-    if (wf_unlikely(++cache->classes[class].promises >= 2 * WF_STACK_BATCH)) {
-        give_back(stacks, cache, class, 0, WF_STACK_BATCH);
-    }
+    give_back(stacks, cache, class, 0, WF_STACK_BATCH);
 }
 
 /* Under the lock. Up to count free ones, those with memory first. */
@@ -345,10 +323,11 @@ static void take_free(struct wf_stack_depot *depot, struct wf_stack_list *to, ui
     }
 }
 
-/* The cache is empty: a batch from the depot. */
-static struct wf_stack *refill(struct wf_stacks *stacks, struct wf_stack_list *list, unsigned class)
+struct wf_stack *wf_stack_refill(struct wf_stacks *stacks, struct wf_stack_cache *cache,
+                                 unsigned class)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
+    struct wf_stack_list *list = &cache->classes[class].free;
     const char *why = NULL;
     wf_lock(&depot->lock);
     take_free(depot, list, WF_STACK_BATCH);
@@ -366,20 +345,9 @@ static struct wf_stack *refill(struct wf_stacks *stacks, struct wf_stack_list *l
     return stack;
 }
 
-struct wf_stack *wf_stack_take(struct wf_stacks *stacks, struct wf_stack_cache *cache,
-                               unsigned class)
+void wf_stack_spill(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
 {
-    struct wf_stack *stack = pop(&cache->classes[class].free);
-    return wf_likely(stack != NULL) ? stack : refill(stacks, &cache->classes[class].free, class);
-}
-
-void wf_stack_give(struct wf_stacks *stacks, struct wf_stack_cache *cache, struct wf_stack *stack)
-{
-    unsigned class = stack->class;
-    push(&cache->classes[class].free, stack);
-    if (wf_unlikely(cache->classes[class].free.count >= 2 * WF_STACK_BATCH)) {
-        give_back(stacks, cache, class, WF_STACK_BATCH, UINT32_MAX);
-    }
+    give_back(stacks, cache, class, WF_STACK_BATCH, UINT32_MAX);
 }
 
 void wf_stack_share(struct wf_stacks *stacks, struct wf_stack_cache *cache)

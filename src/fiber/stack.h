@@ -15,12 +15,14 @@
 #ifndef WF_FIBER_STACK_H
 #define WF_FIBER_STACK_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <weft/base.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/lock.h"
 
@@ -28,10 +30,19 @@ enum {
     WF_STACK_CLASSES = 10,
     WF_STACK_MIN = 16 * 1024,
     WF_STACK_MAX = WF_STACK_MIN << (WF_STACK_CLASSES - 1),
+#ifdef WF_MODEL
+    WF_STACK_DEFAULT = 32 * 1024,
+#else
+    WF_STACK_DEFAULT = 256 * 1024,
+#endif
     WF_STACK_GUARD = 64 * 1024,
-    /* What moves at a time between a cache and the depot, and half of what a cache
-     * holds at most. */
+    /* What moves at a time between a cache and the depot. */
     WF_STACK_BATCH = 16,
+#ifdef WF_MODEL
+    WF_STACK_CACHED = 0, /* All can have it at once: see tests/model/port/stack.c. */
+#else
+    WF_STACK_CACHED = 2 * WF_STACK_BATCH - 1, /* The most that a cache holds. */
+#endif
 };
 
 struct wf_stack {
@@ -92,7 +103,15 @@ void wf_stacks_init(struct wf_stacks *stacks, const weft_allocator *allocator,
 void wf_stacks_fini(struct wf_stacks *stacks);
 
 /* The class for so many bytes, or -EINVAL. 0 bytes: the default. */
-int wf_stack_class(size_t bytes);
+static inline int wf_stack_class(size_t bytes)
+{
+    size_t units = (bytes == 0 ? WF_STACK_DEFAULT : bytes) - 1;
+    if (units >= WF_STACK_MAX) {
+        return -EINVAL;
+    }
+    units /= WF_STACK_MIN;
+    return units == 0 ? 0 : 64 - __builtin_clzl(units);
+}
 
 static inline size_t wf_stack_class_size(unsigned class)
 {
@@ -111,26 +130,73 @@ static inline char *wf_stack_top(const struct wf_stack *stack)
     return stack->low + wf_stack_size(stack) - (size_t)stack->color * 64;
 }
 
+/* Owner, without a promise left: more of them for the cache. 0 or -ENOMEM. */
+int wf_stack_promise_more(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class);
+
 /* Owner: promises a stack of the class. 0 or -ENOMEM. */
-int wf_stack_promise(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class);
+static inline int wf_stack_promise(struct wf_stacks *stacks, struct wf_stack_cache *cache,
+                                   unsigned class)
+{
+    if (wf_unlikely(cache->classes[class].promises == 0) &&
+        wf_stack_promise_more(stacks, cache, class) != 0) {
+        return -ENOMEM;
+    }
+    cache->classes[class].promises--;
+    return 0;
+}
 
 /* Any thread without a cache: the same. */
 int wf_stack_promise_outside(struct wf_stacks *stacks, unsigned class);
 
+/* Owner, with more promises than a cache should have: gives some of them back. */
+void wf_stack_promise_less(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class);
+
 /* Owner: takes back a promise whose fiber needs no stack any more. */
-void wf_stack_unpromise(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class);
+static inline void wf_stack_unpromise(struct wf_stacks *stacks, struct wf_stack_cache *cache,
+                                      unsigned class)
+{
+    if (wf_unlikely(++cache->classes[class].promises > WF_STACK_CACHED)) {
+        wf_stack_promise_less(stacks, cache, class);
+    }
+}
 void wf_stack_unpromise_outside(struct wf_stacks *stacks, unsigned class);
+
+/* Owner, without a free stack: takes a batch, and returns one of it or NULL. */
+struct wf_stack *wf_stack_refill(struct wf_stacks *stacks, struct wf_stack_cache *cache,
+                                 unsigned class);
 
 /*
  * Owner: takes a stack that was promised. NULL if all that are free are in the
  * caches of others: they give them back at the end of their tick, and the fiber
  * tries again.
  */
-struct wf_stack *wf_stack_take(struct wf_stacks *stacks, struct wf_stack_cache *cache,
-                               unsigned class);
+static inline struct wf_stack *wf_stack_take(struct wf_stacks *stacks, struct wf_stack_cache *cache,
+                                             unsigned class)
+{
+    struct wf_stack_list *free = &cache->classes[class].free;
+    struct wf_stack *stack = free->first;
+    if (wf_unlikely(stack == NULL)) {
+        return wf_stack_refill(stacks, cache, class);
+    }
+    free->first = stack->next;
+    free->count--;
+    return stack;
+}
+
+/* Owner, with more free stacks than a cache should have: gives some of them back. */
+void wf_stack_spill(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class);
 
 /* Owner: gives back a stack. The promise stays with the caller. */
-void wf_stack_give(struct wf_stacks *stacks, struct wf_stack_cache *cache, struct wf_stack *stack);
+static inline void wf_stack_give(struct wf_stacks *stacks, struct wf_stack_cache *cache,
+                                 struct wf_stack *stack)
+{
+    struct wf_stack_list *free = &cache->classes[stack->class].free;
+    stack->next = free->first;
+    free->first = stack;
+    if (wf_unlikely(++free->count > WF_STACK_CACHED)) {
+        wf_stack_spill(stacks, cache, stack->class);
+    }
+}
 
 /* Owner, at the end of a tick: gives back what others wait for. */
 void wf_stack_share(struct wf_stacks *stacks, struct wf_stack_cache *cache);

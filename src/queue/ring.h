@@ -105,8 +105,8 @@ static inline bool wf_ring_push(struct wf_ring *ring, struct wf_qnode *node)
     return true;
 }
 
-/* Owner only. Returns the oldest node, or NULL. */
-static inline struct wf_qnode *wf_ring_pop(struct wf_ring *ring)
+/* Owner only. Returns the oldest node if it is this one, or NULL. */
+static inline struct wf_qnode *wf_ring_pop_only(struct wf_ring *ring, const struct wf_qnode *only)
 {
     /* relaxed: the owner is the only writer of tail. */
     uint32_t tail = wf_load_relaxed(&ring->tail);
@@ -120,15 +120,26 @@ static inline struct wf_qnode *wf_ring_pop(struct wf_ring *ring)
             return NULL;
         }
 
+        /* relaxed: written by this thread. */
+        struct wf_qnode *node = wf_load_relaxed(&ring->slots[real & WF_RING_MASK]);
+        if (only != NULL && node != only) {
+            return NULL;
+        }
+
         /* While a thief copies, its claim stays where it is. */
         uint32_t steal = wf_ring_steal_of(head) == real ? real + 1 : wf_ring_steal_of(head);
 
         /* release [R3]: with this head a thief sees this tail, or a later one. */
         if (wf_cas_release(&ring->head, &head, wf_ring_pack(steal, real + 1))) {
-            /* relaxed: written by this thread. */
-            return wf_load_relaxed(&ring->slots[real & WF_RING_MASK]);
+            return node;
         }
     }
+}
+
+/* Owner only. Returns the oldest node, or NULL. */
+static inline struct wf_qnode *wf_ring_pop(struct wf_ring *ring)
+{
+    return wf_ring_pop_only(ring, NULL);
 }
 
 /* Any thread. A snapshot: it may be old when you read it. */

@@ -52,6 +52,10 @@ int weft_go_with(weft_task **task, const weft_fiber_spec *spec)
 
 int weft_go(weft_task **task, int (*function)(void *arg), void *arg)
 {
+    struct wf_worker *worker = wf_worker_current();
+    if (wf_likely(worker != NULL)) {
+        return wf_fiber_go(worker, (struct wf_task **)task, function, arg);
+    }
     return weft_go_with(task, &(weft_fiber_spec){ .function = function, .arg = arg });
 }
 

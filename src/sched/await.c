@@ -27,12 +27,6 @@
 #include "sched/thread.h"
 #include "sched/worker.h"
 
-static bool must_cancel(const struct wf_fiber *self)
-{
-    /* relaxed: a flag; if it is set meanwhile, the fiber is woken. */
-    return wf_state_must_cancel(wf_load_relaxed(&self->task.state));
-}
-
 static int poll_future(struct wf_fiber *self, weft_future *future)
 {
     self->polling = true;
@@ -53,23 +47,28 @@ static bool cancel_future(struct wf_fiber *self, weft_future *future)
 static int await_cancelled(struct wf_fiber *self, weft_future *future)
 {
     while (!cancel_future(self, future)) {
-        wf_fiber_suspend(self);
+        wf_fiber_suspend(self, wf_worker_current());
     }
     return poll_future(self, future);
 }
 
-/* The future is pending: waits for its result, without a deadline. */
-static int await_pending(struct wf_fiber *self, weft_future *future)
+/* After a wake. */
+static int look_again(struct wf_fiber *self, weft_future *future, bool late)
 {
-    int result = WEFT_PENDING;
-    while (result == WEFT_PENDING) {
-        wf_fiber_suspend(self);
-        result = must_cancel(self) ? await_cancelled(self, future) : poll_future(self, future);
+    bool stop = late || wf_await_must_cancel(self);
+    return stop ? await_cancelled(self, future) : poll_future(self, future);
+}
+
+int wf_await_woken(struct wf_fiber *self, weft_future *future)
+{
+    int result;
+    while ((result = look_again(self, future, false)) == WEFT_PENDING) {
+        wf_fiber_suspend(self, wf_worker_current());
     }
     return result;
 }
 
-/* The same with one. */
+/* The future is pending: waits for its result, or the deadline. */
 static int await_until(struct wf_fiber *self, weft_future *future, weft_time deadline)
 {
     struct wf_sched *sched = self->task.heap->sched;
@@ -83,31 +82,31 @@ static int await_until(struct wf_fiber *self, weft_future *future, weft_time dea
     int result = WEFT_PENDING;
     while (result == WEFT_PENDING) {
         if (!late) {
-            wf_fiber_suspend(self);
+            wf_fiber_suspend(self, wf_worker_current());
             late = timers->has_fired(&alarm);
         }
-        bool stop = late || must_cancel(self);
-        result = stop ? await_cancelled(self, future) : poll_future(self, future);
+        result = look_again(self, future, late);
     }
     if (armed) {
         timers->disarm(&alarm);
     }
-    return late && result == WEFT_ECANCELED && !must_cancel(self) ? WEFT_ETIMEDOUT : result;
+    return late && result == WEFT_ECANCELED && !wf_await_must_cancel(self) ? WEFT_ETIMEDOUT
+                                                                           : result;
 }
 
-static int fiber_await(struct wf_fiber *self, weft_future *future, weft_time deadline)
+static int fiber_await(struct wf_fiber *self, struct wf_worker *worker, weft_future *future,
+                       weft_time deadline)
 {
     if (wf_unlikely(self->polling)) {
         wf_fatal("weft_await: called from the poll of a future that is being awaited; "
                  "poll the inner future instead");
     }
-    if (must_cancel(self)) {
+    if (wf_await_must_cancel(self)) {
         return WEFT_ECANCELED;
     }
-    struct wf_worker *worker = wf_worker_current();
     if (wf_unlikely(worker->budget == 0)) {
         wf_counter_add(&worker->counters.budget_yields, 1);
-        wf_fiber_yield(self);
+        wf_fiber_yield(self, worker);
         worker = wf_worker_current();
     }
     worker->budget--;
@@ -115,35 +114,44 @@ static int fiber_await(struct wf_fiber *self, weft_future *future, weft_time dea
     if (result != WEFT_PENDING) {
         return result;
     }
-    return deadline == WEFT_NEVER ? await_pending(self, future)
-                                  : await_until(self, future, deadline);
+    if (deadline != WEFT_NEVER) {
+        return await_until(self, future, deadline);
+    }
+    wf_fiber_suspend(self, worker);
+    return wf_await_woken(self, future);
+}
+
+void wf_await_refuse(const char *call, const char *instead)
+{
+    wf_fatal("%s: called on a worker outside of a fiber, which would block it; %s", call, instead);
 }
 
 void wf_await_must_suspend(const char *call, const char *instead)
 {
-    if (wf_unlikely(wf_worker_current() != NULL && wf_fiber_current() == NULL)) {
-        wf_fatal("%s: called on a worker outside of a fiber, which would block it; %s", call,
-                 instead);
+    const struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        (void)wf_await_fiber(worker, call, instead);
     }
 }
 
 int weft_await(weft_future *future, weft_time deadline)
 {
-    if (wf_worker_current() == NULL) {
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
         return wf_thread_await(future, deadline);
     }
-    wf_await_must_suspend("weft_await", "use WEFT_AWAIT() in a body");
-    return fiber_await(wf_fiber_current(), future, deadline);
+    struct wf_fiber *self = wf_await_fiber(worker, "weft_await", "use WEFT_AWAIT() in a body");
+    return fiber_await(self, worker, future, deadline);
 }
 
 int weft_yield(void)
 {
-    if (wf_worker_current() == NULL) {
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
         (void)sched_yield();
         return 0;
     }
-    wf_await_must_suspend("weft_yield", "use WEFT_YIELD() in a body");
-    struct wf_fiber *self = wf_fiber_current();
-    wf_fiber_yield(self);
-    return must_cancel(self) ? WEFT_ECANCELED : 0;
+    struct wf_fiber *self = wf_await_fiber(worker, "weft_yield", "use WEFT_YIELD() in a body");
+    wf_fiber_yield(self, worker);
+    return wf_await_must_cancel(self) ? WEFT_ECANCELED : 0;
 }

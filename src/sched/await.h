@@ -1,11 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * await.h - who may wait.
+ * await.h - who may wait, and what every wait of a fiber begins and ends with.
  */
 #ifndef WF_SCHED_AWAIT_H
 #define WF_SCHED_AWAIT_H
 
-/* Aborts where nothing can be suspended: on a worker outside of a fiber. */
+#include <stdbool.h>
+
+#include <weft/future.h>
+
+#include "base/assert.h"
+#include "sched/fiber.h"
+#include "sched/worker.h"
+
+_Noreturn void wf_await_refuse(const char *call, const char *instead) __attribute__((cold));
+
+/* On a worker: the fiber that calls. Aborts where nothing can be suspended. */
+static inline struct wf_fiber *wf_await_fiber(const struct wf_worker *worker, const char *call,
+                                              const char *instead)
+{
+    struct wf_fiber *self = wf_fiber_of(worker->current);
+    if (wf_unlikely(self == NULL)) {
+        wf_await_refuse(call, instead);
+    }
+    return self;
+}
+
+/* Any thread: aborts where nothing can be suspended, on a worker outside of a fiber. */
 void wf_await_must_suspend(const char *call, const char *instead);
+
+static inline bool wf_await_must_cancel(const struct wf_fiber *self)
+{
+    /* relaxed: a flag; if it is set meanwhile, the fiber is woken. */
+    return wf_state_must_cancel(wf_load_relaxed(&self->task.state));
+}
+
+/* On this fiber: may it have, without a wait, a result that is ready? Counts it. Not if
+ * it is cancelled or has had too many in this poll: then weft_await() does the rest. */
+static inline bool wf_await_may_take(const struct wf_fiber *self, struct wf_worker *worker)
+{
+    if (self->polling || worker->budget == 0 || wf_await_must_cancel(self)) {
+        return false;
+    }
+    worker->budget--;
+    return true;
+}
+
+/* On this fiber, which was suspended for a future and is back: awaits its result. */
+int wf_await_woken(struct wf_fiber *self, weft_future *future);
 
 #endif

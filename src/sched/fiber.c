@@ -37,35 +37,23 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/fork.h"
 #include "sched/heap.h"
 #include "sched/inplace.h"
+#include "sched/loan.h"
 #include "sched/local.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
 #include "sched/worker.h"
 
-static const struct wf_task_ops fiber_ops;
-
 static bool is_fiber(const struct wf_task *task)
 {
-    return task->ops == &fiber_ops;
+    return task->ops == &wf_fiber_ops;
 }
 
-/* Tasks are aligned to 64 (heap.h), more than a header needs. */
 static struct wf_fiber *cast(struct wf_task *task)
 {
     return (struct wf_fiber *)(void *)task;
-}
-
-struct wf_fiber *wf_fiber_of(struct wf_task *task)
-{
-    return task != NULL && is_fiber(task) ? cast(task) : NULL;
-}
-
-struct wf_fiber *wf_fiber_current(void)
-{
-    struct wf_worker *worker = wf_worker_current();
-    return worker != NULL ? wf_fiber_of(worker->current) : NULL;
 }
 
 /* The stack that nobody uses any more since its fiber has left it. */
@@ -77,10 +65,14 @@ static void give_ended_stack(struct wf_worker *worker)
 }
 
 /* After each switch, on the stack that goes on. */
-static void arrive(struct wf_worker *worker)
+static inline void arrive(struct wf_worker *worker)
 {
     if (worker->ended_stack != NULL) {
         give_ended_stack(worker);
+    }
+    if (worker->lent != NULL) {
+        wf_loan_publish(worker->lent, worker->current);
+        worker->lent = NULL;
     }
     if (worker->left != NULL) {
         wf_worker_settle_left(worker);
@@ -89,34 +81,41 @@ static void arrive(struct wf_worker *worker)
 
 static void fiber_main(void *carried);
 
-/* Gives a fiber that has not begun a stack. False if it must wait for one. */
-static bool prepare(struct wf_worker *worker, struct wf_fiber *fiber)
+static bool take_stack(struct wf_worker *worker, struct wf_fiber *fiber)
 {
-    if (wf_likely(fiber->stack != NULL)) {
-        return true;
-    }
     struct wf_stack *stack = wf_stack_take(&worker->sched->stacks, &worker->stacks, fiber->class);
     if (stack == NULL) {
         return false;
     }
     fiber->stack = stack;
     wf_context_init(&fiber->context, stack->low, wf_stack_size(stack), wf_stack_top(stack),
-                    fiber_main);
-    fiber->context.fp_control = worker->fp_control; /* Not that of whoever runs now. */
+                    fiber_main, worker->fp_control);
     return true;
+}
+
+/* Gives a fiber that has not begun a stack. False if it must wait for one. */
+static inline bool prepare(struct wf_worker *worker, struct wf_fiber *fiber)
+{
+    return wf_likely(fiber->stack != NULL) || take_stack(worker, fiber);
+}
+
+/* Begins a fiber that was prepared. */
+static inline struct wf_context *begin(struct wf_worker *worker, struct wf_fiber *next)
+{
+    wf_counter_add(&worker->counters.handovers, 1);
+    wf_worker_begin(worker, &next->task);
+    return &next->context;
 }
 
 /* Chooses where to go: begins the next task if it is a fiber, or leaves it to the
  * loop. */
-static struct wf_context *pass_on(struct wf_worker *worker, struct wf_task *next)
+static inline struct wf_context *pass_on(struct wf_worker *worker, struct wf_task *next)
 {
     if (next == NULL || !is_fiber(next) || !prepare(worker, cast(next))) {
         worker->next = next;
         return &worker->loop;
     }
-    wf_counter_add(&worker->counters.handovers, 1);
-    wf_worker_begin(worker, next);
-    return &cast(next)->context;
+    return begin(worker, cast(next));
 }
 
 void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker)
@@ -141,30 +140,59 @@ void wf_fiber_must_hold_no_lock(const struct wf_fiber *self, const struct wf_sea
 #endif
 }
 
+/* Leaves this fiber for the context of another. Inlined: it is all that its callers,
+ * which are WF_NO_TSAN, do. */
+static inline __attribute__((always_inline)) void
+leave_for(struct wf_worker *worker, struct wf_fiber *self, struct wf_context *to)
+{
+    wf_fiber_must_hold_no_lock(self, &worker->seat);
+    wf_seat_leave(&worker->seat, &self->own);
+    worker = wf_context_switch(&self->context, to, worker);
+    if (wf_likely(worker != NULL)) { /* Else on a thread of the pool: inplace.c. */
+        wf_seat_take(&worker->seat, &self->own);
+        arrive(worker);
+    }
+}
+
 /* Leaves this fiber, whose poll has come to result, for the next task. */
 WF_NO_TSAN static void leave(struct wf_worker *worker, struct wf_fiber *self, struct wf_task *next,
                              int result)
 {
-    wf_fiber_must_hold_no_lock(self, &worker->seat);
-    wf_seat_leave(&worker->seat, &self->own);
-    worker->left_result = result;
     struct wf_context *to = pass_on(worker, next);
+    worker->left_result = result;
     worker->left = to != &worker->loop ? &self->task : NULL;
-    worker = wf_context_switch(&self->context, to, worker);
-    if (wf_likely(worker != NULL)) { /* Else on a thread of the pool: inplace.c. */
-        wf_fiber_arrive(self, worker);
+    leave_for(worker, self, to);
+}
+
+WF_NO_TSAN bool wf_fiber_lend(struct wf_fiber *self, struct wf_worker *worker,
+                              struct wf_fiber *borrower)
+{
+    if (!prepare(worker, borrower)) {
+        return false;
+    }
+    worker->lent = self;
+    leave_for(worker, self, begin(worker, borrower));
+    return true;
+}
+
+/* Before this fiber leaves with its poll. */
+static inline void cut_loan(struct wf_fiber *self)
+{
+    /* relaxed: see loan.c, E2. */
+    if (wf_unlikely(wf_load_relaxed(&self->lender) != NULL)) {
+        wf_loan_cut(self);
     }
 }
 
-void wf_fiber_suspend(struct wf_fiber *self)
+void wf_fiber_suspend(struct wf_fiber *self, struct wf_worker *worker)
 {
-    struct wf_worker *worker = wf_worker_current();
+    cut_loan(self);
     leave(worker, self, wf_worker_next_direct(worker), WEFT_PENDING);
 }
 
-void wf_fiber_yield(struct wf_fiber *self)
+void wf_fiber_yield(struct wf_fiber *self, struct wf_worker *worker)
 {
-    struct wf_worker *worker = wf_worker_current();
+    cut_loan(self);
     struct wf_task *next = wf_worker_next_direct(worker);
     if (next == NULL && worker->counted) {
         /* Nobody waits: a new poll of its own. */
@@ -179,21 +207,44 @@ void wf_fiber_yield(struct wf_fiber *self)
 void wf_fiber_move(struct wf_fiber *self, void (*moved)(void *arg), void *arg)
 {
     struct wf_worker *worker = wf_worker_current();
+    cut_loan(self);
     worker->moved = moved;
     worker->moved_arg = arg;
     leave(worker, self, wf_worker_next_direct(worker), WEFT_PENDING);
 }
 
+/* Completes this fiber. Returns the one to go back to, or NULL. */
+static struct wf_fiber *complete(struct wf_worker *worker, struct wf_fiber *self, int result)
+{
+    /* relaxed: see loan.c, E1. */
+    if (wf_load_relaxed(&self->lender) == NULL) {
+        wf_worker_settle(worker, &self->task, result);
+        return NULL;
+    }
+    wf_counter_add(&worker->counters.completed, 1);
+    struct wf_fiber *lender = wf_loan_complete(self, result);
+    if (wf_unlikely(worker->closing)) {
+        wf_drain_task_done(worker);
+    }
+    return lender;
+}
+
 /* The end of a fiber. Returns the next one that runs on this stack, or does not
  * return. */
-WF_NO_TSAN static struct wf_fiber *finish(struct wf_fiber *self, int result)
+WF_NO_TSAN_INLINE static inline struct wf_fiber *finish(struct wf_fiber *self, int result)
 {
     struct wf_worker *worker = wf_worker_current();
     struct wf_stack *stack = self->stack;
     self->stack = NULL;
     worker->ended.sanitizer = self->context.sanitizer;
     wf_stack_unpromise(&worker->sched->stacks, &worker->stacks, self->class);
-    wf_worker_settle(worker, &self->task, result);
+    struct wf_fiber *lender = complete(worker, self, result);
+    worker->ended_stack = stack;
+    worker->left_result = WEFT_PENDING;
+    if (lender != NULL) {
+        worker->current = &lender->task;
+        wf_context_leave(&lender->context, worker);
+    }
     worker->current = NULL;
 
     struct wf_task *next = wf_worker_next_direct(worker);
@@ -202,6 +253,7 @@ WF_NO_TSAN static struct wf_fiber *finish(struct wf_fiber *self, int result)
         if (fresh->stack == NULL && fresh->class == stack->class) {
             wf_counter_add(&worker->counters.handovers, 1);
             fresh->stack = stack;
+            worker->ended_stack = NULL;
             fresh->context.sanitizer = worker->ended.sanitizer;
             wf_seat_take(&worker->seat, &fresh->own);
             if (wf_unlikely(wf_fp_control_read() != worker->fp_control)) {
@@ -211,8 +263,6 @@ WF_NO_TSAN static struct wf_fiber *finish(struct wf_fiber *self, int result)
             return fresh;
         }
     }
-    worker->ended_stack = stack;
-    worker->left_result = WEFT_PENDING;
     wf_context_leave(pass_on(worker, next), worker);
 }
 
@@ -258,15 +308,21 @@ WF_NO_TSAN static int fiber_poll(struct wf_task *task)
     return worker->left_result;
 }
 
-static const struct wf_task_ops fiber_ops = {
+static void cancelled(struct wf_task *task)
+{
+    wf_loan_cancelled(cast(task));
+    wf_inplace_cancelled(task);
+}
+
+const struct wf_task_ops wf_fiber_ops = {
     .kind = "fiber",
     .poll = fiber_poll,
     .schedule = wf_sched_schedule,
-    .cancelled = wf_inplace_cancelled,
+    .cancelled = cancelled,
     .destroy = wf_spawn_free,
 };
 
-static int check_spec(const struct wf_sched *sched, const weft_fiber_spec *spec)
+static inline int check_spec(const struct wf_sched *sched, const weft_fiber_spec *spec)
 {
     if (spec->function == NULL || spec->arg_size > SIZE_MAX - sizeof(struct wf_fiber)) {
         return -EINVAL;
@@ -274,32 +330,9 @@ static int check_spec(const struct wf_sched *sched, const weft_fiber_spec *spec)
     return wf_spawn_can_pin(sched, spec->pinned) ? wf_stack_class(spec->stack_size) : -EINVAL;
 }
 
-static void take_back_promise(struct wf_sched *sched, struct wf_worker *worker, unsigned class)
+/* Fills in all but the header. */
+static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsigned class)
 {
-    if (worker != NULL) {
-        wf_stack_unpromise(&sched->stacks, &worker->stacks, class);
-    } else {
-        wf_stack_unpromise_outside(&sched->stacks, class);
-    }
-}
-
-/* A fiber with a promise of a stack, or an error. */
-static int make_fiber(struct wf_sched *sched, struct wf_worker *worker, const weft_fiber_spec *spec,
-                      unsigned class, struct wf_task **out)
-{
-    int err = worker != NULL ? wf_stack_promise(&sched->stacks, &worker->stacks, class)
-                             : wf_stack_promise_outside(&sched->stacks, class);
-    if (err != 0) {
-        return err;
-    }
-    unsigned slab = worker != NULL ? worker->index : sched->heap->outside;
-    size_t size = sizeof(struct wf_fiber) + spec->arg_size;
-    struct wf_task *task = wf_spawn_alloc(sched, slab, size, &fiber_ops, spec->name);
-    if (task == NULL) {
-        take_back_promise(sched, worker, class);
-        return -ENOMEM;
-    }
-    struct wf_fiber *self = cast(task);
     self->stack = NULL;
     self->function = spec->function;
     self->arg = spec->arg;
@@ -308,33 +341,88 @@ static int make_fiber(struct wf_sched *sched, struct wf_worker *worker, const we
     self->polling = false;
     self->locals = NULL;
     self->hosting = NULL;
+    /* relaxed: not shared yet. */
+    wf_store_relaxed(&self->lender, (struct wf_fiber *)NULL);
+    wf_store_relaxed(&self->lent_to, (struct wf_task *)NULL);
     if (spec->arg_size != 0) {
         memcpy(self->copy, spec->arg, spec->arg_size);
         self->arg = self->copy;
     }
-    *out = task;
+}
+
+/* On a worker of the scheduler: inlined, and short for a plain spec. */
+static inline __attribute__((always_inline)) int
+spawn_here(struct wf_worker *worker, struct wf_task **out, const weft_fiber_spec *spec)
+{
+    struct wf_sched *sched = worker->sched;
+    if (wf_unlikely(!wf_spawn_is_open(worker))) {
+        return WEFT_ESHUTDOWN;
+    }
+    int class = check_spec(sched, spec);
+    if (wf_unlikely(class < 0)) {
+        return class;
+    }
+    if (wf_unlikely(wf_stack_promise(&sched->stacks, &worker->stacks, (unsigned)class) != 0)) {
+        return -ENOMEM;
+    }
+    size_t size = sizeof(struct wf_fiber) + spec->arg_size;
+    struct wf_task *task = wf_heap_alloc_own(worker->heap, worker->index, size);
+    if (wf_unlikely(task == NULL)) {
+        wf_stack_unpromise(&sched->stacks, &worker->stacks, (unsigned)class);
+        return -ENOMEM;
+    }
+    wf_spawn_fill(task, &wf_fiber_ops, spec->name, wf_spawn_id(worker));
+    fill(cast(task), spec, (unsigned)class);
+    if (spec->pinned != 0) {
+        wf_spawn_pin(sched, worker, task, spec->pinned);
+    }
+    wf_spawn_publish(worker, task, out == NULL);
+    if (out != NULL) {
+        *out = task;
+    }
+    if (spec->pinned != 0) {
+        wf_sched_schedule(task);
+    } else {
+        wf_worker_push(worker, task);
+    }
     return 0;
 }
 
-int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)
+int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(void *arg),
+                void *arg)
 {
-    struct wf_worker *worker;
-    int err = wf_spawn_admit(sched, &worker);
-    if (err != 0) {
-        return err;
-    }
+    return spawn_here(worker, out, &(weft_fiber_spec){ .function = function, .arg = arg });
+}
+
+static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)
+{
     int class = check_spec(sched, spec);
     if (class < 0) {
         return class;
     }
-    struct wf_task *task;
-    err = make_fiber(sched, worker, spec, (unsigned)class, &task);
-    if (err != 0) {
-        return err;
+    if (wf_stack_promise_outside(&sched->stacks, (unsigned)class) != 0) {
+        return -ENOMEM;
     }
-    err = wf_spawn_start(sched, worker, task, spec->pinned, out);
+    size_t size = sizeof(struct wf_fiber) + spec->arg_size;
+    struct wf_task *task =
+        wf_spawn_alloc(sched, sched->heap->outside, size, &wf_fiber_ops, spec->name);
+    int err = -ENOMEM;
+    if (task != NULL) {
+        fill(cast(task), spec, (unsigned)class);
+        err = wf_spawn_start(sched, NULL, task, spec->pinned, out);
+    }
     if (err != 0) {
-        take_back_promise(sched, worker, (unsigned)class);
+        wf_stack_unpromise_outside(&sched->stacks, (unsigned)class);
     }
     return err;
+}
+
+int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL && worker->sched == sched) {
+        return spawn_here(worker, out, spec);
+    }
+    wf_fork_check(sched->fork_number, "weft_go");
+    return spawn_outside(sched, out, spec);
 }

@@ -11,9 +11,10 @@
 #include "fiber/stack.h"
 #include "sched/task.h"
 #include "sched/thread.h"
+#include "sched/worker.h"
 
+struct wf_join;
 struct wf_sched;
-struct wf_worker;
 
 struct wf_fiber {
     struct wf_task task;
@@ -21,28 +22,45 @@ struct wf_fiber {
     struct wf_stack *stack;    /* NULL before it first runs and after its end */
     int (*function)(void *arg);
     void *arg;
-    struct wf_belongings own; /* while it is suspended: its seat's */
-    uint8_t class;            /* constant: of its stack */
-    bool polling;             /* a future's poll is under way */
-    void **locals;            /* see local.c; NULL if it has none */
-    struct wf_task *hosting;  /* under the pool's lock: waits for it, see inplace.c */
+    struct wf_belongings own;          /* while it is suspended: its seat's */
+    uint8_t class;                     /* constant: of its stack */
+    bool polling;                      /* a future's poll is under way */
+    void **locals;                     /* see local.c; NULL if it has none */
+    struct wf_task *hosting;           /* under the pool's lock: waits for it, see inplace.c */
+    struct wf_join *join;              /* while it is lent, see loan.c: what it waits for */
+    _Atomic(struct wf_fiber *) lender; /* its own; others take it out under the join lock */
+    _Atomic(struct wf_task *) lent_to; /* its own and its borrower's; cancellers read it */
     _Alignas(16) unsigned char copy[];
 };
 
 /* Any thread: spawns a fiber. As wf_spawn(), and -ENOMEM if there is no stack. */
 int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec);
 
-/* The fiber that this worker runs, or NULL. */
-struct wf_fiber *wf_fiber_current(void);
+/* On a worker: the same for a fiber like most. */
+int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(void *arg),
+                void *arg);
+
+extern const struct wf_task_ops wf_fiber_ops;
 
 /* The task as a fiber; NULL if it is none, or NULL. */
-struct wf_fiber *wf_fiber_of(struct wf_task *task);
+static inline struct wf_fiber *wf_fiber_of(struct wf_task *task)
+{
+    /* Tasks are aligned to 64 (heap.h), more than a header needs. */
+    return task != NULL && task->ops == &wf_fiber_ops ? (struct wf_fiber *)(void *)task : NULL;
+}
 
-/* On this fiber: lets the worker go on with others until the task is woken. */
-void wf_fiber_suspend(struct wf_fiber *self);
+/* The fiber that this worker runs, or NULL. */
+static inline struct wf_fiber *wf_fiber_current(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    return worker != NULL ? wf_fiber_of(worker->current) : NULL;
+}
+
+/* On this fiber: lets its worker go on with others until the task is woken. */
+void wf_fiber_suspend(struct wf_fiber *self, struct wf_worker *worker);
 
 /* On this fiber: the same, but it is queued at once, behind everybody else. */
-void wf_fiber_yield(struct wf_fiber *self);
+void wf_fiber_yield(struct wf_fiber *self, struct wf_worker *worker);
 
 /*
  * On this fiber: leaves its worker, and stays RUNNING. When nobody is on its stack any
@@ -50,6 +68,12 @@ void wf_fiber_yield(struct wf_fiber *self);
  * its context, and that is where this returns.
  */
 void wf_fiber_move(struct wf_fiber *self, void (*moved)(void *arg), void *arg);
+
+/*
+ * On this fiber, the lender of a borrower that is in no queue (loan.c): goes on there,
+ * and returns true when somebody goes on here. False if there is no stack for it.
+ */
+bool wf_fiber_lend(struct wf_fiber *self, struct wf_worker *worker, struct wf_fiber *borrower);
 
 /* On this fiber, before it leaves this thread, in debug builds: aborts if it holds a
  * lock of the thread's. Another one there would wait for it for ever, and this one

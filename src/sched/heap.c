@@ -36,7 +36,6 @@
 
 enum {
     CHUNK_BYTES = 64 * 1024,
-    CLASS_BITS = 5
 };
 
 struct wf_chunk {
@@ -56,16 +55,6 @@ struct large {
 static struct wf_task *task_of_large(struct large *large)
 {
     return (struct wf_task *)(large + 1);
-}
-
-static unsigned class_of(const struct wf_task *task)
-{
-    return task->home & ((1u << CLASS_BITS) - 1);
-}
-
-static unsigned slab_of(const struct wf_task *task)
-{
-    return task->home >> CLASS_BITS;
 }
 
 static size_t heap_bytes(unsigned slabs)
@@ -169,7 +158,7 @@ static size_t collect_remote(struct wf_slab *slab)
     wf_mpsc_take_all(&slab->remote, &freed);
     size_t count = freed.count;
     for (struct wf_qnode *node = wf_qlist_pop(&freed); node; node = wf_qlist_pop(&freed)) {
-        unsigned class = class_of(wf_task_of(node));
+        unsigned class = wf_heap_class_of(wf_task_of(node));
         node->next = slab->free[class];
         slab->free[class] = node;
     }
@@ -206,7 +195,7 @@ struct wf_task *wf_heap_alloc(struct wf_heap *heap, unsigned slab, size_t size)
     }
     if (task != NULL) {
         task->heap = heap;
-        task->home = (uint16_t)(slab << CLASS_BITS | class);
+        task->home = wf_heap_home(slab, class);
     }
     return task;
 }
@@ -244,14 +233,14 @@ void wf_heap_free(struct wf_task *task, unsigned slab)
     /* relaxed: the last reference is gone, nobody writes it any more. */
     bool orphan = (wf_load_relaxed(&task->state) & WF_STATE_ORPHAN) != 0;
 
-    unsigned class = class_of(task);
+    unsigned class = wf_heap_class_of(task);
     if (class == 0) {
         free_large(heap, task);
-    } else if (!orphan && slab == slab_of(task) && slab != heap->outside) {
+    } else if (!orphan && slab == wf_heap_slab_of(task) && slab != heap->outside) {
         task->node.next = heap->slabs[slab].free[class];
         heap->slabs[slab].free[class] = &task->node;
     } else if (!orphan) {
-        (void)wf_mpsc_push(&heap->slabs[slab_of(task)].remote, &task->node);
+        (void)wf_mpsc_push(&heap->slabs[wf_heap_slab_of(task)].remote, &task->node);
     }
     if (orphan) {
         orphan_gone(heap);

@@ -14,6 +14,7 @@
 #ifndef WF_SCHED_HEAP_H
 #define WF_SCHED_HEAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@
 enum {
     WF_HEAP_GRAIN = 64,   /* size classes, and the alignment of a task */
     WF_HEAP_CLASSES = 17, /* up to 1024 bytes; class 0 is "large" */
+    WF_HEAP_CLASS_BITS = 5,
     WF_HEAP_SLABS_MAX = 2047,
     WF_HEAP_JOIN_LOCKS = 64, /* a power of two */
 };
@@ -88,6 +90,54 @@ void wf_heap_visit(struct wf_heap *heap, void (*visit)(struct wf_task *task));
  * the scheduler. No task is alive and nobody allocates any more.
  */
 void wf_heap_retire(struct wf_heap *heap, void (*free_sched)(struct wf_sched *sched));
+
+/* Where a task came from: the slab, and the size class in the low bits. */
+static inline uint16_t wf_heap_home(unsigned slab, size_t class)
+{
+    return (uint16_t)(slab << WF_HEAP_CLASS_BITS | class);
+}
+
+static inline unsigned wf_heap_class_of(const struct wf_task *task)
+{
+    return task->home & ((1u << WF_HEAP_CLASS_BITS) - 1);
+}
+
+static inline unsigned wf_heap_slab_of(const struct wf_task *task)
+{
+    return task->home >> WF_HEAP_CLASS_BITS;
+}
+
+/* Was it allocated by itself? Else its slot is a task until the heap goes. */
+static inline bool wf_heap_is_large(const struct wf_task *task)
+{
+    return wf_heap_class_of(task) == 0;
+}
+
+/* The owner of a slab: as wf_heap_alloc(). A slot that was used before knows where it
+ * belongs. */
+static inline struct wf_task *wf_heap_alloc_own(struct wf_heap *heap, unsigned slab, size_t size)
+{
+    size_t class = size / WF_HEAP_GRAIN + (size % WF_HEAP_GRAIN != 0);
+    struct wf_qnode **free = heap->slabs[slab].free;
+    if (wf_unlikely(class >= WF_HEAP_CLASSES || free[class] == NULL)) {
+        return wf_heap_alloc(heap, slab, size);
+    }
+    struct wf_task *task = wf_task_of(free[class]);
+    free[class] = free[class]->next;
+    return task;
+}
+
+/* The owner of a slab, while the runtime runs: as wf_heap_free(). */
+static inline void wf_heap_free_own(struct wf_heap *heap, struct wf_task *task, unsigned slab)
+{
+    if (wf_unlikely(wf_heap_slab_of(task) != slab || wf_heap_is_large(task))) {
+        wf_heap_free(task, slab);
+        return;
+    }
+    struct wf_qnode **free = &heap->slabs[slab].free[wf_heap_class_of(task)];
+    task->node.next = *free;
+    *free = &task->node;
+}
 
 static inline struct wf_lock *wf_heap_join_lock(struct wf_heap *heap, const struct wf_task *task)
 {

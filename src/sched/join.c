@@ -3,8 +3,8 @@
  * join.c - waiting for the end of a task.
  *
  * A task has one place for a joiner, guarded by one of the heap's join locks,
- * and the flag JOIN_INTEREST, which says that the place may be taken. A task
- * that ends without the flag touches no lock.
+ * and the flag JOIN_INTEREST, which says that the place may be taken; it stays when
+ * the joiner gives up. A task that ends without the flag touches no lock.
  *
  *   Joiner, under the lock                 Completer
  *   J1  place taken: refused               K1  RUNNING to COMPLETE; no flag: done
@@ -16,6 +16,9 @@
  * J2 and K1 are steps of one word: either the completer sees the flag, and then
  * finds the joiner behind the lock, or the joiner sees COMPLETE. A joiner that
  * gives up takes its node out under the lock (waitq.h, W2 and W3).
+ *
+ * A fiber has two shorter ways: if the task has ended, there is nothing to wait for;
+ * and if its worker would run the task next, it lends its worker to it (loan.c).
  *
  * Checked by tests/model/join_model.c.
  */
@@ -29,21 +32,14 @@
 #include "base/fork.h"
 #include "sched/await.h"
 #include "sched/heap.h"
+#include "sched/loan.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
 #include "sched/waitq.h"
 
-struct join {
-    weft_future future;
-    struct wf_task *task;
-    int *result;
-    struct wf_wait wait;
-    struct wf_wait_node node;
-};
-
-_Static_assert(sizeof(struct join) <= sizeof(weft_join_future), "weft_join_future is too small");
-_Static_assert(offsetof(struct join, task) == offsetof(weft_join_future, task), "");
-_Static_assert(offsetof(struct join, result) == offsetof(weft_join_future, result), "");
+_Static_assert(sizeof(struct wf_join) <= sizeof(weft_join_future), "weft_join_future is too small");
+_Static_assert(offsetof(struct wf_join, task) == offsetof(weft_join_future, task), "");
+_Static_assert(offsetof(struct wf_join, result) == offsetof(weft_join_future, result), "");
 
 void wf_join_answer(struct wf_task *task)
 {
@@ -62,7 +58,7 @@ void wf_join_answer(struct wf_task *task)
 }
 
 /* The task has ended: takes its result and ends the handle. */
-static int take_result(struct join *join)
+static int take_result(struct wf_join *join)
 {
     struct wf_task *task = join->task;
     if (join->result != NULL) {
@@ -73,7 +69,14 @@ static int take_result(struct join *join)
     return 0;
 }
 
-static int join_start(struct join *join)
+void wf_join_enlist(struct wf_join *join, struct wf_task *waiter)
+{
+    wf_wait_start(&join->wait, waiter);
+    wf_wait_node_init(&join->node, &join->wait, 0);
+    join->task->joiner = &join->node;
+}
+
+static int join_start(struct wf_join *join)
 {
     struct wf_task *task = join->task;
     struct wf_task *waiter = wf_thread_waiter();
@@ -84,8 +87,6 @@ static int join_start(struct join *join)
         return take_result(join);
     }
     wf_fork_check(task->heap->sched->fork_number, "weft_join");
-    wf_wait_start(&join->wait, waiter);
-    wf_wait_node_init(&join->node, &join->wait, 0);
 
     struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
     int result = WEFT_PENDING;
@@ -95,19 +96,15 @@ static int join_start(struct join *join)
     } else if (!wf_state_join_register(&task->state)) {
         result = 0;
     } else {
-        task->joiner = &join->node;
+        wf_join_enlist(join, waiter);
     }
     wf_unlock(lock);
-
-    if (result != WEFT_PENDING) {
-        wf_wait_retract(&join->wait);
-    }
     return result == 0 ? take_result(join) : result;
 }
 
 static int join_poll(weft_future *future)
 {
-    struct join *join = (struct join *)future;
+    struct wf_join *join = (struct wf_join *)future;
     if (!wf_wait_is_started(&join->wait)) {
         return join_start(join);
     }
@@ -117,7 +114,7 @@ static int join_poll(weft_future *future)
 
 static bool join_cancel(weft_future *future)
 {
-    struct join *join = (struct join *)future;
+    struct wf_join *join = (struct wf_join *)future;
     struct wf_task *task = join->task;
     if (!wf_wait_abandon(&join->wait, WF_WAIT_CANCELLED)) {
         return false;
@@ -126,7 +123,6 @@ static bool join_cancel(weft_future *future)
     wf_lock(lock);
     if (task->joiner == &join->node) {
         task->joiner = NULL;
-        (void)wf_state_join_unregister(&task->state);
     }
     wf_unlock(lock);
     return true;
@@ -136,14 +132,64 @@ static const weft_future_ops join_ops = { .poll = join_poll, .cancel = join_canc
 
 void weft_join_init(weft_join_future *future, weft_task *task, int *result)
 {
-    struct join *join = (struct join *)future;
-    *join = (struct join){ .task = (struct wf_task *)task, .result = result };
+    struct wf_join *join = (struct wf_join *)future;
     join->future.ops = &join_ops;
+    join->task = (struct wf_task *)task;
+    join->result = result;
+    join->refused = false;
+    wf_wait_init(&join->wait);
+}
+
+/* On a fiber: takes the result of a task that has ended. */
+static int take_ended(struct wf_worker *worker, struct wf_task *task, int *result)
+{
+    if (result != NULL) {
+        *result = task->result;
+    }
+    if (wf_state_release_ended(&task->state)) {
+        wf_heap_free_own(worker->heap, task, worker->index);
+    }
+    return 0;
+}
+
+/* On a fiber, after a loan. */
+static int join_lent(struct wf_fiber *self, struct wf_join *join)
+{
+    if (join->refused) {
+        return WEFT_EJOINED;
+    }
+    if (wf_wait_is_started(&join->wait)) {
+        return wf_await_woken(self, &join->future);
+    }
+    return take_ended(wf_worker_current(), join->task, join->result);
+}
+
+static int fiber_join(struct wf_fiber *self, struct wf_worker *worker, struct wf_task *task,
+                      int *result, weft_time deadline)
+{
+    uint64_t state = wf_task_state(task);
+    bool direct = task->heap == worker->heap && wf_await_may_take(self, worker);
+    if (direct && wf_state_is_complete(state)) {
+        return take_ended(worker, task, result);
+    }
+    weft_join_future future;
+    weft_join_init(&future, (weft_task *)task, result);
+    struct wf_join *join = (struct wf_join *)&future;
+    if (direct && deadline == WEFT_NEVER && (state & WF_STATE_JOIN_INTEREST) == 0 &&
+        wf_loan_make(self, worker, join)) {
+        return join_lent(self, join);
+    }
+    return weft_await(&future.future, deadline);
 }
 
 int weft_join(weft_task *task, int *result, weft_time deadline)
 {
-    wf_await_must_suspend("weft_join", "await a weft_join_future in a body");
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        struct wf_fiber *self =
+            wf_await_fiber(worker, "weft_join", "await a weft_join_future in a body");
+        return fiber_join(self, worker, (struct wf_task *)task, result, deadline);
+    }
     weft_join_future future;
     weft_join_init(&future, task, result);
     return weft_await(&future.future, deadline);
@@ -152,11 +198,14 @@ int weft_join(weft_task *task, int *result, weft_time deadline)
 int weft_try_join(weft_task *handle, int *result)
 {
     struct wf_task *task = (struct wf_task *)handle;
-    uint64_t state = wf_task_state(task);
-    if (!wf_state_is_complete(state)) {
-        return (state & WF_STATE_JOIN_INTEREST) != 0 ? WEFT_EJOINED : -EAGAIN;
+    if (!wf_state_is_complete(wf_task_state(task))) {
+        struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
+        wf_lock(lock);
+        bool joined = task->joiner != NULL;
+        wf_unlock(lock);
+        return joined ? WEFT_EJOINED : -EAGAIN;
     }
-    struct join join = { .task = task, .result = result };
+    struct wf_join join = { .task = task, .result = result };
     return take_result(&join);
 }
 

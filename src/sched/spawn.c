@@ -86,6 +86,16 @@ static const struct wf_task_ops stackless_ops = {
     .destroy = wf_spawn_free,
 };
 
+static uint64_t new_id(struct wf_sched *sched, unsigned slab)
+{
+    if (slab != sched->heap->outside) {
+        return wf_spawn_id(&sched->workers[slab]);
+    }
+    /* relaxed: any order of numbers will do. */
+    uint64_t count = wf_fetch_add_relaxed(&sched->outside_spawned, 1);
+    return count * (sched->options.workers + 1) + slab + 1;
+}
+
 struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t size,
                                const struct wf_task_ops *ops, const char *name)
 {
@@ -93,32 +103,8 @@ struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t siz
     if (task == NULL) {
         return NULL;
     }
-    /* Ids of a worker are every n-th number, so that no two are equal. */
-    uint64_t stride = sched->options.workers + 1;
-    uint64_t count;
-    if (slab == sched->heap->outside) {
-        /* relaxed: any order of numbers will do. */
-        count = wf_fetch_add_relaxed(&sched->outside_spawned, 1);
-    } else {
-        count = sched->workers[slab].ids++;
-    }
-    task->ops = ops;
-    task->joiner = NULL;
-    task->id = count * stride + slab + 1;
-    task->name = name;
-    wf_task_stay_running(task);
-    task->pin = 0;
+    wf_spawn_fill(task, ops, name, new_id(sched, slab));
     return task;
-}
-
-uint64_t wf_spawn_state(bool detached)
-{
-    return WF_STATE_RUNNING | (detached ? WF_STATE_DETACHED | WF_STATE_REF : 2 * WF_STATE_REF);
-}
-
-bool wf_spawn_can_pin(const struct wf_sched *sched, uint32_t pinned)
-{
-    return pinned == WEFT_PINNED || pinned <= sched->options.workers;
 }
 
 static int make_stackless(struct wf_sched *sched, unsigned slab, const weft_spec *spec,
@@ -148,8 +134,8 @@ static int make_stackless(struct wf_sched *sched, unsigned slab, const weft_spec
     return 0;
 }
 
-static void choose_pin(struct wf_sched *sched, struct wf_worker *worker, struct wf_task *task,
-                       uint32_t pinned)
+void wf_spawn_pin(struct wf_sched *sched, struct wf_worker *worker, struct wf_task *task,
+                  uint32_t pinned)
 {
     if (pinned != WEFT_PINNED) {
         task->pin = (uint16_t)pinned;
@@ -203,8 +189,7 @@ static int start_outside(struct wf_sched *sched, struct wf_task *task, bool deta
 
 static int start_on_worker(struct wf_worker *worker, struct wf_task *task, bool detached)
 {
-    wf_counter_add(&worker->counters.spawned, 1);
-    publish(task, detached);
+    wf_spawn_publish(worker, task, detached);
     wf_sched_schedule(task);
     return 0;
 }
@@ -217,17 +202,14 @@ int wf_spawn_admit(struct wf_sched *sched, struct wf_worker **out)
     }
     wf_fork_check(sched->fork_number, "weft_spawn");
     *out = worker;
-    if (worker != NULL && (worker->closing || wf_drain_phase(&sched->drain) != WF_PHASE_OPEN)) {
-        return WEFT_ESHUTDOWN;
-    }
-    return 0;
+    return worker == NULL || wf_spawn_is_open(worker) ? 0 : WEFT_ESHUTDOWN;
 }
 
 int wf_spawn_start(struct wf_sched *sched, struct wf_worker *worker, struct wf_task *task,
                    uint32_t pinned, struct wf_task **out)
 {
     if (pinned != 0) {
-        choose_pin(sched, worker, task, pinned);
+        wf_spawn_pin(sched, worker, task, pinned);
     }
     bool detached = out == NULL;
     int err = worker != NULL ? start_on_worker(worker, task, detached)

@@ -7,10 +7,10 @@
 
 #include <weft/task.h>
 
-struct wf_sched;
-struct wf_task;
-struct wf_task_ops;
-struct wf_worker;
+#include "base/fork.h"
+#include "sched/sched.h"
+#include "sched/task.h"
+#include "sched/worker.h"
 
 /*
  * Any thread: spawns a task on the scheduler. out NULL detaches. 0, -EINVAL,
@@ -30,8 +30,36 @@ int wf_spawn_wait(struct wf_sched *sched, struct wf_task **out, const weft_spec 
 struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t size,
                                const struct wf_task_ops *ops, const char *name);
 
+/* Fills the header of a task, all but its pin and its state word. The id is unique. */
+static inline void wf_spawn_fill(struct wf_task *task, const struct wf_task_ops *ops,
+                                 const char *name, uint64_t id)
+{
+    task->ops = ops;
+    task->joiner = NULL;
+    task->id = id;
+    task->name = name;
+    task->pin = 0;
+    wf_task_stay_running(task);
+}
+
+/* Ids of a worker are every n-th number, so that no two are equal. */
+static inline uint64_t wf_spawn_id(struct wf_worker *worker)
+{
+    return worker->ids++ * (worker->sched->options.workers + 1) + worker->index + 1;
+}
+
 /* The state word of a task that is about to be queued. */
-uint64_t wf_spawn_state(bool detached);
+static inline uint64_t wf_spawn_state(bool detached)
+{
+    return WF_STATE_RUNNING | (detached ? WF_STATE_DETACHED | WF_STATE_REF : 2 * WF_STATE_REF);
+}
+
+/* On a worker: may a task be spawned here? */
+static inline bool wf_spawn_is_open(const struct wf_worker *worker)
+{
+    wf_fork_check(worker->sched->fork_number, "weft_spawn");
+    return !worker->closing && wf_drain_phase(&worker->sched->drain) == WF_PHASE_OPEN;
+}
 
 /*
  * Any thread: may a task be spawned here? 0 or WEFT_ESHUTDOWN. *worker is set to
@@ -39,8 +67,23 @@ uint64_t wf_spawn_state(bool detached);
  */
 int wf_spawn_admit(struct wf_sched *sched, struct wf_worker **worker);
 
+/* On a worker, for a task that is whole: counts and publishes it. The caller queues it. */
+static inline void wf_spawn_publish(struct wf_worker *worker, struct wf_task *task, bool detached)
+{
+    wf_counter_add(&worker->counters.spawned, 1);
+    /* release [H2]: the task is whole. */
+    wf_store_release(&task->state, wf_spawn_state(detached));
+}
+
 /* Is there such a worker, as weft_spec.pinned means it? */
-bool wf_spawn_can_pin(const struct wf_sched *sched, uint32_t pinned);
+static inline bool wf_spawn_can_pin(const struct wf_sched *sched, uint32_t pinned)
+{
+    return pinned == WEFT_PINNED || pinned <= sched->options.workers;
+}
+
+/* Pins a task that is not published yet. worker: this one, or NULL. */
+void wf_spawn_pin(struct wf_sched *sched, struct wf_worker *worker, struct wf_task *task,
+                  uint32_t pinned);
 
 /*
  * Queues a task that is whole but for its pin and its state word. On failure it is

@@ -63,7 +63,7 @@
 
 #define WF_STATE_NOTIFIED      (UINT64_C(1) << 40) /* poll once more */
 #define WF_STATE_CANCELLED     (UINT64_C(1) << 41)
-#define WF_STATE_JOIN_INTEREST (UINT64_C(1) << 42) /* a joiner waits: see join.c */
+#define WF_STATE_JOIN_INTEREST (UINT64_C(1) << 42) /* there was a joiner: see join.c */
 #define WF_STATE_DETACHED      (UINT64_C(1) << 43) /* nobody will join */
 
 #define WF_STATE_LIFECYCLE_SHIFT 48
@@ -129,6 +129,24 @@ static inline uint64_t wf_state_release(_Atomic(uint64_t) *state)
     uint64_t old = wf_fetch_sub_acq_rel(state, WF_STATE_REF);
     WF_ASSERT(wf_state_refs(old) > 0);
     return old;
+}
+
+/*
+ * A worker of its runtime: drops a reference of a task that is complete. Returns true if
+ * that was the last one, without a step: nobody else can reach the task then, except a
+ * walker, and those leave complete ones alone.
+ */
+static inline bool wf_state_release_ended(_Atomic(uint64_t) *state)
+{
+    /* acquire [T3]: if the others' references are gone, so are they. */
+    uint64_t old = wf_load_acquire(state);
+    WF_DEBUG_ASSERT(wf_state_is_complete(old));
+    if (wf_likely(wf_state_refs(old) == 1)) {
+        /* relaxed: as said above, nobody else looks. */
+        wf_store_relaxed(state, old - WF_STATE_REF);
+        return true;
+    }
+    return wf_state_refs(wf_state_release(state)) == 1;
 }
 
 /* Worker only: takes a task out of a queue to poll it. Returns the state. */
@@ -280,21 +298,6 @@ static inline bool wf_state_join_register(_Atomic(uint64_t) *state)
         /* acquire [T2]: as above when the CAS fails; the completer that sees
          * the flag takes the join lock for the rest. */
     } while (!wf_cas_weak_acquire(state, &old, old | WF_STATE_JOIN_INTEREST));
-    return true;
-}
-
-/* Joiner, under the join lock: does not want to be told after all. Returns
- * false if the task completed before; its completer is at the lock. */
-static inline bool wf_state_join_unregister(_Atomic(uint64_t) *state)
-{
-    /* relaxed: the CAS checks the value. */
-    uint64_t old = wf_load_relaxed(state);
-    do {
-        if (wf_state_is_complete(old)) {
-            return false;
-        }
-    } /* relaxed: takes back a request; nothing was written that others read. */
-    while (!wf_cas_weak_relaxed(state, &old, old & ~WF_STATE_JOIN_INTEREST));
     return true;
 }
 

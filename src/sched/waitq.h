@@ -82,6 +82,13 @@ static inline enum wf_wait_state wf_wait_state_of(uint32_t word)
     return (enum wf_wait_state)(word & 0xff);
 }
 
+/* Waiter: a wait that was not started. */
+static inline void wf_wait_init(struct wf_wait *wait)
+{
+    /* relaxed: nobody else has seen the wait. */
+    wf_store_relaxed(&wait->word, (uint32_t)WF_WAIT_UNUSED);
+}
+
 /* Waiter: begins a wait for the given task and takes a reference on it. */
 static inline void wf_wait_start(struct wf_wait *wait, struct wf_task *task)
 {

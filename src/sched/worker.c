@@ -236,11 +236,15 @@ static struct wf_task *take_pinned(struct wf_worker *worker)
     return node != NULL ? wf_task_of(node) : NULL;
 }
 
+static bool has_pinned(const struct wf_worker *worker)
+{
+    return worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox);
+}
+
 /* Inbox and ring in turn, so that neither keeps the other waiting. */
 static struct wf_task *take_fifo(struct wf_worker *worker)
 {
-    bool has_pinned = worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox);
-    if (wf_likely(!has_pinned)) {
+    if (wf_likely(!has_pinned(worker))) {
         return take_ring(worker);
     }
     worker->pinned_turn = !worker->pinned_turn;
@@ -337,12 +341,37 @@ struct wf_task *wf_worker_next_direct(struct wf_worker *worker)
     return wf_worker_next(worker);
 }
 
-void wf_worker_begin(struct wf_worker *worker, struct wf_task *task)
+/* Is this task in the LIFO slot, and may it run next? */
+static bool is_next_lifo(const struct wf_worker *worker, const struct wf_task *task)
 {
-    wf_counter_add(&worker->counters.polls, 1);
-    worker->budget = WF_WORKER_BUDGET;
-    worker->current = task;
-    (void)wf_task_begin(task);
+    /* relaxed: only a look; an exchange takes. */
+    return wf_load_relaxed(&worker->lifo) == task &&
+           (worker->lifo_streak < WF_WORKER_LIFO_MAX || wf_ring_len(&worker->ring) == 0);
+}
+
+bool wf_worker_take_direct(struct wf_worker *worker, struct wf_task *task)
+{
+    if (worker->polls_to_clock <= 1 || worker->polls_to_inject <= 1 || has_pinned(worker)) {
+        return false;
+    }
+    if (is_next_lifo(worker, task)) {
+        /* relaxed: this thread has filled it; a thief may have been faster. */
+        if (wf_xchg_relaxed(&worker->lifo, (struct wf_task *)NULL) == NULL) {
+            return false;
+        }
+        worker->lifo_streak++;
+        wf_counter_add(&worker->counters.lifo_hits, 1);
+    } else {
+        /* relaxed: only the owner fills it. */
+        if (wf_load_relaxed(&worker->lifo) != NULL ||
+            wf_ring_pop_only(&worker->ring, &task->node) == NULL) {
+            return false;
+        }
+        worker->lifo_streak = 0;
+    }
+    worker->polls_to_clock--;
+    worker->polls_to_inject--;
+    return true;
 }
 
 void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result)

@@ -24,6 +24,7 @@
 #include "sched/thread.h"
 
 struct wf_driver;
+struct wf_fiber;
 struct wf_heap;
 struct wf_sched;
 
@@ -81,6 +82,7 @@ struct wf_worker {
     struct wf_context loop;       /* of the loop, while a fiber runs */
     struct wf_stack_cache stacks; /* for fibers that begin */
     struct wf_task *next;         /* chosen for the loop by a fiber that left */
+    struct wf_fiber *lent;        /* a fiber that has left as a lender, see loan.c */
     struct wf_task *left;         /* a fiber that has left for the one that arrives */
     int left_result;              /* what its poll has come to */
     bool counted;                 /* its poll was counted */
@@ -128,6 +130,9 @@ void *wf_worker_main(void *worker);
 /* In a child after fork(): a worker that goes on there must not run tasks. */
 void wf_worker_in_child(void);
 
+/* Owner only: has left something to the care of the watch, which must be awake. */
+void wf_worker_be_watched(struct wf_worker *worker);
+
 /* Owner only: queues a task that the current one woke or spawned. */
 void wf_worker_push(struct wf_worker *worker, struct wf_task *task);
 
@@ -141,13 +146,23 @@ struct wf_task *wf_worker_next(struct wf_worker *worker);
 void wf_worker_run(struct wf_worker *worker, struct wf_task *task);
 
 /* Owner only: the two halves of it, for fibers that pass the worker on. */
-void wf_worker_begin(struct wf_worker *worker, struct wf_task *task);
+static inline void wf_worker_begin(struct wf_worker *worker, struct wf_task *task)
+{
+    wf_counter_add(&worker->counters.polls, 1);
+    worker->budget = WF_WORKER_BUDGET;
+    worker->current = task;
+    (void)wf_task_begin(task);
+}
 void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result);
 void wf_worker_settle_left(struct wf_worker *worker);
 
 /* Owner only, on a fiber that is about to leave: the task to pass the worker on
  * to. NULL if there is none at hand, or if the loop's other duties come first. */
 struct wf_task *wf_worker_next_direct(struct wf_worker *worker);
+
+/* Owner only, on a fiber that would wait for this task: takes it out of its queue, if it
+ * would be the next one to run. False if not, or if the loop's duties come first. */
+bool wf_worker_take_direct(struct wf_worker *worker, struct wf_task *task);
 
 /* Owner only: a task from the inject queue; others go into the ring. */
 struct wf_task *wf_worker_fetch(struct wf_worker *worker);
@@ -167,9 +182,6 @@ void wf_worker_enter(struct wf_worker *worker, weft_worker_state state);
 
 /* Any thread: wakes the worker if it sleeps; kept for its next sleep if not. */
 void wf_worker_wake(struct wf_worker *worker);
-
-/* Owner only: has left something to the care of the watch, which must be awake. */
-void wf_worker_be_watched(struct wf_worker *worker);
 
 /* Any thread: fires the timers of the worker that are due. */
 void wf_worker_fire_timers(struct wf_worker *worker, int64_t now);

@@ -243,6 +243,40 @@ static void hand_over(void)
     end();
 }
 
+/* Joins one that may wait, or gives up when it is cancelled. */
+static int lend(void *arg)
+{
+    int array[2];
+    fill(array, 20);
+    weft_task *child = go(arg != NULL ? wait_or_cancel : answer, NULL, 0);
+    int err = weft_join(child, NULL, WEFT_NEVER);
+    mc_assert(err == 0 || err == WEFT_ECANCELED);
+    mc_assert(sum(array) == 41);
+    if (err != 0) {
+        weft_detach(child);
+    }
+    mc_note(err == 0);
+    return ANSWER;
+}
+
+/*
+ * Goal:   a lender that is cancelled goes on once, after it has left its stack.
+ * Method: it is cancelled at any time; its borrower ends, or waits first.
+ */
+static void cancel_against_loan(void)
+{
+    static int waits;
+    flag.future.ops = &flag_ops;
+    begin(2);
+    weft_task *task = go(lend, mc_choose(2) == 1 ? &waits : NULL, 0);
+    mc_go(cancel_task, task);
+    raise_flag(NULL);
+    mc_join();
+    join(task, ANSWER);
+    end();
+    weft_waker_drop(flag.waker);
+}
+
 /*
  * Goal:   the stack of a fiber that has ended is not used before it was left.
  * Method: fibers begin and end on two workers that share their stacks.
@@ -422,7 +456,7 @@ static const struct mc_test tests[] = {
     TEST(end_against_begin, 1000),        TEST(stop_against_suspend, 1000),
     TEST(yield_to_a_stackless_task, 500), TEST(yield_is_announced, 1000),
     TEST(block_in_place, 1000),           TEST(cancel_against_block, 1000),
-    TEST(stop_against_block, 1000),
+    TEST(stop_against_block, 1000),       TEST(cancel_against_loan, 3000),
 };
 
 MC_MAIN(tests)

@@ -15,7 +15,9 @@
 
 #include "base/alloc.h"
 #include "mc.h"
+#include "sched/await.h"
 #include "sched/heap.h"
+#include "sched/loan.h"
 #include "sched/sched.h"
 #include "sched/task.h"
 #include "sched/worker.h"
@@ -39,6 +41,30 @@ unsigned wf_worker_slab(const struct wf_heap *of)
 static void destroy(struct wf_task *of)
 {
     wf_heap_free(of, wf_worker_slab(of->heap));
+}
+
+/* No joiner is a fiber here. */
+const struct wf_task_ops wf_fiber_ops;
+
+void wf_await_refuse(const char *call, const char *instead)
+{
+    mc_assert(call == NULL && instead == NULL);
+    abort();
+}
+
+int wf_await_woken(struct wf_fiber *self, weft_future *future)
+{
+    (void)self;
+    (void)future;
+    return WEFT_PENDING;
+}
+
+bool wf_loan_make(struct wf_fiber *self, struct wf_worker *worker, struct wf_join *join)
+{
+    (void)self;
+    (void)worker;
+    (void)join;
+    return false;
 }
 
 static const struct wf_task_ops ops = { .destroy = destroy };

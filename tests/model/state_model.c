@@ -236,21 +236,6 @@ static void joiner(void *arg)
     wf_task_release(task);
 }
 
-/* Asks to be told, and gives up. */
-static void joiner_giving_up(void *arg)
-{
-    (void)arg;
-    struct wf_task *task = &toy->task;
-    if (wf_state_join_register(&task->state)) {
-        bool is_in_time = wf_state_join_unregister(&task->state);
-        if (!is_in_time) {
-            await_answer();
-        }
-        mc_note(is_in_time);
-    }
-    wf_task_release(task);
-}
-
 /*
  * Goal:   no wake is lost and no poll misses what a waker wrote, whether the task
  *         is queued, running, idle or complete; the last of all frees it.
@@ -363,20 +348,6 @@ static void join_against_complete(void)
     finish();
 }
 
-/*
- * Goal:   who takes back the wish to be told is not told, or knows that it will be.
- * Method: at any time before or after the task completes.
- */
-static void unjoin_against_complete(void)
-{
-    start(poll_flags, 1, 2);
-    mc_go(joiner_giving_up, NULL);
-    mc_go(waker, &said[0]);
-    finish();
-    uint32_t answer = wf_load_relaxed(&answered);
-    mc_assert(answer == 0 || answer == 2);
-}
-
 static const struct plan one = { .workers = 1 };
 static const struct plan one_outside = { .workers = 1, .is_outside = true };
 static const struct plan two = { .workers = 2 };
@@ -393,7 +364,6 @@ static const struct mc_test tests[] = {
     { TEST(two_wakers, one) },
     { TEST(cancel_and_wake, one) },
     { TEST(cancel_against_short_shield, one) },
-    { TEST(unjoin_against_complete, one), .seen = MC_OUTCOMES(0, 1) },
     { TEST(two_wakers, two) },
     { TEST(two_cancels, two_relaxed) },
     { TEST(cancel_against_shield, one) },

@@ -48,9 +48,9 @@ static int run_body(void *arg)
     int result;
     while ((result = poll_body(self, task)) == WEFT_PENDING || result == WEFT_YIELDED) {
         if (result == WEFT_PENDING) {
-            wf_fiber_suspend(self);
+            wf_fiber_suspend(self, wf_worker_current());
         } else {
-            wf_fiber_yield(self);
+            wf_fiber_yield(self, wf_worker_current());
         }
     }
     WF_ASSERT(task->co.waiting == NULL);

@@ -11,10 +11,6 @@
 
 #include "base/assert.h"
 
-enum {
-    STACK_BYTES = 32 * 1024,
-};
-
 void wf_stacks_init(struct wf_stacks *stacks, const weft_allocator *allocator,
                     void (*complain)(void *ctx, const char *text), void *complain_ctx)
 {
@@ -35,17 +31,10 @@ void wf_stacks_fini(struct wf_stacks *stacks)
     }
 }
 
-int wf_stack_class(size_t bytes)
-{
-    (void)bytes;
-    return 1; /* of 32 KiB */
-}
-
-int wf_stack_promise(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
+int wf_stack_promise_more(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
 {
     (void)stacks;
-    (void)cache;
-    (void)class;
+    cache->classes[class].promises = 1;
     return 0;
 }
 
@@ -56,11 +45,10 @@ int wf_stack_promise_outside(struct wf_stacks *stacks, unsigned class)
     return 0;
 }
 
-void wf_stack_unpromise(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
+void wf_stack_promise_less(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
 {
     (void)stacks;
-    (void)cache;
-    (void)class;
+    cache->classes[class].promises = 0;
 }
 
 void wf_stack_unpromise_outside(struct wf_stacks *stacks, unsigned class)
@@ -69,8 +57,8 @@ void wf_stack_unpromise_outside(struct wf_stacks *stacks, unsigned class)
     (void)class;
 }
 
-struct wf_stack *wf_stack_take(struct wf_stacks *stacks, struct wf_stack_cache *cache,
-                               unsigned class)
+struct wf_stack *wf_stack_refill(struct wf_stacks *stacks, struct wf_stack_cache *cache,
+                                 unsigned class)
 {
     (void)cache;
     struct wf_stack_depot *depot = &stacks->depots[0];
@@ -82,16 +70,18 @@ struct wf_stack *wf_stack_take(struct wf_stacks *stacks, struct wf_stack_cache *
     wf_unlock(&depot->lock);
     if (stack == NULL) {
         stack = calloc(1, sizeof *stack);
-        stack->low = aligned_alloc(64, STACK_BYTES);
+        stack->low = aligned_alloc(64, WF_STACK_DEFAULT);
         stack->class = (uint8_t) class;
     }
-    WF_ASSERT(wf_stack_size(stack) == STACK_BYTES);
+    WF_ASSERT(wf_stack_size(stack) == WF_STACK_DEFAULT);
     return stack;
 }
 
-void wf_stack_give(struct wf_stacks *stacks, struct wf_stack_cache *cache, struct wf_stack *stack)
+void wf_stack_spill(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)
 {
-    (void)cache;
+    struct wf_stack_list *free = &cache->classes[class].free;
+    struct wf_stack *stack = free->first;
+    *free = (struct wf_stack_list){ 0 };
     struct wf_stack_depot *depot = &stacks->depots[0];
     wf_lock(&depot->lock);
     stack->next = depot->warm.first;

@@ -62,7 +62,8 @@ static char *top_of(const struct strand *strand)
 /* The next switch to the strand begins the function. */
 static void start_at(struct strand *strand, char *top, void (*function)(void *carried))
 {
-    wf_context_init(&strand->context, strand->low, STACK_BYTES, top, function);
+    wf_context_init(&strand->context, strand->low, STACK_BYTES, top, function,
+                    wf_fp_control_read());
 }
 
 static void start(struct strand *strand, void (*function)(void *carried))

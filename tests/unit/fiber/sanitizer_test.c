@@ -44,7 +44,7 @@ static void start(struct strand *strand, void (*function)(void *carried))
 {
     strand->back = &home;
     wf_context_init(&strand->context, strand->stack, STACK_BYTES, strand->stack + STACK_BYTES,
-                    function);
+                    function, wf_fp_control_read());
 }
 
 WF_NO_TSAN WITHOUT_INLINE static void *go(struct wf_context *from, struct strand *to, void *carried)

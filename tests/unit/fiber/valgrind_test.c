@@ -104,7 +104,8 @@ static void contexts_switch_among_registered_stacks(void)
         char *low = map + at[i];
         ids[i] = wf_valgrind_stack_made(low, STACK_BYTES);
         strands[i].turns = 0;
-        wf_context_init(&strands[i].context, low, STACK_BYTES, low + STACK_BYTES, strand_main);
+        wf_context_init(&strands[i].context, low, STACK_BYTES, low + STACK_BYTES, strand_main,
+                        wf_fp_control_read());
     }
     for (int turn = 0; turn < 10; turn++) {
         for (int i = 0; i < 3; i++) {

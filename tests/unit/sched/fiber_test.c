@@ -593,7 +593,7 @@ static int suspend_with_lock(void *arg)
     (void)arg;
     struct wf_lock lock = WF_LOCK_INIT(WF_RANK_POOL);
     wf_lock(&lock);
-    wf_fiber_suspend(wf_fiber_current());
+    wf_fiber_suspend(wf_fiber_current(), wf_worker_current());
     return 0;
 }
 

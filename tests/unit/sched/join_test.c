@@ -52,12 +52,17 @@ static void release(struct held *held, int result)
     weft_waker_fire(waker);
 }
 
-static bool has_joiner(const weft_task *task)
+static bool has_joiner(weft_task *handle)
 {
-    return (wf_task_state((const struct wf_task *)task) & WF_STATE_JOIN_INTEREST) != 0;
+    struct wf_task *task = (struct wf_task *)handle;
+    struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
+    wf_lock(lock);
+    bool has = task->joiner != NULL;
+    wf_unlock(lock);
+    return has;
 }
 
-static void wait_for_joiner(const weft_task *task)
+static void wait_for_joiner(weft_task *task)
 {
     while (!has_joiner(task)) {
         (void)sched_yield();

@@ -289,18 +289,6 @@ static void join_registers_unless_complete(void)
     }
 }
 
-static void join_unregisters_unless_complete(void)
-{
-    const uint64_t j = WF_STATE_JOIN_INTEREST;
-    for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
-        _Atomic(uint64_t) state = word_of(lifecycle, j | WF_STATE_DETACHED, 1, 3);
-        bool alive = lifecycle != COMPLETE;
-        CHECK_EQ(wf_state_join_unregister(&state), alive);
-        CHECK_EQ(atomic_load(&state),
-                 word_of(lifecycle, WF_STATE_DETACHED | (alive ? 0 : j), 1, 3));
-    }
-}
-
 /* The step under test runs in a child, so it is chosen by a static. */
 static uint64_t doomed_word;
 static void (*doomed_step)(_Atomic(uint64_t) *state);
@@ -889,10 +877,8 @@ static void *join_side_main(void *arg)
         if (!wf_state_join_register(&ending.state[at])) {
             CHECK_EQ(ending.written[at][DROPPERS], at + 1);
             ending.scheduled[at] = 2;
-        } else if (at % 2 == 0) {
-            ending.scheduled[at] = 1;
         } else {
-            ending.scheduled[at] = wf_state_join_unregister(&ending.state[at]) ? 3 : 1;
+            ending.scheduled[at] = 1;
         }
     }
     return NULL;
@@ -901,8 +887,7 @@ static void *join_side_main(void *arg)
 /*
  * Goal:   either the completer sees the joiner's flag, or the joiner sees that
  *         the task is complete, with its result; never neither.
- * Method: both walk over a thousand tasks at once; every second joiner takes its
- *         flag back.
+ * Method: both walk over a thousand tasks at once.
  */
 static void completer_and_joiner_do_not_miss_each_other(void)
 {
@@ -947,7 +932,6 @@ TEST_MAIN({
     TEST(the_last_shield_left_after_a_cancel_sets_notified),
     TEST(a_shield_left_without_a_cancel_notifies_nobody),
     TEST(join_registers_unless_complete),
-    TEST(join_unregisters_unless_complete),
     TEST(counters_that_overflow_abort),
     TEST(steps_of_the_poller_abort_from_a_wrong_lifecycle),
     TEST(a_pend_interrupted_by_a_wake_schedules_once),

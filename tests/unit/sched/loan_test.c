@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/loan.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include <weft.h>
+
+#include "gate.h"
+#include "rt.h"
+#include "sched/heap.h"
+#include "sched/join.h"
+#include "test.h"
+
+enum {
+    ROUNDS = 1000,
+};
+
+/* Is somebody lending its worker to this fiber? */
+static bool is_lent(void)
+{
+    return atomic_load(&wf_fiber_current()->lender) != NULL;
+}
+
+static bool has_joiner(struct wf_task *task)
+{
+    struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
+    wf_lock(lock);
+    bool has = task->joiner != NULL;
+    wf_unlock(lock);
+    return has;
+}
+
+static int count_lent(void *arg)
+{
+    uint64_t *lent = arg;
+    if (is_lent()) {
+        *lent += 1;
+        CHECK(!has_joiner(&wf_fiber_current()->task));
+    }
+    return 7;
+}
+
+static int lend_often(void *arg)
+{
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        weft_task *task;
+        int result = 0;
+        CHECK_EQ(weft_go(&task, count_lent, arg), 0);
+        CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, 7);
+    }
+    return 0;
+}
+
+static void a_join_of_the_next_fiber_lends_the_worker(void)
+{
+    weft_runtime *rt = test_start(1);
+    uint64_t lent = 0;
+    CHECK_EQ(test_run(rt, lend_often, &lent), 0);
+    CHECK_GE(lent, ROUNDS / 10);
+    weft_runtime_destroy(rt);
+}
+
+static int lend_to_a_batch(void *arg)
+{
+    static weft_task *tasks[ROUNDS];
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        CHECK_EQ(weft_go(&tasks[i], count_lent, arg), 0);
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        CHECK_EQ(weft_join(tasks[i], NULL, WEFT_NEVER), 0);
+    }
+    return 0;
+}
+
+/* The next one may be the first of the queue as well. Builds that shuffle it may have
+ * another there. */
+static void a_batch_is_joined_by_loans_too(void)
+{
+    weft_runtime *rt = test_start(1);
+    uint64_t lent = 0;
+    CHECK_EQ(test_run(rt, lend_to_a_batch, &lent), 0);
+    CHECK_GE(lent, 1);
+    weft_runtime_destroy(rt);
+}
+
+static int yield_while_lent(void *arg)
+{
+    uint64_t *lent = arg;
+    if (!is_lent()) {
+        return 3;
+    }
+    *lent += 1;
+    struct wf_task *self = &wf_fiber_current()->task;
+    CHECK_EQ(weft_yield(), 0);
+    CHECK(!is_lent());
+    CHECK(has_joiner(self));
+    return 3;
+}
+
+static int lend_to_one_that_yields(void *arg)
+{
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        weft_task *task;
+        int result = 0;
+        CHECK_EQ(weft_go(&task, yield_while_lent, arg), 0);
+        CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, 3);
+    }
+    return 0;
+}
+
+static void a_borrower_that_leaves_has_a_joiner(void)
+{
+    for (unsigned workers = 1; workers <= 4; workers += 3) {
+        weft_runtime *rt = test_start(workers);
+        uint64_t lent = 0;
+        CHECK_EQ(test_run(rt, lend_to_one_that_yields, &lent), 0);
+        CHECK_GE(lent, 1);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Cancellation --- */
+
+static _Atomic(uint64_t) lent_now;
+static _Atomic(uint64_t) given_up;
+
+static int compute_until_given_up(void *arg)
+{
+    (void)arg;
+    if (is_lent()) {
+        atomic_fetch_add(&lent_now, 1);
+        while (atomic_load(&given_up) == 0) {
+        }
+    }
+    return 0;
+}
+
+static int lend_until_cancelled(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    while (err == 0) {
+        weft_task *task;
+        CHECK_EQ(weft_go(&task, compute_until_given_up, NULL), 0);
+        err = weft_join(task, NULL, WEFT_NEVER);
+        if (err != 0) {
+            weft_detach(task);
+        }
+    }
+    atomic_store(&given_up, 1);
+    return err;
+}
+
+/*
+ * Goal:   a cancelled lender goes on at once, on another worker.
+ * Method: its borrower computes until the lender has given up.
+ */
+static void a_cancelled_lender_does_not_wait_for_its_worker(void)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        weft_runtime *rt = test_start(2);
+        atomic_store(&lent_now, 0);
+        atomic_store(&given_up, 0);
+        weft_task *lender = test_go(rt, lend_until_cancelled, NULL);
+        test_wait_for(&lent_now, 1);
+        weft_cancel(lender);
+        CHECK_EQ(test_join_soon(lender), WEFT_ECANCELED);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static int pause_often(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 3; i++) {
+        (void)weft_yield();
+    }
+    return 5;
+}
+
+static int lend_or_give_up(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        weft_task *task;
+        int result = 0;
+        int err = weft_go(&task, pause_often, NULL);
+        if (err != 0) {
+            return err;
+        }
+        err = weft_join(task, &result, WEFT_NEVER);
+        if (err != 0) {
+            weft_detach(task);
+            return err;
+        }
+        CHECK_EQ(result, 5);
+    }
+}
+
+static void cancellations_and_loans_race(void)
+{
+    weft_runtime *rt = test_start(test_workers(4));
+    for (uint64_t i = 0; i < test_scale(2000); i++) {
+        weft_task *lenders[4];
+        for (unsigned at = 0; at < 4; at++) {
+            lenders[at] = test_go(rt, lend_or_give_up, NULL);
+        }
+        for (unsigned at = 0; at < 4; at++) {
+            weft_cancel(lenders[at]);
+            CHECK_EQ(test_join_soon(lenders[at]), WEFT_ECANCELED);
+        }
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* --- Several --- */
+
+struct level {
+    int depth;
+    bool yields; /* the deepest one */
+};
+
+static int descend(void *arg)
+{
+    struct level level = *(struct level *)arg;
+    if (level.depth == 0) {
+        return level.yields ? weft_yield() : 0;
+    }
+    level.depth--;
+    weft_task *task;
+    int result = 0;
+    CHECK_EQ(weft_go(&task, descend, &level), 0);
+    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+    return result + 1;
+}
+
+/* Goal: one that leaves lets go of everybody below it, however many. */
+static void loans_nest(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        weft_runtime *rt = test_start(i / 2 + 1);
+        struct level level = { .depth = 2000, .yields = i % 2 == 1 };
+        CHECK_EQ(test_run(rt, descend, &level), 2000);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static _Atomic(weft_task *) shared;
+static _Atomic(uint64_t) joined;
+static _Atomic(uint64_t) refused;
+
+static void count_answer(int err)
+{
+    CHECK(err == 0 || err == WEFT_EJOINED);
+    atomic_fetch_add(err == 0 ? &joined : &refused, 1);
+}
+
+static void *second_joiner(void *arg)
+{
+    weft_task *task;
+    while ((task = atomic_load(&shared)) == NULL) {
+        (void)sched_yield();
+    }
+    int err = weft_join(task, NULL, WEFT_NEVER);
+    count_answer(err);
+    (void)arg;
+    return NULL;
+}
+
+/* Until the second joiner is there. */
+static int wait_for_joiner(void *arg)
+{
+    (void)arg;
+    while (!has_joiner(&wf_fiber_current()->task)) {
+    }
+    return 0;
+}
+
+static int lend_to_a_shared_one(void *arg)
+{
+    (void)arg;
+    weft_task *task;
+    CHECK_EQ(weft_go(&task, wait_for_joiner, NULL), 0);
+    wf_task_retain((struct wf_task *)task); /* a handle for each of the two */
+    atomic_store(&shared, task);
+    int err = weft_join(task, NULL, WEFT_NEVER);
+    count_answer(err);
+    return 0;
+}
+
+/* Goal: of two that join one task at once one is refused, and keeps its handle. */
+static void two_do_not_join_one_at_once(void)
+{
+    uint64_t all_refused = 0;
+    for (unsigned i = 0; i < 50; i++) {
+        weft_runtime *rt = test_start(1);
+        atomic_store(&shared, NULL);
+        atomic_store(&joined, 0);
+        atomic_store(&refused, 0);
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, second_joiner, NULL), 0);
+        CHECK_EQ(test_run(rt, lend_to_a_shared_one, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        uint64_t others = atomic_load(&refused);
+        CHECK_LE(others, 1);
+        CHECK_EQ(atomic_load(&joined) + others, 2);
+        if (others == 1) {
+            weft_detach(atomic_load(&shared));
+        }
+        all_refused += others;
+        weft_runtime_destroy(rt);
+    }
+    CHECK_GE(all_refused, 1);
+}
+
+/* --- What others notice --- */
+
+static _Atomic(uint64_t) stop;
+
+static int lend_until_stopped(void *arg)
+{
+    (void)arg;
+    uint64_t lent = 0;
+    while (atomic_load(&stop) == 0) {
+        weft_task *task;
+        CHECK_EQ(weft_go(&task, count_lent, &lent), 0);
+        CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+    }
+    return 0;
+}
+
+static int stop_soon(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(weft_yield(), 0);
+    CHECK_EQ(weft_sleep(WEFT_MS), 0);
+    atomic_store(&stop, 1);
+    return 0;
+}
+
+/* Goal: a fiber that lends all the time keeps neither others nor timers waiting. */
+static void loans_starve_nobody(void)
+{
+    weft_runtime *rt = test_start(1);
+    atomic_store(&stop, 0);
+    weft_task *lender = test_go(rt, lend_until_stopped, NULL);
+    weft_task *other = test_go(rt, stop_soon, NULL);
+    CHECK_EQ(test_join_soon(other), 0);
+    CHECK_EQ(test_join_soon(lender), 0);
+    weft_runtime_destroy(rt);
+}
+
+#if defined(__x86_64__)
+#define ROUNDING ((uint64_t)3 << 13)
+#else
+#define ROUNDING ((uint64_t)3 << 22)
+#endif
+
+static int change_everything(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(errno, 0);
+    errno = 99;
+    CHECK_EQ(wf_fp_control_read() & ROUNDING, 0);
+    wf_fp_control_write(wf_fp_control_read() | ROUNDING);
+    return 0;
+}
+
+static int keep_everything(void *arg)
+{
+    (void)arg;
+    const uint64_t own = wf_fp_control_read() ^ (ROUNDING & -ROUNDING);
+    wf_fp_control_write(own);
+    for (int i = 0; i < ROUNDS; i++) {
+        weft_task *task;
+        errno = i + 1;
+        CHECK_EQ(weft_go(&task, change_everything, NULL), 0);
+        CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+        CHECK_EQ(errno, i + 1);
+        CHECK_EQ(wf_fp_control_read(), own);
+    }
+    return 0;
+}
+
+static void a_borrower_has_its_own_errno_and_arithmetic(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, keep_everything, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int wait_for_shutdown(void *arg)
+{
+    struct gate *gate = arg;
+    return weft_await(&gate->future, WEFT_NEVER);
+}
+
+static int lend_for_ever(void *arg)
+{
+    weft_task *task;
+    CHECK_EQ(weft_go(&task, wait_for_shutdown, arg), 0);
+    atomic_fetch_add(&lent_now, 1);
+    int err = weft_join(task, NULL, WEFT_NEVER);
+    if (err != 0) {
+        weft_detach(task);
+    }
+    return 0;
+}
+
+static void a_shutdown_ends_loans(void)
+{
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        weft_runtime *rt = test_start(workers);
+        struct gate gates[8];
+        atomic_store(&lent_now, 0);
+        for (unsigned i = 0; i < 8; i++) {
+            gates[i] = gate_make(CANCEL_AT_ONCE);
+            weft_detach(test_go(rt, lend_for_ever, &gates[i]));
+        }
+        test_wait_for(&lent_now, 8);
+        weft_runtime_destroy(rt);
+        for (unsigned i = 0; i < 8; i++) {
+            gate_fini(&gates[i]);
+        }
+    }
+}
+
+TEST_MAIN({
+    TEST(a_join_of_the_next_fiber_lends_the_worker),
+    TEST(a_batch_is_joined_by_loans_too),
+    TEST(a_borrower_that_leaves_has_a_joiner),
+    TEST(a_cancelled_lender_does_not_wait_for_its_worker),
+    TEST(cancellations_and_loans_race),
+    TEST(loans_nest),
+    TEST(two_do_not_join_one_at_once),
+    TEST(loans_starve_nobody),
+    TEST(a_borrower_has_its_own_errno_and_arithmetic),
+    TEST(a_shutdown_ends_loans),
+})
