@@ -15,7 +15,7 @@
 #include "test.h"
 
 enum {
-    ROUNDS = 1000,
+    ROUNDS = 300,
 };
 
 /* Is somebody lending its worker to this fiber? */
