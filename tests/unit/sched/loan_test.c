@@ -259,8 +259,9 @@ static void loans_nest(void)
 {
     for (unsigned i = 0; i < 4; i++) {
         weft_runtime *rt = test_start(i / 2 + 1);
-        struct level level = { .depth = 2000, .yields = i % 2 == 1 };
-        CHECK_EQ(test_run(rt, descend, &level), 2000);
+        int depth = (int)test_scale(2000);
+        struct level level = { .depth = depth, .yields = i % 2 == 1 };
+        CHECK_EQ(test_run(rt, descend, &level), depth);
         weft_runtime_destroy(rt);
     }
 }
