@@ -295,17 +295,19 @@ static void cancel_against_borrower(void)
 
 /*
  * Goal:   everybody below one that leaves waits as others do, and goes on once.
- * Method: a lender of a lender; the first is cancelled.
+ * Method: a lender of a lender; one of the two is cancelled.
  */
 static void cancel_below_two_loans(void)
 {
     begin();
-    weft_task *lender = cast(0, heap->outside, 1, join);
-    join_to(0, 1, cast(1, heap->outside, 1, join));
+    bool first = mc_choose(2) == 0;
+    weft_task *lower = cast(0, heap->outside, first, join);
+    weft_task *upper = cast(1, heap->outside, 1 + !first, join);
+    join_to(0, 1, upper);
     join_to(1, 2, cast(2, heap->outside, 1, run));
     actors[2].leaves = mc_arg() != NULL;
     mc_go(first_frame, &actors[0]);
-    cancel(lender);
+    cancel(first ? lower : upper);
     end();
 }
 
@@ -341,6 +343,85 @@ static void second_joiner_against_loan(void)
         weft_detach(handle);
     }
     mc_note(2 + (err == 0));
+    end();
+}
+
+static _Atomic(uint32_t) second_waits;
+
+/* A join that tells when it waits. */
+struct telling_join {
+    weft_future future;
+    weft_join_future join;
+};
+
+static int telling_poll(weft_future *future)
+{
+    struct telling_join *self = (struct telling_join *)future;
+    int result = self->join.future.ops->poll(&self->join.future);
+    if (result == WEFT_PENDING) {
+        wf_store_release(&second_waits, 1u);
+    }
+    return result;
+}
+
+static void join_second(void *handle)
+{
+    static const weft_future_ops ops = { .poll = telling_poll };
+    struct telling_join telling = { .future.ops = &ops };
+    int result = 0;
+    weft_join_init(&telling.join, handle, &result);
+    mc_assert(weft_await(&telling.future, WEFT_NEVER) == 0);
+    mc_assert(result == RESULT);
+}
+
+static void run_until_second_waits(struct actor *self)
+{
+    mc_go(join_second, &self->fiber->task);
+    mc_await_exchange(&second_waits, 1, 0);
+}
+
+static void be_refused(struct actor *self)
+{
+    mc_assert(weft_join(self->handle, NULL, WEFT_NEVER) == WEFT_EJOINED);
+}
+
+/*
+ * Goal:   a lender is refused if another has joined meanwhile, and lets the task alone.
+ * Method: the other one takes the result and the only handle.
+ */
+static void second_joiner_is_first(void)
+{
+    begin();
+    (void)cast(0, heap->outside, 0, be_refused);
+    join_to(0, 1, cast(1, heap->outside, 1, run_until_second_waits));
+    first_frame(&actors[0]);
+    end();
+}
+
+/* The handle of the one that is joined is not the only one. */
+static void join_and_reuse(struct actor *self)
+{
+    weft_task *first = self->handle;
+    mc_assert(weft_join(first, NULL, WEFT_NEVER) == 0);
+    actors[1].fiber = NULL; /* The slot may be the second's. */
+    weft_task *second = cast(2, 0, 1, run);
+    mc_note(second == first);
+    join_to(0, 2, second);
+    mc_assert(weft_join(second, NULL, WEFT_NEVER) == 0);
+}
+
+/*
+ * Goal:   the slot of a borrower is used again after everybody's last look at it.
+ * Method: somebody cancels the borrower while it is joined.
+ */
+static void cancel_of_the_borrower(void)
+{
+    begin();
+    (void)cast(0, heap->outside, 0, join_and_reuse);
+    weft_task *borrower = cast(1, 0, 2, run);
+    join_to(0, 1, borrower);
+    mc_go(first_frame, &actors[0]);
+    cancel(borrower);
     end();
 }
 
@@ -381,12 +462,15 @@ static void late_canceller(void)
 
 static const struct mc_test tests[] = {
     { TEST(cancel_against_borrower), .preemptions = 2, .seen = MC_OUTCOMES(0, 1) },
-    { LEAVING(cancel_against_borrower), .preemptions = 2, .seen = MC_OUTCOMES(0, 1) },
+    { LEAVING(cancel_against_borrower), .preemptions = 1, .deep_preemptions = 3,
+      .seen = MC_OUTCOMES(0, 1) },
     { TEST(second_joiner_against_loan) },
     { LEAVING(second_joiner_against_loan) },
+    { TEST(second_joiner_is_first) },
+    { TEST(cancel_of_the_borrower), .preemptions = 2, .seen = MC_OUTCOMES(0, 1) },
     { TEST(cancel_below_two_loans), .preemptions = 1, .deep_preemptions = 2 },
     { LEAVING(cancel_below_two_loans), .preemptions = 1, .deep_preemptions = 2 },
-    { TEST(late_canceller), .preemptions = 1, .deep_preemptions = 2, .seen = MC_OUTCOMES(1) },
+    { TEST(late_canceller), .preemptions = 2, .seen = MC_OUTCOMES(1) },
     { LEAVING(late_canceller), .mode = MC_PCT, .runs = 5000 },
 };
 

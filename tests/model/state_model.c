@@ -365,6 +365,7 @@ static const struct mc_test tests[] = {
     { TEST(cancel_and_wake, one) },
     { TEST(cancel_against_short_shield, one) },
     { TEST(two_wakers, two) },
+    { TEST(two_wakers, one_outside) },
     { TEST(two_cancels, two_relaxed) },
     { TEST(cancel_against_shield, one) },
 };
