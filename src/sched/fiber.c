@@ -242,6 +242,7 @@ WF_NO_TSAN_INLINE static inline struct wf_fiber *finish(struct wf_fiber *self, i
     worker->ended_stack = stack;
     worker->left_result = WEFT_PENDING;
     if (lender != NULL) {
+        wf_counter_add(&worker->counters.handovers, 1);
         worker->current = &lender->task;
         wf_context_leave(&lender->context, worker);
     }

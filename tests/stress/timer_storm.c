@@ -64,11 +64,12 @@ static void called(void *arg)
     atomic_fetch_add(&calls, 1);
 }
 
-/* Some time in the second after the beginning. */
-static weft_time soon(struct wf_rng *rng)
+/* Some time in the second after the beginning; on a slow machine that may be now. */
+static void choose_soon(struct entry *entry, struct wf_rng *rng)
 {
-    return begin + (weft_time)(1 + wf_rng_below(rng, 1000)) * WEFT_MS +
-           (weft_time)wf_rng_below(rng, 1000000);
+    entry->deadline = begin + (weft_time)(1 + wf_rng_below(rng, 1000)) * WEFT_MS +
+                      (weft_time)wf_rng_below(rng, 1000000);
+    entry->exact = entry->deadline > weft_now() + 2 * WEFT_MS;
 }
 
 static void choose_deadline(struct entry *entry, struct wf_rng *rng)
@@ -89,8 +90,7 @@ static void choose_deadline(struct entry *entry, struct wf_rng *rng)
         entry->never = true;
         break;
     default:
-        entry->deadline = soon(rng);
-        entry->exact = true;
+        choose_soon(entry, rng);
     }
 }
 
@@ -128,7 +128,7 @@ static int change_part(void *arg)
     wf_rng_seed(&rng, test_seed() + 1, part->index);
     for (uint64_t i = part->index; i < count; i += part->parts) {
         struct entry *entry = &entries[i];
-        if (wf_rng_below(&rng, 2) == 0 || !(entry->exact || entry->never)) {
+        if (wf_rng_below(&rng, 2) == 0 || entry->deadline < begin) {
             continue;
         }
         if (weft_timer_stop(&entry->timer)) {
@@ -138,8 +138,7 @@ static int change_part(void *arg)
         if (entry->stopped && wf_rng_below(&rng, 2) == 0) {
             entry->stopped = false;
             entry->never = false;
-            entry->exact = true;
-            entry->deadline = soon(&rng);
+            choose_soon(entry, &rng);
             weft_timer_start(&entry->timer, entry->deadline, 0, called, entry);
         }
         CHECK(yield_sometimes(i));

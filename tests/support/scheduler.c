@@ -40,3 +40,10 @@ void test_be_worker(struct wf_worker *worker)
 {
     WF_TLS_STORE(wf_tls_worker, worker);
 }
+
+void test_postpone_clock(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    worker->polls_to_clock = 10;
+    worker->clock_period = 10;
+}

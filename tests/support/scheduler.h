@@ -16,6 +16,10 @@ struct wf_sched_options test_sched_options(unsigned workers);
 /* wf_sched_fini() frees it. */
 struct wf_sched *test_sched_create(const struct wf_sched_options *options);
 
+/* On a worker: its loop does not look at the clock for the next polls, so that fibers
+ * pass it on however slow this build is. */
+void test_postpone_clock(void);
+
 /* From now on this thread is that worker; NULL: none. */
 void test_be_worker(struct wf_worker *worker);
 

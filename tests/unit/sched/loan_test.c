@@ -12,6 +12,7 @@
 #include "rt.h"
 #include "sched/heap.h"
 #include "sched/join.h"
+#include "scheduler.h"
 #include "test.h"
 
 enum {
@@ -22,14 +23,6 @@ enum {
 static bool is_lent(void)
 {
     return atomic_load(&wf_fiber_current()->lender) != NULL;
-}
-
-/* So that the worker has time for a loan, however slow this build is. */
-static void postpone_the_clock(void)
-{
-    struct wf_worker *worker = wf_worker_current();
-    worker->polls_to_clock = 10;
-    worker->clock_period = 10;
 }
 
 static bool has_joiner(struct wf_task *task)
@@ -57,7 +50,7 @@ static int lend_often(void *arg)
         weft_task *task;
         int result = 0;
         CHECK_EQ(weft_go(&task, count_lent, arg), 0);
-        postpone_the_clock();
+        test_postpone_clock();
         CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
         CHECK_EQ(result, 7);
     }
@@ -80,7 +73,7 @@ static int lend_to_a_batch(void *arg)
         CHECK_EQ(weft_go(&tasks[i], count_lent, arg), 0);
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
-        postpone_the_clock();
+        test_postpone_clock();
         CHECK_EQ(weft_join(tasks[i], NULL, WEFT_NEVER), 0);
     }
     return 0;
@@ -119,7 +112,7 @@ static int lend_to_one_that_yields(void *arg)
         weft_task *task;
         int result = 0;
         CHECK_EQ(weft_go(&task, yield_while_lent, arg), 0);
-        postpone_the_clock();
+        test_postpone_clock();
         CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
         CHECK_EQ(result, 3);
     }
@@ -160,7 +153,7 @@ static int lend_until_cancelled(void *arg)
     while (err == 0) {
         weft_task *task;
         CHECK_EQ(weft_go(&task, compute_until_given_up, NULL), 0);
-        postpone_the_clock();
+        test_postpone_clock();
         err = weft_join(task, NULL, WEFT_NEVER);
         if (err != 0) {
             weft_detach(task);
@@ -207,7 +200,7 @@ static int lend_or_give_up(void *arg)
         if (err != 0) {
             return err;
         }
-        postpone_the_clock();
+        test_postpone_clock();
         err = weft_join(task, &result, WEFT_NEVER);
         if (err != 0) {
             weft_detach(task);
@@ -304,7 +297,7 @@ static int lend_to_a_shared_one(void *arg)
     CHECK_EQ(weft_go(&task, wait_for_joiner, NULL), 0);
     wf_task_retain((struct wf_task *)task); /* a handle for each of the two */
     atomic_store(&shared, task);
-    postpone_the_clock();
+    test_postpone_clock();
     int err = weft_join(task, NULL, WEFT_NEVER);
     count_answer(err);
     return 0;
