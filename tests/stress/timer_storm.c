@@ -35,7 +35,7 @@ static _Atomic(uint64_t) calls;
 static _Atomic(uint64_t) late; /* by over 2 ms */
 static _Atomic(int64_t) latest;
 static bool in_order; /* one worker: calls come in the order of their milliseconds */
-static weft_time last;
+static weft_time last_tick;
 
 static void note_lateness(weft_time lateness)
 {
@@ -57,8 +57,9 @@ static void called(void *arg)
     if (entry->exact) {
         note_lateness(now - entry->deadline);
         if (in_order) {
-            CHECK_GE(entry->deadline / WEFT_MS, last / WEFT_MS);
-            last = entry->deadline;
+            weft_time tick = (entry->deadline + WEFT_MS - 1) / WEFT_MS;
+            CHECK_GE(tick, last_tick);
+            last_tick = tick;
         }
     }
     atomic_fetch_add(&calls, 1);
@@ -193,7 +194,7 @@ static void storm(unsigned workers)
     entries = calloc(count, sizeof *entries);
     CHECK(entries != NULL);
     in_order = workers == 1;
-    last = 0;
+    last_tick = 0;
     atomic_store(&calls, 0);
     atomic_store(&late, 0);
     atomic_store(&latest, 0);

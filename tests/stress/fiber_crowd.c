@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fiber_crowd.c - as many fibers as asked for wait at the same time: each costs a page
+ * of stack and half a kilobyte beside it, whatever the kernel's limit on mappings is.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <weft.h>
+
+#include "rt.h"
+#include "test.h"
+
+enum {
+    BYTES_MAX = 4096 + 512,
+    FIRST = 1000, /* what is made once is not a fiber's */
+};
+
+static _Atomic(uint64_t) waiting;
+static _Atomic(uint64_t) right;
+
+static int never_poll(weft_future *future)
+{
+    (void)future;
+    return weft_cancelled() ? WEFT_ECANCELED : WEFT_PENDING;
+}
+
+static bool never_cancel(weft_future *future)
+{
+    (void)future;
+    return true;
+}
+
+static const weft_future_ops never_ops = { .poll = never_poll, .cancel = never_cancel };
+
+/* Waits with something in its frame until the runtime ends. */
+static int wait_in_the_crowd(void *arg)
+{
+    volatile uint64_t frame[4] = { (uintptr_t)arg, 1, 2, 3 };
+    atomic_fetch_add(&waiting, 1);
+    weft_future never = { .ops = &never_ops };
+    CHECK_EQ(weft_await(&never, WEFT_NEVER), WEFT_ECANCELED);
+    atomic_fetch_add(&right, frame[0] == (uintptr_t)arg && frame[1] + frame[2] == frame[3]);
+    return 0;
+}
+
+struct crowd {
+    uint64_t first;
+    uint64_t end;
+};
+
+static int gather(void *arg)
+{
+    const struct crowd *crowd = arg;
+    for (uint64_t i = crowd->first; i < crowd->end; i++) {
+        CHECK_EQ(weft_go(NULL, wait_in_the_crowd, (void *)(uintptr_t)i), 0);
+        if (i % 64 == 0) {
+            CHECK_EQ(weft_yield(), 0);
+        }
+    }
+    return 0;
+}
+
+static void add(weft_runtime *rt, uint64_t first, uint64_t end)
+{
+    struct crowd crowd = { .first = first, .end = end };
+    CHECK_EQ(test_run(rt, gather, &crowd), 0);
+    test_wait_for(&waiting, end);
+}
+
+static void a_crowd_waits(void)
+{
+    uint64_t count = test_scale(10000);
+    weft_runtime *rt = test_start(test_workers(2));
+    add(rt, 0, FIRST);
+    size_t before = test_rss_bytes();
+    add(rt, FIRST, FIRST + count);
+    double bytes = ((double)test_rss_bytes() - (double)before) / (double)count;
+    printf("%llu fibers wait: %.0f bytes each\n", (unsigned long long)count, bytes);
+    if (!test_is_sanitized()) {
+        CHECK_LE((int64_t)bytes, BYTES_MAX);
+    }
+    weft_runtime_destroy(rt);
+    CHECK_EQ(atomic_load(&right), FIRST + count);
+}
+
+TEST_MAIN({ TEST(a_crowd_waits) })
