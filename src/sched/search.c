@@ -290,8 +290,8 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
         wf_drain_acknowledge(worker);
         return NULL;
     }
-    if (fire_own(worker) && has_own_task(worker)) {
-        return NULL;
+    if (fire_own(worker)) {
+        return NULL; /* What it has woken comes first, and then what else is due. */
     }
     if (!worker->searching && wf_idle_try_search(&sched->idle)) {
         worker->searching = true;

@@ -377,7 +377,7 @@ static void fire(struct wf_sched *sched, unsigned index, int64_t now)
         wf_store_relaxed(&shard->worker->next_deadline, next_of(shard));
         wf_unlock(&shard->lock);
         carry_out(shard, &batch);
-        fired += FIRE_BATCH;
+        fired += batch.count + (batch.call.function != NULL);
     } while ((batch.count == FIRE_BATCH || batch.call.function != NULL) && fired < FIRE_MAX);
 }
 

@@ -1,36 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wheel.c - timers to the millisecond: a hierarchical wheel of 6 x 64 slots.
+ * wheel.c - timers to the millisecond: a hierarchical wheel of 6 x 2 x 64 slots.
  *
- * Read ticks as numbers in base 64, digit 0 on the right. An entry belongs to
- * the level of the highest digit in which its tick differs from elapsed, and
- * there to the slot which that digit names:
+ * Block b of level n is the 64^n ticks from b * 64^n on. An entry belongs to the lowest
+ * level at which it is in the current block of the level above, or in the one after it;
+ * there each block has a slot, and the two halves of the slots take turns:
  *
- *             digit  5   4   3   2   1   0
- *   elapsed          0   0   7   2  17   5
- *   tick             0   0   7   2  40  33     level 1, slot 40
- *   tick             0   0   7   2  17   5     level 0, slot 5: due
+ *   elapsed 1000    level 0   ticks  960 .. 1023, 1024 .. 1087
+ *                   level 1   ticks 1088 .. 4095, 4096 .. 8191, in slots of 64
+ *                   level 2   ticks 8192 .. , in slots of 4096, and so on
  *
- * The slot is a matter of the tick, not of how far away it is, so an entry need
- * not move while time passes below its level.
+ * What time does. When elapsed enters a block of level n, the entries of the block
+ * after that one belong further down. There may be many of them, and to move them
+ * all at once would make others late. So each new tick moves some, and there is all of
+ * the block for it, 64^n ticks. If calls are so late that elapsed enters a block
+ * which has entries left, they are moved there and then: the cascade.
  *
- * What stays true: each entry is where the rule above puts it for the elapsed
- * of this moment, not just of its insertion. Elapsed moves in two ways.
- *   To the start of the first occupied slot. If that is of level 0, its entries
- *   have become due where they are. If not, they now agree with elapsed in this
- *   digit and are placed anew, further down: the cascade. All others differ
- *   from the new elapsed where they differed from the old one.
- *   To a tick before the first start. No entry's digit was reached.
+ * What stays true: no entry is below its level, and none is above it but in the block
+ * after the current one of its level. So bitmaps alone find what comes first, and a
+ * jump of any length costs no more than the entries it passes.
  *
- * It follows that a whole level is earlier than the next, and within a level
- * slots are in order of time, so bitmaps alone find the first start; that
- * entries of one tick are always in one list, in order of insertion; and that
- * a jump of any length costs no more than the entries it passes.
- *
- * The top level also takes the ticks that differ from elapsed above digit 5. Its
- * slots come round every 64^6 ms, and the one of elapsed's own digit is the last
- * of the round, not the first. What is there for a later round is placed into
- * the same slot again.
+ * The top level also takes what is further away than its slots reach, in its last
+ * slot; what is still too far when that comes near goes to the last one again.
  *
  * A tick that has passed counts as elapsed: level 0, the current slot. Pop empties
  * this slot before it moves elapsed on, so there is no list of due entries beside
@@ -39,9 +30,11 @@
  * The last entry of a slot has the slot's head on both sides. So remove knows
  * which bit to clear, and entries need not say where they are.
  *
- * Rejected. A slot by distance from now (deadline - now): the slots that time
- * walks over are then others than those that entries are in. Eight levels, which
- * would hold every int64: 2 kB more per worker, for timers of centuries.
+ * Rejected. One round of 64 slots in each level: half the memory, but all entries of a
+ * block are moved when it begins, and a million timers in a second then stop the wheel
+ * for 10 ms every 64 ms, and for 150 ms every 4 s. A slot by distance from now
+ * (deadline - now): the slots that time walks over are then others than those that
+ * entries are in.
  */
 #include "time/wheel.h"
 
@@ -50,11 +43,12 @@
 
 enum {
     DIGIT_BITS = 6,
-    TOP = WF_WHEEL_LEVELS - 1
+    TOP = WF_WHEEL_LEVELS - 1,
+    MOVES_PER_TICK = 1024,
 };
 
-_Static_assert(1 << DIGIT_BITS == WF_WHEEL_SLOTS, "a slot for each value of a digit");
-_Static_assert(WF_WHEEL_SLOTS == 64, "a level's bitmap is one word");
+_Static_assert(2 << DIGIT_BITS == WF_WHEEL_SLOTS, "two rounds of a digit");
+_Static_assert(WF_WHEEL_SLOTS == 128, "a level's bitmap is two words");
 
 /* Later than any tick of a deadline or of now: these are below 2^44. */
 #define NO_TICK UINT64_MAX
@@ -70,14 +64,26 @@ static uint64_t tick_reached(int64_t now)
     return now <= 0 ? 0 : (uint64_t)now / WF_WHEEL_TICK_NS;
 }
 
-static unsigned slot_index(unsigned level, uint64_t tick)
+/* The block of a level that a tick is in. */
+static uint64_t block_of(uint64_t tick, unsigned level)
 {
-    return level * WF_WHEEL_SLOTS + (unsigned)(tick >> level * DIGIT_BITS) % WF_WHEEL_SLOTS;
+    return tick >> level * DIGIT_BITS;
+}
+
+static unsigned slot_index(unsigned level, uint64_t block)
+{
+    return level * WF_WHEEL_SLOTS + (unsigned)(block % WF_WHEEL_SLOTS);
+}
+
+/* The word of the bitmap that knows of a slot, and its bit there. */
+static uint64_t *bitmap_word(struct wf_wheel *wheel, unsigned index)
+{
+    return &wheel->occupied[index / WF_WHEEL_SLOTS][index / 64 % 2];
 }
 
 static uint64_t slot_bit(unsigned index)
 {
-    return UINT64_C(1) << index % WF_WHEEL_SLOTS;
+    return UINT64_C(1) << index % 64;
 }
 
 void wf_wheel_init(struct wf_wheel *wheel, int64_t now)
@@ -85,7 +91,8 @@ void wf_wheel_init(struct wf_wheel *wheel, int64_t now)
     wheel->elapsed = tick_reached(now);
     wheel->count = 0;
     for (unsigned level = 0; level < WF_WHEEL_LEVELS; level++) {
-        wheel->occupied[level] = 0;
+        wheel->occupied[level][0] = 0;
+        wheel->occupied[level][1] = 0;
     }
     for (unsigned i = 0; i < WF_WHEEL_LEVELS * WF_WHEEL_SLOTS; i++) {
         wf_list_init(&wheel->slots[i]);
@@ -99,17 +106,15 @@ static void place(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
     if (tick < wheel->elapsed) {
         tick = wheel->elapsed;
     }
-
-    /* With digit 0 set there is a highest bit, and level 0 stays level 0. */
-    uint64_t differs = (tick ^ wheel->elapsed) | (WF_WHEEL_SLOTS - 1);
-    unsigned level = (63u - (unsigned)__builtin_clzll(differs)) / DIGIT_BITS;
-    if (level > TOP) {
-        level = TOP;
+    unsigned level = 0;
+    while (level < TOP && block_of(tick, level + 1) - block_of(wheel->elapsed, level + 1) > 1) {
+        level++;
     }
-
-    unsigned index = slot_index(level, tick);
+    uint64_t block = block_of(tick, level);
+    uint64_t last = block_of(wheel->elapsed, level) + WF_WHEEL_SLOTS - 1;
+    unsigned index = slot_index(level, block < last ? block : last);
     wf_list_push_back(&wheel->slots[index], &entry->link);
-    wheel->occupied[level] |= slot_bit(index);
+    *bitmap_word(wheel, index) |= slot_bit(index);
 }
 
 void wf_wheel_insert(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
@@ -128,52 +133,78 @@ void wf_wheel_remove(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
     if (is_last) {
         unsigned index = (unsigned)(next - wheel->slots);
         WF_DEBUG_ASSERT(index < WF_WHEEL_LEVELS * WF_WHEEL_SLOTS);
-        wheel->occupied[index / WF_WHEEL_SLOTS] &= ~slot_bit(index);
+        *bitmap_word(wheel, index) &= ~slot_bit(index);
     }
     wheel->count--;
 }
 
-static uint64_t rotate_right(uint64_t word, unsigned count)
+/* The first block from this one on whose slot is occupied; NO_TICK if none is. */
+static uint64_t first_block(const uint64_t occupied[2], uint64_t from)
 {
-    return word >> count % 64 | word << (64 - count % 64) % 64;
+    unsigned half = (unsigned)(from / 64 % 2);
+    unsigned at = (unsigned)(from % 64);
+    uint64_t start = from - at;
+    uint64_t here = occupied[half] >> at << at;
+    if (here != 0) {
+        return start + (unsigned)__builtin_ctzll(here);
+    }
+    if (occupied[!half] != 0) {
+        return start + 64 + (unsigned)__builtin_ctzll(occupied[!half]);
+    }
+    /* What is before at has come round: far away, in the top level. */
+    return occupied[half] != 0 ? start + 128 + (unsigned)__builtin_ctzll(occupied[half]) : NO_TICK;
 }
 
-/* The tick at which the first occupied slot starts, and its level. */
-static uint64_t first_start(const struct wf_wheel *wheel, unsigned *level)
+/* The first occupied block of a level. The current one is empty but for level 0. */
+static uint64_t first_of_level(const struct wf_wheel *wheel, unsigned level)
 {
-    for (unsigned i = 0; i < WF_WHEEL_LEVELS; i++) {
-        uint64_t occupied = wheel->occupied[i];
-        if (occupied != 0) {
-            /* The current slot is the first of level 0, and the last of the
-             * top. In between it is empty. */
-            unsigned shift = i * DIGIT_BITS;
-            uint64_t from = (wheel->elapsed >> shift) + (i > 0);
-            unsigned away = (unsigned)__builtin_ctzll(rotate_right(occupied, (unsigned)from));
-            *level = i;
-            return (from + away) << shift;
+    if ((wheel->occupied[level][0] | wheel->occupied[level][1]) == 0) {
+        return NO_TICK;
+    }
+    return first_block(wheel->occupied[level], block_of(wheel->elapsed, level) + (level > 0));
+}
+
+/* The tick at which the first occupied block starts. */
+static uint64_t first_start(const struct wf_wheel *wheel)
+{
+    uint64_t first = NO_TICK;
+    for (unsigned level = 0; level < WF_WHEEL_LEVELS; level++) {
+        uint64_t block = first_of_level(wheel, level);
+        if (block != NO_TICK && block << level * DIGIT_BITS < first) {
+            first = block << level * DIGIT_BITS;
         }
     }
-    *level = 0;
-    return NO_TICK;
+    return first;
 }
 
 int64_t wf_wheel_next(const struct wf_wheel *wheel)
 {
-    unsigned level;
-    uint64_t start = first_start(wheel, &level);
-    return start > (uint64_t)(WF_NEVER / WF_WHEEL_TICK_NS) ? WF_NEVER
-                                                           : (int64_t)start * WF_WHEEL_TICK_NS;
+    uint64_t next = first_of_level(wheel, 0);
+    for (unsigned level = 1; level < WF_WHEEL_LEVELS; level++) {
+        uint64_t block = first_of_level(wheel, level);
+        if (block != NO_TICK) {
+            /* When the block before it begins, or if it has begun, with the next tick. */
+            uint64_t start = (block - 1) << level * DIGIT_BITS;
+            start = start > wheel->elapsed ? start : wheel->elapsed + 1;
+            next = start < next ? start : next;
+        }
+    }
+    return next > (uint64_t)(WF_NEVER / WF_WHEEL_TICK_NS) ? WF_NEVER
+                                                          : (int64_t)next * WF_WHEEL_TICK_NS;
 }
 
-/* Places anew what is in a slot that elapsed has just reached. */
-static void cascade(struct wf_wheel *wheel, unsigned index)
+static bool is_occupied(struct wf_wheel *wheel, unsigned index)
+{
+    return (*bitmap_word(wheel, index) & slot_bit(index)) != 0;
+}
+
+/* Places anew what is in a slot. */
+static void empty(struct wf_wheel *wheel, unsigned index)
 {
     struct wf_list *slot = &wheel->slots[index];
     struct wf_list *node = slot->next;
     wf_list_init(slot);
-    wheel->occupied[index / WF_WHEEL_SLOTS] &= ~slot_bit(index);
-
-    /* The old chain still ends at the slot, even if some of it is put back. */
+    *bitmap_word(wheel, index) &= ~slot_bit(index);
     while (node != slot) {
         struct wf_list *next = node->next;
         place(wheel, wf_container_of(node, struct wf_wheel_entry, link));
@@ -181,31 +212,65 @@ static void cascade(struct wf_wheel *wheel, unsigned index)
     }
 }
 
-bool wf_wheel_advance(struct wf_wheel *wheel, int64_t now)
+/* Elapsed has entered a block, of several levels perhaps. */
+static void cascade(struct wf_wheel *wheel)
 {
-    uint64_t limit = tick_reached(now);
-    if (limit < wheel->elapsed) {
-        limit = wheel->elapsed;
+    for (unsigned level = TOP; level > 0; level--) {
+        unsigned index = slot_index(level, block_of(wheel->elapsed, level));
+        if (is_occupied(wheel, index)) {
+            empty(wheel, index);
+        }
     }
+}
 
-    unsigned level;
+/* At a new tick: moves down what is in the block after the current one. */
+static void move_down(struct wf_wheel *wheel)
+{
+    unsigned left = MOVES_PER_TICK;
+    for (unsigned level = 1; level < WF_WHEEL_LEVELS; level++) {
+        unsigned index = slot_index(level, block_of(wheel->elapsed, level) + 1);
+        struct wf_list *slot = &wheel->slots[index];
+        while (left > 0 && is_occupied(wheel, index)) {
+            struct wf_wheel_entry *entry = wf_container_of(slot->next, struct wf_wheel_entry, link);
+            wf_wheel_remove(wheel, entry);
+            wf_wheel_insert(wheel, entry);
+            left--;
+        }
+    }
+}
+
+/* Moves elapsed as far as to the first due entry, and says whether there is one. */
+static bool find_due(struct wf_wheel *wheel, uint64_t limit)
+{
     for (;;) {
-        uint64_t start = first_start(wheel, &level);
+        uint64_t start = first_start(wheel);
         if (start > limit) {
             wheel->elapsed = limit;
             return false;
         }
         wheel->elapsed = start;
-        if (level == 0) {
+        cascade(wheel);
+        if (is_occupied(wheel, slot_index(0, start))) {
             return true;
         }
-        cascade(wheel, slot_index(level, start));
     }
+}
+
+bool wf_wheel_advance(struct wf_wheel *wheel, int64_t now)
+{
+    uint64_t before = wheel->elapsed;
+    uint64_t limit = tick_reached(now);
+    bool due = find_due(wheel, limit > before ? limit : before);
+    if (wheel->elapsed != before) {
+        move_down(wheel);
+    }
+    return due;
 }
 
 struct wf_wheel_entry *wf_wheel_pop(struct wf_wheel *wheel, int64_t now)
 {
-    if (!wf_wheel_advance(wheel, now)) {
+    /* Most often there are more where the last one was. */
+    if (!is_occupied(wheel, slot_index(0, wheel->elapsed)) && !wf_wheel_advance(wheel, now)) {
         return NULL;
     }
     struct wf_list *slot = &wheel->slots[slot_index(0, wheel->elapsed)];
@@ -217,9 +282,9 @@ struct wf_wheel_entry *wf_wheel_pop(struct wf_wheel *wheel, int64_t now)
 struct wf_wheel_entry *wf_wheel_take_any(struct wf_wheel *wheel)
 {
     for (unsigned level = 0; level < WF_WHEEL_LEVELS; level++) {
-        if (wheel->occupied[level] != 0) {
-            unsigned slot = (unsigned)__builtin_ctzll(wheel->occupied[level]);
-            struct wf_list *first = wheel->slots[level * WF_WHEEL_SLOTS + slot].next;
+        uint64_t block = first_of_level(wheel, level);
+        if (block != NO_TICK) {
+            struct wf_list *first = wheel->slots[slot_index(level, block)].next;
             struct wf_wheel_entry *entry = wf_container_of(first, struct wf_wheel_entry, link);
             wf_wheel_remove(wheel, entry);
             return entry;

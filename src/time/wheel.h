@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wheel.h - timers to the millisecond: a hierarchical wheel of 6 x 64 slots.
+ * wheel.h - timers to the millisecond: a hierarchical wheel of 6 x 2 x 64 slots.
  *
  * A plain data structure: it has no clock and no lock, its user brings both.
  * Times are monotonic nanoseconds. An entry's due tick is its deadline, rounded
@@ -14,12 +14,13 @@
  * So a deadline that is less than 1 ms in the past when it is inserted may still
  * have to wait for the end of its millisecond.
  *
- * Entries come out by due tick, and those of one tick in order of insertion.
+ * Entries come out by due tick, and those of one tick in order of insertion, unless
+ * there are thousands.
  *
  *   insert, remove   O(1)
  *   next             O(1), looks at bitmaps only
- *   pop              O(1), but for the cascade: on its way out an entry is moved
- *                    down at most once per level, and once every 2.2 years
+ *   pop              O(1), and at each new tick up to 1024 entries are moved on their
+ *                    way down: each of them once per level, and once every 4 years
  */
 #ifndef WF_TIME_WHEEL_H
 #define WF_TIME_WHEEL_H
@@ -31,7 +32,7 @@
 #include "base/list.h"
 
 #define WF_WHEEL_TICK_NS INT64_C(1000000)
-#define WF_WHEEL_SLOTS   64
+#define WF_WHEEL_SLOTS   128 /* in each level: two rounds of a digit in base 64 */
 #ifndef WF_WHEEL_LEVELS
 #define WF_WHEEL_LEVELS 6 /* fewer, but at least 2, for models */
 #endif
@@ -43,11 +44,11 @@ struct wf_wheel_entry {
     int64_t deadline;
 };
 
-/* The first cache line is all that next looks at; no slot straddles two. */
+/* Next looks at the first two cache lines only; no slot straddles two. */
 struct wf_wheel {
     _Alignas(WF_CACHE_LINE) uint64_t elapsed; /* the tick it is at; never goes back */
-    uint64_t occupied[WF_WHEEL_LEVELS];       /* bit s of [l]: slot s of level l is not empty */
     uint64_t count;                           /* entries in the wheel */
+    uint64_t occupied[WF_WHEEL_LEVELS][2];    /* bit s of [l]: slot s of level l is not empty */
     struct wf_list slots[WF_WHEEL_LEVELS * WF_WHEEL_SLOTS]; /* level by level */
 };
 
@@ -62,9 +63,9 @@ void wf_wheel_remove(struct wf_wheel *wheel, struct wf_wheel_entry *entry);
 
 /*
  * Returns when wf_wheel_pop() must be called next, WF_NEVER if not at all. That
- * is when the first entry is due, or earlier: when a slot must be cascaded, and
+ * is when the first entry is due, or earlier: when entries should be moved down, and
  * pop will return NULL. A single entry asks for at most 5 such calls, plus one
- * for each 2.2 years. Not after now if something is due.
+ * for each 4 years. Not after now if something is due.
  */
 int64_t wf_wheel_next(const struct wf_wheel *wheel);
 
