@@ -109,15 +109,16 @@ static int64_t next_of(const struct wf_timer_shard *shard)
     return coarse < precise ? coarse : precise;
 }
 
-static void insert(struct wf_timer_shard *shard, struct wf_timer *timer, int64_t deadline)
+/* Returns when the shard must be looked at for this timer. */
+static int64_t insert(struct wf_timer_shard *shard, struct wf_timer *timer, int64_t deadline)
 {
     if (timer->is_precise) {
         timer->entry.precise.deadline = deadline;
         wf_precise_insert(&shard->precise, &timer->entry.precise);
-    } else {
-        timer->entry.coarse.deadline = deadline;
-        wf_wheel_insert(&shard->wheel, &timer->entry.coarse);
+        return deadline;
     }
+    timer->entry.coarse.deadline = deadline;
+    return wf_wheel_insert(&shard->wheel, &timer->entry.coarse);
 }
 
 static void remove_entry(struct wf_timer_shard *shard, struct wf_timer *timer)
@@ -178,10 +179,9 @@ static struct wf_timer_shard *choose_shard(struct wf_sched *sched)
 static bool insert_and_compare(struct wf_timer_shard *shard, struct wf_timer *timer,
                                int64_t deadline)
 {
-    insert(shard, timer, deadline);
+    int64_t next = insert(shard, timer, deadline);
     /* relaxed: read and written under the lock only; other reads are looks. */
     wf_store_relaxed(&timer->state, (uint32_t)WF_TIMER_ARMED);
-    int64_t next = next_of(shard);
     /* relaxed: written under the lock only. */
     if (next >= wf_load_relaxed(&shard->worker->next_deadline)) {
         return false;

@@ -99,8 +99,22 @@ void wf_wheel_init(struct wf_wheel *wheel, int64_t now)
     }
 }
 
-/* Puts an entry where elapsed wants it. */
-static void place(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
+/* The tick at which something in this block of a level must be looked at: its own one
+ * in level 0; when the block before it begins; or if that has begun, the next tick. */
+static uint64_t look_at(const struct wf_wheel *wheel, unsigned level, uint64_t block)
+{
+    uint64_t start = level == 0 ? block : (block - 1) << level * DIGIT_BITS;
+    return level == 0 || start > wheel->elapsed ? start : wheel->elapsed + 1;
+}
+
+static int64_t time_of(uint64_t tick)
+{
+    return tick > (uint64_t)(WF_NEVER / WF_WHEEL_TICK_NS) ? WF_NEVER
+                                                          : (int64_t)tick * WF_WHEEL_TICK_NS;
+}
+
+/* Puts an entry where elapsed wants it. Returns the tick at which to look at it. */
+static uint64_t place(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
 {
     uint64_t tick = tick_due(entry->deadline);
     if (tick < wheel->elapsed) {
@@ -112,15 +126,17 @@ static void place(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
     }
     uint64_t block = block_of(tick, level);
     uint64_t last = block_of(wheel->elapsed, level) + WF_WHEEL_SLOTS - 1;
-    unsigned index = slot_index(level, block < last ? block : last);
+    block = block < last ? block : last;
+    unsigned index = slot_index(level, block);
     wf_list_push_back(&wheel->slots[index], &entry->link);
     *bitmap_word(wheel, index) |= slot_bit(index);
+    return look_at(wheel, level, block);
 }
 
-void wf_wheel_insert(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
+int64_t wf_wheel_insert(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
 {
-    place(wheel, entry);
     wheel->count++;
+    return time_of(place(wheel, entry));
 }
 
 void wf_wheel_remove(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
@@ -179,18 +195,15 @@ static uint64_t first_start(const struct wf_wheel *wheel)
 
 int64_t wf_wheel_next(const struct wf_wheel *wheel)
 {
-    uint64_t next = first_of_level(wheel, 0);
-    for (unsigned level = 1; level < WF_WHEEL_LEVELS; level++) {
+    uint64_t next = NO_TICK;
+    for (unsigned level = 0; level < WF_WHEEL_LEVELS; level++) {
         uint64_t block = first_of_level(wheel, level);
         if (block != NO_TICK) {
-            /* When the block before it begins, or if it has begun, with the next tick. */
-            uint64_t start = (block - 1) << level * DIGIT_BITS;
-            start = start > wheel->elapsed ? start : wheel->elapsed + 1;
-            next = start < next ? start : next;
+            uint64_t own = look_at(wheel, level, block);
+            next = own < next ? own : next;
         }
     }
-    return next > (uint64_t)(WF_NEVER / WF_WHEEL_TICK_NS) ? WF_NEVER
-                                                          : (int64_t)next * WF_WHEEL_TICK_NS;
+    return time_of(next);
 }
 
 static bool is_occupied(struct wf_wheel *wheel, unsigned index)
@@ -207,7 +220,7 @@ static void empty(struct wf_wheel *wheel, unsigned index)
     *bitmap_word(wheel, index) &= ~slot_bit(index);
     while (node != slot) {
         struct wf_list *next = node->next;
-        place(wheel, wf_container_of(node, struct wf_wheel_entry, link));
+        (void)place(wheel, wf_container_of(node, struct wf_wheel_entry, link));
         node = next;
     }
 }
@@ -233,7 +246,7 @@ static void move_down(struct wf_wheel *wheel)
         while (left > 0 && is_occupied(wheel, index)) {
             struct wf_wheel_entry *entry = wf_container_of(slot->next, struct wf_wheel_entry, link);
             wf_wheel_remove(wheel, entry);
-            wf_wheel_insert(wheel, entry);
+            (void)wf_wheel_insert(wheel, entry);
             left--;
         }
     }
@@ -260,7 +273,10 @@ bool wf_wheel_advance(struct wf_wheel *wheel, int64_t now)
 {
     uint64_t before = wheel->elapsed;
     uint64_t limit = tick_reached(now);
-    bool due = find_due(wheel, limit > before ? limit : before);
+    if (limit <= before) {
+        return is_occupied(wheel, slot_index(0, before));
+    }
+    bool due = find_due(wheel, limit);
     if (wheel->elapsed != before) {
         move_down(wheel);
     }

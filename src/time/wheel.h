@@ -55,8 +55,9 @@ struct wf_wheel {
 /* The wheel starts at now; before 0 counts as 0, here and below. */
 void wf_wheel_init(struct wf_wheel *wheel, int64_t now);
 
-/* Any deadline. The entry must not be in a wheel. */
-void wf_wheel_insert(struct wf_wheel *wheel, struct wf_wheel_entry *entry);
+/* Any deadline. The entry must not be in a wheel. Returns what wf_wheel_next() would if
+ * it were the only one. */
+int64_t wf_wheel_insert(struct wf_wheel *wheel, struct wf_wheel_entry *entry);
 
 /* The entry must be in this wheel, due or not. */
 void wf_wheel_remove(struct wf_wheel *wheel, struct wf_wheel_entry *entry);

@@ -130,7 +130,9 @@ static void put(struct item *item, int64_t deadline)
     item->order = order++;
     item->is_in = true;
     item->entry.deadline = deadline;
-    wf_wheel_insert(&wheel, &item->entry);
+    int64_t look = wf_wheel_insert(&wheel, &item->entry);
+    int64_t own = start_of(item);
+    CHECK_EQ(look, own > LAST_TICK ? WF_NEVER : own * MS);
     check_next();
 }
 
@@ -630,7 +632,7 @@ static void million_entries_come_out_in_order(void)
         reset(0);
         for (uint64_t i = 0; i < count; i++) {
             entries[i].deadline = 1 + random_bits(&rng, bits);
-            wf_wheel_insert(&wheel, &entries[i]);
+            (void)wf_wheel_insert(&wheel, &entries[i]);
         }
         uint64_t left = count;
         for (uint64_t i = 0; i < count; i += 1 + wf_rng_below(&rng, 3)) {
