@@ -352,6 +352,8 @@ class Fiber:
         self.task = task
         value = at(task.address, type_of("wf_fiber"))
         self.function = int(value["function"])
+        if task.lifecycle == RUNNING and int(value["lent_to"]) != 0:
+            task.lifecycle = IDLE  # It has lent its worker to another, and waits for that.
         context = value["context"]
         self.registers = tuple(int(context[name]) for name in ("sp", "bp", "pc"))
         self.has_stack = False

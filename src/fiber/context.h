@@ -33,7 +33,7 @@ struct wf_context {
     void *sp;
     void *bp;
     void *pc;
-    uint64_t fp_control; /* as wf_fp_control_read() gives it */
+    uint32_t fp_control; /* as wf_fp_control_read() gives it */
     struct wf_sanitizer_context sanitizer;
 };
 
@@ -46,20 +46,22 @@ extern const char wf_context_entry[];
 
 #if defined(__x86_64__)
 
-/* MXCSR without its status flags in the low half, the x87 control word above. */
-static inline uint64_t wf_fp_control_read(void)
+/* The control bits of MXCSR in the low half, the x87 control word above. */
+static inline uint32_t wf_fp_control_read(void)
 {
     uint32_t mxcsr;
     uint16_t x87;
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
     __asm__ volatile("fnstcw %0" : "=m"(x87));
-    return (mxcsr & ~UINT32_C(0x3f)) | (uint64_t)x87 << 32;
+    return (mxcsr & 0xffc0) | (uint32_t)x87 << 16;
 }
 
-static inline void wf_fp_control_write(uint64_t control)
+static inline void wf_fp_control_write(uint32_t control)
 {
-    uint32_t mxcsr = (uint32_t)control;
-    uint16_t x87 = (uint16_t)(control >> 32);
+    uint32_t mxcsr;
+    uint16_t x87 = (uint16_t)(control >> 16);
+    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
+    mxcsr = (mxcsr & ~UINT32_C(0xffff)) | (control & 0xffc0);
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
     /* Flags that others have raised would trap where they are not masked. */
     __asm__ volatile("fnclex\n\tfldcw %0" : : "m"(x87));
@@ -109,16 +111,16 @@ wf_context_jump_away(struct wf_context *to, void *carried)
 
 #elif defined(__aarch64__)
 
-static inline uint64_t wf_fp_control_read(void)
+static inline uint32_t wf_fp_control_read(void)
 {
     uint64_t control;
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));
-    return control;
+    return (uint32_t)control;
 }
 
-static inline void wf_fp_control_write(uint64_t control)
+static inline void wf_fp_control_write(uint32_t control)
 {
-    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)control));
 }
 
 static inline __attribute__((always_inline)) void *
@@ -170,7 +172,7 @@ wf_context_jump_away(struct wf_context *to, void *carried)
  * size bytes from low on, first frame at top. The function gets what the first switch carries; it
  * calls wf_context_begin() and never returns. */
 static inline void wf_context_init(struct wf_context *context, char *low, size_t size, char *top,
-                                   void (*function)(void *carried), uint64_t fp_control)
+                                   void (*function)(void *carried), uint32_t fp_control)
 {
     context->sp = (void *)((uintptr_t)top & ~(uintptr_t)15);
     memcpy(&context->bp, &function, sizeof function);

@@ -90,7 +90,7 @@ struct wf_worker {
     void *moved_arg;
     struct wf_stack *ended_stack; /* of a fiber that has ended, until all have left it */
     struct wf_context ended;      /* its context */
-    uint64_t fp_control;          /* with which fibers begin */
+    uint32_t fp_control;          /* with which fibers begin */
     struct wf_seat seat;          /* what its thread lends to fibers */
 
     /* Owner fills, any worker takes: the task woken last. */
