@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hello - the smallest program: a task, and its result.
+ * hello - the smallest program: a fiber, and its result.
  */
 #include <stdio.h>
 #include <weft.h>
 
-static int add(weft_co *co, void *state)
+static int greet(void *arg)
 {
-    (void)co;
-    const int *terms = state;
-    return terms[0] + terms[1];
+    int err = weft_sleep(10 * WEFT_MS); /* No thread waits with it. */
+    if (err == 0) {
+        printf("hello from %s\n", (const char *)arg);
+    }
+    return err;
 }
 
 static int app(void *arg)
 {
     (void)arg;
-    int terms[2] = { 40, 2 }, sum;
+    static char name[] = "a fiber";
+    int result;
     weft_task *task;
-    int err =
-        weft_spawn(&task, &(weft_spec){ .body = add, .state = terms, .state_size = sizeof terms });
+    int err = weft_go(&task, greet, name);
     if (err == 0) {
-        err = weft_join(task, &sum, WEFT_NEVER);
+        err = weft_join(task, &result, WEFT_NEVER);
     }
-    if (err == 0) {
-        printf("%d\n", sum);
-    }
-    return err;
+    return err != 0 ? err : result;
 }
 
 int main(void)
 {
-    return weft_run(NULL, app, NULL) == 0 ? 0 : 1;
+    int err = weft_run(NULL, app, NULL);
+    if (err != 0) {
+        fprintf(stderr, "hello: %s\n", weft_strerror(err));
+    }
+    return err != 0;
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ticker - time: a fiber that ticks, a watchdog over it, and a deadline for the whole.
+ */
+#include <stdio.h>
+#include <weft.h>
+
+static void bark(void *arg)
+{
+    fprintf(stderr, "ticker: no tick from %s for a second\n", (const char *)arg);
+}
+
+/* Ticks until it is cancelled; returns how often. */
+static int tick(void *arg)
+{
+    const char *name = arg;
+    weft_timer watchdog = { 0 };
+    weft_interval interval;
+    weft_interval_init(&interval, weft_now(), 20 * WEFT_MS, WEFT_INTERVAL_SKIP);
+    int ticks = 0;
+    while (weft_interval_tick(&interval) > 0) {
+        weft_timer_start(&watchdog, weft_after(WEFT_S), 0, bark, arg);
+        printf("%s: tick %d\n", name, ++ticks);
+    }
+    (void)weft_timer_stop(&watchdog); /* It is in this frame. */
+    return ticks;
+}
+
+static int app(void *arg)
+{
+    (void)arg;
+    static char name[] = "ticker";
+    weft_task *task;
+    int ticks;
+    int err = weft_go(&task, tick, name);
+    if (err != 0) {
+        return err;
+    }
+    err = weft_join(task, &ticks, weft_after(110 * WEFT_MS));
+    if (err == WEFT_ETIMEDOUT) {
+        weft_cancel(task); /* Its next wait, or this one, returns WEFT_ECANCELED. */
+        err = weft_join(task, &ticks, WEFT_NEVER);
+    }
+    if (err == 0) {
+        printf("%d ticks in 110 ms\n", ticks);
+    }
+    return err;
+}
+
+int main(void)
+{
+    int err = weft_run(NULL, app, NULL);
+    if (err != 0) {
+        fprintf(stderr, "ticker: %s\n", weft_strerror(err));
+    }
+    return err != 0;
+}
