@@ -208,6 +208,47 @@ static void a_join_hands_over(void)
     weft_runtime_destroy(rt);
 }
 
+#if defined(__x86_64__)
+#define ROUNDING (UINT32_C(3) << 13)
+#else
+#define ROUNDING (UINT32_C(3) << 22)
+#endif
+
+static int leave_a_mess(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(errno, 0);
+    CHECK_EQ(wf_fp_control_read() & ROUNDING, 0);
+    errno = 99;
+    wf_fp_control_write(wf_fp_control_read() | ROUNDING);
+    atomic_fetch_add(&runs, 1);
+    return 0;
+}
+
+static int start_many_and_wait(void *arg)
+{
+    (void)arg;
+    errno = 7;
+    for (unsigned i = 0; i < 100; i++) {
+        CHECK_EQ(weft_go(NULL, leave_a_mess, NULL), 0);
+    }
+    while (atomic_load(&runs) < 100) {
+        CHECK_EQ(weft_yield(), 0);
+    }
+    CHECK_EQ(errno, 7);
+    CHECK_EQ(wf_fp_control_read() & ROUNDING, 0);
+    return 0;
+}
+
+/* Goal: a fiber that begins where another has ended finds nothing of it. */
+static void a_fiber_begins_with_nothing_of_others(void)
+{
+    weft_runtime *rt = test_start(1);
+    atomic_store(&runs, 0);
+    CHECK_EQ(test_run(rt, start_many_and_wait, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 /* Two fibers that wake each other and wait. */
 struct side {
     struct side *other;
@@ -621,6 +662,7 @@ TEST_MAIN({
     TEST(a_yield_lets_others_run),
     TEST(a_yield_without_others_is_a_new_poll),
     TEST(a_join_hands_over),
+    TEST(a_fiber_begins_with_nothing_of_others),
     TEST(a_wake_followed_by_a_wait_hands_over),
     TEST(a_cancelled_fiber_ends_its_wait),
     TEST(a_wait_that_needs_time_to_cancel_gets_it),

@@ -366,9 +366,9 @@ static void loans_starve_nobody(void)
 }
 
 #if defined(__x86_64__)
-#define ROUNDING ((uint64_t)3 << 13)
+#define ROUNDING (UINT32_C(3) << 13)
 #else
-#define ROUNDING ((uint64_t)3 << 22)
+#define ROUNDING (UINT32_C(3) << 22)
 #endif
 
 static int change_everything(void *arg)
@@ -384,7 +384,7 @@ static int change_everything(void *arg)
 static int keep_everything(void *arg)
 {
     (void)arg;
-    const uint64_t own = wf_fp_control_read() ^ (ROUNDING & -ROUNDING);
+    const uint32_t own = wf_fp_control_read() ^ (ROUNDING & -ROUNDING);
     wf_fp_control_write(own);
     for (int i = 0; i < ROUNDS; i++) {
         weft_task *task;
