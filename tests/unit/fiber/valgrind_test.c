@@ -12,8 +12,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <weft.h>
+
 #include "child.h"
 #include "fiber/context.h"
+#include "rt.h"
 #include "test.h"
 
 #define INSIDE "WEFT_TEST_INSIDE_VALGRIND"
@@ -120,33 +123,104 @@ static void contexts_switch_among_registered_stacks(void)
     CHECK_EQ(munmap(map, FAR + STACK_BYTES), 0);
 }
 
+static int yield_and_sleep(void *arg)
+{
+    CHECK_EQ(weft_yield(), 0);
+    CHECK_EQ(weft_sleep(WEFT_MS), 0);
+    return *(int *)arg + 1;
+}
+
+static int start_and_join(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        weft_task *task;
+        int result;
+        CHECK_EQ(weft_go(&task, yield_and_sleep, &i), 0);
+        CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, i + 1);
+    }
+    return 0;
+}
+
+static void fibers_run(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, start_and_join, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int decide_by_chance(void *arg)
+{
+    const volatile char *memory = arg;
+    if (memory[3] == 7) {
+        (void)puts("seven");
+    }
+    return 0;
+}
+
+/* A mistake in a fiber, if this run is for it. */
+static void a_planted_bug_runs(void)
+{
+    if (getenv(INSIDE) != NULL && strcmp(getenv(INSIDE), "bug") == 0) {
+        weft_runtime *rt = test_start(1);
+        char *memory = malloc(8);
+        CHECK(memory != NULL);
+        (void)test_run(rt, decide_by_chance, memory);
+        free(memory);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static const char *inside = "1";
+
 static void run_self_under_valgrind(void *arg)
 {
-    CHECK_EQ(setenv(INSIDE, "1", 1), 0);
+    CHECK_EQ(setenv(INSIDE, inside, 1), 0);
     CHECK_EQ(dup2(STDERR_FILENO, STDOUT_FILENO), STDOUT_FILENO);
     (void)execlp("valgrind", "valgrind", "--error-exitcode=9", (char *)arg, (char *)NULL);
     _exit(77);
 }
 
-/* Memcheck finds no error, and sees no stack that it was not told of. */
-static void valgrind_has_nothing_to_say(void)
+/* Runs this program under valgrind. False if that is not possible. */
+static bool ask_valgrind(struct child *child, const char *value)
 {
     if (getenv(INSIDE) != NULL) {
         CHECK(runs_on_valgrind());
-        return;
+        return false;
     }
     if (test_is_sanitized()) {
         (void)printf("skipped: valgrind cannot run sanitizers\n");
-        return;
+        return false;
     }
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     CHECK_LT(0, length);
     self[length] = '\0';
-    struct child child;
-    child_run(&child, run_self_under_valgrind, self);
-    if (child.code == 77 || strstr(child.text, "Valgrind: debuginfo reader") != NULL) {
+    inside = value;
+    child_run(child, run_self_under_valgrind, self);
+    if (child->code == 77 || strstr(child->text, "Valgrind: debuginfo reader") != NULL) {
         (void)printf("skipped: there is no valgrind that can read this program\n");
+        return false;
+    }
+    return true;
+}
+
+static void valgrind_finds_a_planted_bug(void)
+{
+    struct child child;
+    if (ask_valgrind(&child, "bug")) {
+        CHECK_EQ(child.code, 9);
+        CHECK_HAS(child.text, "depends on uninitialised value");
+        CHECK_HAS(child.text, "decide_by_chance");
+    }
+}
+
+/* Memcheck finds no error, and sees no stack that it was not told of. */
+static void valgrind_has_nothing_to_say(void)
+{
+    struct child child;
+    if (!ask_valgrind(&child, "1")) {
         return;
     }
     if (child.code != 0 || child.signal != 0) {
@@ -159,5 +233,8 @@ static void valgrind_has_nothing_to_say(void)
 TEST_MAIN({
     TEST(ids_are_handed_out_and_taken_back),
     TEST(contexts_switch_among_registered_stacks),
+    TEST(fibers_run),
+    TEST(a_planted_bug_runs),
     TEST(valgrind_has_nothing_to_say),
+    TEST(valgrind_finds_a_planted_bug),
 })
