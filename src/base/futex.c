@@ -54,3 +54,12 @@ bool wf_futex_robust_held(const void *list)
     const struct robust_list_head *head = list;
     return head != NULL && head->list.next != &head->list;
 }
+
+bool wf_futex_faults(_Atomic(uint32_t) *word)
+{
+    int saved = errno;
+    long rc = syscall(SYS_futex, word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+    bool faults = rc < 0 && errno == EFAULT;
+    errno = saved;
+    return faults;
+}

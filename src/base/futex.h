@@ -25,4 +25,8 @@ const void *wf_futex_robust_list(void);
 /* Is a mutex in that list? */
 bool wf_futex_robust_held(const void *list);
 
+/* Would the kernel fault on this word, whose value is 0 if it has one? (Other calls that
+ * read memory are no way to ask: valgrind reads for itself what they are given.) */
+bool wf_futex_faults(_Atomic(uint32_t) *word);
+
 #endif

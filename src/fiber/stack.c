@@ -32,13 +32,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/futex.h"
 #include "fiber/valgrind.h"
 
 #ifndef MADV_GUARD_INSTALL
@@ -184,12 +183,10 @@ static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class
     return chunk;
 }
 
-/* An emulator may take advice that it does not know: ask the kernel to read there. With
- * a futex, since valgrind itself would read the path of other calls, and fault. There
- * is 0, or nothing. */
+/* An emulator may take advice that it does not know: ask the kernel to read there. */
 static bool faults(char *at)
 {
-    return syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0) != 0 && errno == EFAULT;
+    return wf_futex_faults((void *)at);
 }
 
 /* Makes the pages fault. */

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "asleep.h"
 #include "base/atomic.h"
@@ -298,10 +300,23 @@ static void each_thread_has_its_list_of_mutexes(void)
     CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
 }
 
-TEST_MAIN({ TEST(value_mismatch_returns_at_once), TEST(deadline_in_the_past_times_out),
-            TEST(negative_deadline_times_out), TEST(deadline_in_the_future_is_waited_for),
-            TEST(wake_without_sleepers_does_nothing), TEST(wake_ends_the_sleep),
-            TEST(wake_of_one_leaves_the_others_asleep), TEST(wake_of_all_wakes_all),
-            TEST(signal_ends_the_sleep_without_an_error), TEST(ping_pong_loses_no_wake),
-            TEST(a_robust_mutex_is_seen_while_it_is_held), TEST(other_mutexes_are_not_seen),
-            TEST(each_thread_has_its_list_of_mutexes) })
+static void a_word_that_cannot_be_read_faults(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED);
+    errno = 77;
+    CHECK(!wf_futex_faults(page));
+    CHECK_EQ(mprotect(page, size, PROT_NONE), 0);
+    CHECK(wf_futex_faults(page));
+    CHECK_EQ(errno, 77);
+    CHECK_EQ(munmap(page, size), 0);
+}
+
+TEST_MAIN({ TEST(value_mismatch_returns_at_once), TEST(a_word_that_cannot_be_read_faults),
+            TEST(deadline_in_the_past_times_out), TEST(negative_deadline_times_out),
+            TEST(deadline_in_the_future_is_waited_for), TEST(wake_without_sleepers_does_nothing),
+            TEST(wake_ends_the_sleep), TEST(wake_of_one_leaves_the_others_asleep),
+            TEST(wake_of_all_wakes_all), TEST(signal_ends_the_sleep_without_an_error),
+            TEST(ping_pong_loses_no_wake), TEST(a_robust_mutex_is_seen_while_it_is_held),
+            TEST(other_mutexes_are_not_seen), TEST(each_thread_has_its_list_of_mutexes) })
