@@ -169,8 +169,8 @@ wf_context_jump_away(struct wf_context *to, void *carried)
 #endif
 
 /* Makes a context that will begin with function and these control words on the stack of
- * size bytes from low on, first frame at top. The function gets what the first switch carries; it
- * calls wf_context_begin() and never returns. */
+ * size bytes from low on, first frame at top. The function gets what the first switch
+ * carries; it calls wf_context_begin() and never returns. */
 static inline void wf_context_init(struct wf_context *context, char *low, size_t size, char *top,
                                    void (*function)(void *carried), uint32_t fp_control)
 {

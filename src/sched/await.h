@@ -35,15 +35,11 @@ static inline bool wf_await_must_cancel(const struct wf_fiber *self)
     return wf_state_must_cancel(wf_load_relaxed(&self->task.state));
 }
 
-/* On this fiber: may it have, without a wait, a result that is ready? Counts it. Not if
- * it is cancelled or has had too many in this poll: then weft_await() does the rest. */
-static inline bool wf_await_may_take(const struct wf_fiber *self, struct wf_worker *worker)
+/* On this fiber: may it have, without weft_await(), a result that is ready? Not if it is
+ * cancelled or has had too many in this poll. Who takes one counts it. */
+static inline bool wf_await_may_take(const struct wf_fiber *self, const struct wf_worker *worker)
 {
-    if (self->polling || worker->budget == 0 || wf_await_must_cancel(self)) {
-        return false;
-    }
-    worker->budget--;
-    return true;
+    return !self->polling && worker->budget > 0 && !wf_await_must_cancel(self);
 }
 
 /* On this fiber, which was suspended for a future and is back: awaits its result. */

@@ -118,10 +118,15 @@ static inline struct wf_context *pass_on(struct wf_worker *worker, struct wf_tas
     return begin(worker, cast(next));
 }
 
-void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker)
+static inline void arrive_as(struct wf_fiber *self, struct wf_worker *worker)
 {
     wf_seat_take(&worker->seat, &self->own);
     arrive(worker);
+}
+
+void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker)
+{
+    arrive_as(self, worker);
 }
 
 void wf_fiber_must_hold_no_lock(const struct wf_fiber *self, const struct wf_seat *seat)
@@ -149,8 +154,7 @@ leave_for(struct wf_worker *worker, struct wf_fiber *self, struct wf_context *to
     wf_seat_leave(&worker->seat, &self->own);
     worker = wf_context_switch(&self->context, to, worker);
     if (wf_likely(worker != NULL)) { /* Else on a thread of the pool: inplace.c. */
-        wf_seat_take(&worker->seat, &self->own);
-        arrive(worker);
+        arrive_as(self, worker);
     }
 }
 
@@ -282,7 +286,7 @@ static void fiber_main(void *carried)
     struct wf_worker *worker = carried;
     struct wf_fiber *self = cast(worker->current);
     wf_context_begin(&self->context);
-    wf_fiber_arrive(self, worker);
+    arrive_as(self, worker);
     for (;;) {
         int result = self->function(self->arg);
         must_be_result(self, result);

@@ -158,9 +158,7 @@ static size_t collect_remote(struct wf_slab *slab)
     wf_mpsc_take_all(&slab->remote, &freed);
     size_t count = freed.count;
     for (struct wf_qnode *node = wf_qlist_pop(&freed); node; node = wf_qlist_pop(&freed)) {
-        unsigned class = wf_heap_class_of(wf_task_of(node));
-        node->next = slab->free[class];
-        slab->free[class] = node;
+        wf_heap_put_back(slab, wf_task_of(node));
     }
     return count;
 }
@@ -233,12 +231,10 @@ void wf_heap_free(struct wf_task *task, unsigned slab)
     /* relaxed: the last reference is gone, nobody writes it any more. */
     bool orphan = (wf_load_relaxed(&task->state) & WF_STATE_ORPHAN) != 0;
 
-    unsigned class = wf_heap_class_of(task);
-    if (class == 0) {
+    if (wf_heap_is_large(task)) {
         free_large(heap, task);
     } else if (!orphan && slab == wf_heap_slab_of(task) && slab != heap->outside) {
-        task->node.next = heap->slabs[slab].free[class];
-        heap->slabs[slab].free[class] = &task->node;
+        wf_heap_put_back(&heap->slabs[slab], task);
     } else if (!orphan) {
         (void)wf_mpsc_push(&heap->slabs[wf_heap_slab_of(task)].remote, &task->node);
     }

@@ -127,6 +127,14 @@ static inline struct wf_task *wf_heap_alloc_own(struct wf_heap *heap, unsigned s
     return task;
 }
 
+/* The owner of the slab that the task came from. */
+static inline void wf_heap_put_back(struct wf_slab *slab, struct wf_task *task)
+{
+    struct wf_qnode **free = &slab->free[wf_heap_class_of(task)];
+    task->node.next = *free;
+    *free = &task->node;
+}
+
 /* The owner of a slab, while the runtime runs: as wf_heap_free(). */
 static inline void wf_heap_free_own(struct wf_heap *heap, struct wf_task *task, unsigned slab)
 {
@@ -134,9 +142,7 @@ static inline void wf_heap_free_own(struct wf_heap *heap, struct wf_task *task, 
         wf_heap_free(task, slab);
         return;
     }
-    struct wf_qnode **free = &heap->slabs[slab].free[wf_heap_class_of(task)];
-    task->node.next = *free;
-    *free = &task->node;
+    wf_heap_put_back(&heap->slabs[slab], task);
 }
 
 static inline struct wf_lock *wf_heap_join_lock(struct wf_heap *heap, const struct wf_task *task)

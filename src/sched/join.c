@@ -170,6 +170,7 @@ static int fiber_join(struct wf_fiber *self, struct wf_worker *worker, struct wf
     uint64_t state = wf_task_state(task);
     bool direct = task->heap == worker->heap && wf_await_may_take(self, worker);
     if (direct && wf_state_is_complete(state)) {
+        worker->budget--;
         return take_ended(worker, task, result);
     }
     weft_join_future future;

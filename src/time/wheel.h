@@ -15,7 +15,7 @@
  * have to wait for the end of its millisecond.
  *
  * Entries come out by due tick, and those of one tick in order of insertion, unless
- * there are thousands.
+ * there are thousands or they were years away.
  *
  *   insert, remove   O(1)
  *   next             O(1), looks at bitmaps only
