@@ -154,20 +154,6 @@ static double yields(const struct bench_run *run)
 
 /* fiber.bytes: memory of fibers that wait for ever. */
 
-static int wait_poll(weft_future *future)
-{
-    (void)future;
-    return weft_cancelled() ? WEFT_ECANCELED : WEFT_PENDING;
-}
-
-static bool wait_cancel(weft_future *future)
-{
-    (void)future;
-    return true;
-}
-
-static const weft_future_ops wait_ops = { .poll = wait_poll, .cancel = wait_cancel };
-
 static int idler(void *arg)
 {
     (void)arg;
@@ -176,8 +162,7 @@ static int idler(void *arg)
         state[i] = (unsigned char)i;
     }
     atomic_fetch_add_explicit(&counted, 1, memory_order_relaxed);
-    weft_future future = { .ops = &wait_ops };
-    BENCH_CHECK(weft_await(&future, WEFT_NEVER) == WEFT_ECANCELED);
+    BENCH_CHECK(weft_sleep_until(WEFT_NEVER) == WEFT_ECANCELED);
     for (size_t i = 0; i < sizeof state; i++) {
         BENCH_CHECK(state[i] == (unsigned char)i);
     }

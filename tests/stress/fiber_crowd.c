@@ -19,27 +19,12 @@ enum {
 static _Atomic(uint64_t) waiting;
 static _Atomic(uint64_t) right;
 
-static int never_poll(weft_future *future)
-{
-    (void)future;
-    return weft_cancelled() ? WEFT_ECANCELED : WEFT_PENDING;
-}
-
-static bool never_cancel(weft_future *future)
-{
-    (void)future;
-    return true;
-}
-
-static const weft_future_ops never_ops = { .poll = never_poll, .cancel = never_cancel };
-
 /* Waits with something in its frame until the runtime ends. */
 static int wait_in_the_crowd(void *arg)
 {
     volatile uint64_t frame[4] = { (uintptr_t)arg, 1, 2, 3 };
     atomic_fetch_add(&waiting, 1);
-    weft_future never = { .ops = &never_ops };
-    CHECK_EQ(weft_await(&never, WEFT_NEVER), WEFT_ECANCELED);
+    CHECK_EQ(weft_sleep_until(WEFT_NEVER), WEFT_ECANCELED);
     atomic_fetch_add(&right, frame[0] == (uintptr_t)arg && frame[1] + frame[2] == frame[3]);
     return 0;
 }

@@ -4,6 +4,8 @@
  */
 #include "rt.h"
 
+#include <stdatomic.h>
+
 #include "test.h"
 
 weft_runtime *test_start(unsigned workers)
@@ -44,6 +46,31 @@ weft_task *test_go(weft_runtime *rt, int (*function)(void *arg), void *arg)
 int test_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
     return test_join_soon(test_go(rt, function, arg));
+}
+
+/* Keeps its worker to itself. */
+static int occupy(void *arg)
+{
+    _Atomic(uint64_t) *left = arg;
+    while (atomic_load(left) == 0) {
+    }
+    return 0;
+}
+
+void test_move(void)
+{
+    int before = weft_worker_current();
+    _Atomic(uint64_t) left = 0;
+    weft_task *guard;
+    weft_fiber_spec spec = { .function = occupy,
+                             .arg = &left,
+                             .pinned = WEFT_PINNED_TO((unsigned)before) };
+    CHECK_EQ(weft_go_with(&guard, &spec), 0);
+    while (weft_worker_current() == before) {
+        CHECK_EQ(weft_yield(), 0);
+    }
+    atomic_store(&left, 1);
+    CHECK_EQ(test_join_soon(guard), 0);
 }
 
 static int join_until(weft_task *task, weft_time deadline)

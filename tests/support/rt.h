@@ -19,6 +19,10 @@ void *test_arg(void *state);
 weft_task *test_go(weft_runtime *rt, int (*function)(void *arg), void *arg);
 int test_run(weft_runtime *rt, int (*function)(void *arg), void *arg);
 
+/* On a fiber: when it returns, the fiber is on another worker, which must have become
+ * free. One at a time: who moves keeps its worker busy until it has left. */
+void test_move(void);
+
 /* The result of the task, once it has ended: waits without a deadline; for a minute;
  * for so long. The test fails when that is over. */
 int test_join(weft_task *task);

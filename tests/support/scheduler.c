@@ -5,6 +5,7 @@
 #include "scheduler.h"
 
 #include "base/alloc.h"
+#include "sched/heap.h"
 #include "test.h"
 
 struct wf_sched_options test_sched_options(unsigned workers)
@@ -34,6 +35,16 @@ struct wf_sched *test_sched_create(const struct wf_sched_options *options)
     CHECK(sched != NULL);
     CHECK_EQ(wf_sched_init(sched, options, NULL), 0);
     return sched;
+}
+
+bool test_has_joiner(const weft_task *task)
+{
+    const struct wf_task *own = (const struct wf_task *)task;
+    struct wf_lock *lock = wf_heap_join_lock(own->heap, own);
+    wf_lock(lock);
+    bool has = own->joiner != NULL;
+    wf_unlock(lock);
+    return has;
 }
 
 void test_be_worker(struct wf_worker *worker)

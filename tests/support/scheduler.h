@@ -20,6 +20,9 @@ struct wf_sched *test_sched_create(const struct wf_sched_options *options);
  * pass it on however slow this build is. */
 void test_postpone_clock(void);
 
+/* Does somebody wait for the end of this task? */
+bool test_has_joiner(const weft_task *task);
+
 /* From now on this thread is that worker; NULL: none. */
 void test_be_worker(struct wf_worker *worker);
 

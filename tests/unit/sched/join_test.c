@@ -13,6 +13,7 @@
 #include "sched/heap.h"
 #include "sched/task.h"
 #include "sched/waitq.h"
+#include "scheduler.h"
 #include "test.h"
 #include "timing.h"
 
@@ -52,19 +53,9 @@ static void release(struct held *held, int result)
     weft_waker_fire(waker);
 }
 
-static bool has_joiner(weft_task *handle)
-{
-    struct wf_task *task = (struct wf_task *)handle;
-    struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
-    wf_lock(lock);
-    bool has = task->joiner != NULL;
-    wf_unlock(lock);
-    return has;
-}
-
 static void wait_for_joiner(weft_task *task)
 {
-    while (!has_joiner(task)) {
+    while (!test_has_joiner(task)) {
         (void)sched_yield();
     }
 }
@@ -174,7 +165,7 @@ static void a_join_that_times_out_leaves_the_handle(void)
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(weft_join(task, &result, PAST), WEFT_ETIMEDOUT);
         CHECK_EQ(result, 1234);
-        CHECK(!has_joiner(task));
+        CHECK(!test_has_joiner(task));
         CHECK_EQ(weft_try_join(task, &result), -EAGAIN);
     }
     CHECK_EQ(weft_join(task, &result, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
@@ -354,7 +345,7 @@ static void a_cancelled_join_leaves_the_child_and_its_handle(void)
     CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(parent.result, 1234);
     CHECK(parent.future.task == parent.child);
-    CHECK(!has_joiner(parent.child));
+    CHECK(!test_has_joiner(parent.child));
     CHECK(!weft_task_is_done(parent.child));
     release(&held, 6);
     CHECK_EQ(test_join(parent.child), 6);

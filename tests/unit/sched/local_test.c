@@ -139,28 +139,25 @@ static void a_value_is_what_was_set_last(void)
     run_on_fibers(set_and_get);
 }
 
-struct traveller {
-    uint64_t number;
-    uint64_t moves; /* times it went on on another worker */
-};
-
 enum {
     TRAVELLERS = 8,
     YIELDS = 300
 };
 
-static struct traveller travellers[TRAVELLERS];
+static uint64_t travellers[TRAVELLERS]; /* their numbers, from 1 */
 
 static int travel(void *arg)
 {
-    struct traveller *self = arg;
+    const uint64_t *number = arg;
     CHECK(weft_local_get(counted_key) == NULL);
-    CHECK_EQ(weft_local_set(counted_key, &self->number), 0);
+    CHECK_EQ(weft_local_set(counted_key, arg), 0);
     for (int i = 0; i < YIELDS; i++) {
-        int before = weft_worker_current();
-        (void)weft_yield();
-        self->moves += weft_worker_current() != before;
-        CHECK(weft_local_get(counted_key) == &self->number);
+        if (*number == 1 && i % 30 == 0) {
+            test_move();
+        } else {
+            CHECK_EQ(weft_yield(), 0);
+        }
+        CHECK(weft_local_get(counted_key) == arg);
         CHECK(weft_local_get(plain_key) == NULL);
     }
     return 0;
@@ -168,28 +165,22 @@ static int travel(void *arg)
 
 /*
  * Goal:   each fiber has its own values, on whichever worker it goes on.
- * Method: fibers that yield among each other until several of them have moved; each
- *         looks at its value after each yield. A round without a move tells nothing,
- *         so there are rounds until there was one.
+ * Method: fibers that yield among each other, and one of them moves; each looks at its
+ *         value after each yield.
  */
 static void values_go_with_their_fiber(void)
 {
     weft_runtime *rt = test_start(4);
-    uint64_t moves = 0;
-    for (int round = 0; round < 1000 && (round < 5 || moves < 10); round++) {
-        reset();
-        weft_task *tasks[TRAVELLERS];
-        for (uint64_t i = 0; i < TRAVELLERS; i++) {
-            travellers[i] = (struct traveller){ .number = i + 1 };
-            tasks[i] = test_go(rt, travel, &travellers[i]);
-        }
-        for (uint64_t i = 0; i < TRAVELLERS; i++) {
-            CHECK_EQ(test_join_soon(tasks[i]), 0);
-            moves += travellers[i].moves;
-        }
-        check_destroyed(TRAVELLERS, TRAVELLERS * (TRAVELLERS + 1) / 2);
+    reset();
+    weft_task *tasks[TRAVELLERS];
+    for (uint64_t i = 0; i < TRAVELLERS; i++) {
+        travellers[i] = i + 1;
+        tasks[i] = test_go(rt, travel, &travellers[i]);
     }
-    CHECK_GE(moves, 10);
+    for (uint64_t i = 0; i < TRAVELLERS; i++) {
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
+    }
+    check_destroyed(TRAVELLERS, TRAVELLERS * (TRAVELLERS + 1) / 2);
     weft_runtime_destroy(rt);
 }
 
@@ -356,8 +347,8 @@ static void a_destructor_of_a_fiber_may_wait(void)
         weft_runtime *rt = test_start(workers);
         weft_task *tasks[TRAVELLERS];
         for (uint64_t i = 0; i < TRAVELLERS; i++) {
-            travellers[i].number = i + 1;
-            tasks[i] = test_go(rt, set_patient, &travellers[i].number);
+            travellers[i] = i + 1;
+            tasks[i] = test_go(rt, set_patient, &travellers[i]);
         }
         for (uint64_t i = 0; i < TRAVELLERS; i++) {
             CHECK_EQ(test_join_soon(tasks[i]), 0);

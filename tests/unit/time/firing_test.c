@@ -172,6 +172,51 @@ static void a_timer_that_is_always_due_lets_others_call(void)
     }
 }
 
+enum {
+    CROWD = 20000,
+    PARKS_MAX = 20,
+};
+
+static weft_timer crowd[CROWD];
+static _Atomic(uint64_t) crowd_calls;
+
+static void count_call(void *arg)
+{
+    (void)arg;
+    (void)atomic_fetch_add(&crowd_calls, 1);
+}
+
+static int start_crowd(void *arg)
+{
+    for (unsigned i = 0; i < CROWD; i++) {
+        weft_timer_start(&crowd[i], *(weft_time *)arg, 0, count_call, NULL);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   a worker does not go to sleep while timers are due.
+ * Method: one worker, and thousands of functions to be called at one time. A sleep
+ *         that is over at once counts, too.
+ */
+static void no_worker_sleeps_while_timers_are_due(void)
+{
+    weft_time deadline = virtual_begin() + WEFT_MS;
+    weft_runtime *rt = test_start(1);
+    atomic_store(&crowd_calls, 0);
+    CHECK_EQ(test_join(go_pinned(rt, 0, start_crowd, &deadline)), 0);
+    virtual_settle(rt);
+    weft_worker_stats before;
+    weft_worker_stats after;
+    CHECK_EQ(weft_worker_stats_read(rt, 0, &before), 0);
+    weft_clock_advance(WEFT_MS);
+    test_wait_for(&crowd_calls, CROWD);
+    CHECK_EQ(weft_worker_stats_read(rt, 0, &after), 0);
+    CHECK_LE(after.parks - before.parks, PARKS_MAX);
+    weft_runtime_destroy(rt);
+    virtual_end();
+}
+
 /* --- Workers that sleep --------------------------------------------------------------- */
 
 /*
@@ -494,6 +539,7 @@ static void a_precise_timer_is_late_by_less_than_a_millisecond(void)
 TEST_MAIN({
     TEST(timers_of_a_worker_call_in_the_order_of_their_deadlines),
     TEST(a_timer_that_is_always_due_lets_others_call),
+    TEST(no_worker_sleeps_while_timers_are_due),
     TEST(an_earlier_timer_from_outside_wakes_the_worker),
     TEST(a_timer_started_while_its_worker_falls_asleep_is_not_lost),
     TEST(the_timers_of_a_busy_worker_are_fired_by_another),

@@ -598,12 +598,11 @@ static void random_operations_agree_with_the_reference(void)
     }
 }
 
-/* Pops so many, with a call every step, and checks that each comes in order and
- * at the first call after it is due. */
-static void pop_all(uint64_t count, int64_t step)
+/* Pops so many, with a call every step from now on, and checks that each comes in order
+ * and at the first call after it is due. */
+static void pop_all(uint64_t count, int64_t step, int64_t now)
 {
     int64_t previous = 0;
-    int64_t now = step;
     while (count > 0) {
         struct wf_wheel_entry *entry = wf_wheel_pop(&wheel, now);
         if (entry == NULL) {
@@ -619,6 +618,15 @@ static void pop_all(uint64_t count, int64_t step)
     }
     CHECK(wf_wheel_is_empty(&wheel));
     CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
+}
+
+static size_t length_of(const struct wf_list *slot)
+{
+    size_t length = 0;
+    for (const struct wf_list *node = slot->next; node != slot; node = node->next) {
+        length++;
+    }
+    return length;
 }
 
 static void million_entries_come_out_in_order(void)
@@ -640,8 +648,40 @@ static void million_entries_come_out_in_order(void)
             left--;
         }
         CHECK_EQ(wheel.count, left);
-        pop_all(left, (INT64_C(1) << bits) / 10000);
+        int64_t step = (INT64_C(1) << bits) / 10000;
+        pop_all(left, step, step);
     }
+    free(entries);
+}
+
+/*
+ * Goal:   no tick moves more than some entries, and when a block begins it is empty.
+ * Method: all entries are in block 5 of level 1. Its slot is looked at after each tick.
+ */
+static void a_crowded_block_is_moved_down_bit_by_bit(void)
+{
+    enum {
+        CROWD = 50000,
+        BLOCK = 5,
+        MOVES_MAX = 1024,
+    };
+    struct wf_wheel_entry *entries = calloc(CROWD, sizeof *entries);
+    CHECK(entries != NULL);
+    reset(0);
+    for (int i = 0; i < CROWD; i++) {
+        entries[i].deadline = (BLOCK * 64 + i % 64) * MS;
+        (void)wf_wheel_insert(&wheel, &entries[i]);
+    }
+    const struct wf_list *slot = &wheel.slots[WF_WHEEL_SLOTS + BLOCK];
+    size_t left = CROWD;
+    for (int64_t tick = 1; tick < BLOCK * 64; tick++) {
+        CHECK(wf_wheel_pop(&wheel, tick * MS) == NULL);
+        size_t now = length_of(slot);
+        CHECK_LE(left - now, tick < (BLOCK - 1) * 64 ? 0 : MOVES_MAX);
+        left = now;
+    }
+    CHECK_EQ(left, 0);
+    pop_all(CROWD, MS, BLOCK * 64 * MS);
     free(entries);
 }
 
@@ -666,4 +706,5 @@ TEST_MAIN({
     TEST(entries_of_one_tick_come_out_in_order_of_insertion),
     TEST(random_operations_agree_with_the_reference),
     TEST(million_entries_come_out_in_order),
+    TEST(a_crowded_block_is_moved_down_bit_by_bit),
 })
