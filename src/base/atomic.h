@@ -52,11 +52,13 @@
                                           memory_order_acquire)
 
 #define wf_fetch_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
+#define wf_fetch_add_release(p, v) atomic_fetch_add_explicit((p), (v), memory_order_release)
 #define wf_fetch_add_acquire(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acquire)
 #define wf_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
 #define wf_fetch_sub_relaxed(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
 #define wf_fetch_sub_release(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_release)
 #define wf_fetch_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
+#define wf_fetch_or_relaxed(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
 #define wf_fetch_or_release(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_release)
 #define wf_fetch_and_acquire(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acquire)
 #define wf_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)

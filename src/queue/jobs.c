@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jobs.c - the stack of one strand's forks: private on top, public below.
+ *
+ * A strand forks and joins billions of times and is stolen from a few thousand
+ * times. So what it has forked is private at first: nobody else looks at it, and to
+ * push and pop it takes no atomic instruction. When a thief finds nothing public it
+ * asks; the owner answers at its next fork or join by making its oldest jobs, which
+ * are the largest, public.
+ *
+ *   publish   owner: their states = 0; split += n by fetch_add [J1]
+ *   steal     thief: CAS tail + 1 [J1]; then the job is its own, to read and run
+ *   finish    thief: exchange of the state for DONE [J2]
+ *   reclaim   owner, job h = split - 1 is public: split -= n by fetch_sub. If the tail had
+ *             come further than that, split = tail by fetch_add. Whose is h?
+ *               tail <= h   the owner's
+ *               tail  > h   a thief's, and so is everything below
+ *   joined    owner, h has ended at a thief: word = { h, h }
+ *
+ * A thief's CAS names the job that is there now: if the word is as it was, the slot may
+ * have been joined and forked again meanwhile, but then it is the new job that it takes,
+ * and sees, since the CAS reads from the last fetch_add. So neither slots nor the whole
+ * stack need a version: a late thief of a stack that another strand uses by now steals
+ * from that one, which is as good.
+ *
+ * While split is below tail, between the two steps of a reclaim, the stack looks empty.
+ * At { h, h } it does, too, and h + 1 jobs less have been stolen than the tail had
+ * counted: nobody can tell, since thieves do not take from an empty one.
+ *
+ * Asking. The owner compares with two limits at each fork and join; whoever wants
+ * something changes them, so that the comparison fails. What it wants is in reasons. The
+ * owner puts the limits back when it has answered, and may so overwrite the limits of
+ * one who asks just now:
+ *
+ *   Ask, any thread                  Open, owner
+ *   A1  reasons |= r                 O1  limits as they should be
+ *   A2  full fence [J4]              O2  full fence [J4]
+ *   A3  limits: asked                O3  any reasons? Then limits: asked
+ *
+ * If O1 overwrites A3, then O2 comes after A2, and O3 sees the reason. Who finds its
+ * reason set leaves the rest to who has set it.
+ *
+ * Edges.
+ * [J1] publish releases the word, steal acquires it: the job is seen as forked.
+ * [J2] finish releases the state, the joiner acquires it: what the job did is seen.
+ * [J3] wait releases the state, finish acquires it: the waiter is seen whole.
+ * [J4] the fences of A2 and O2, as above.
+ *
+ * Rejected. A deque of pointers (deque.c): a full fence in each join. A lock for
+ * thieves: one that is preempted with it stops the others. Making all jobs public as
+ * they are forked: the owner pays an atomic instruction for each.
+ *
+ * Checked by tests/model/jobs_model.c.
+ */
+#include "queue/jobs.h"
+
+#include "base/assert.h"
+
+static uint64_t pack(uint32_t tail, uint32_t split)
+{
+    return (uint64_t)tail << 32 | split;
+}
+
+static uint32_t tail_of(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+static uint32_t split_of(uint64_t word)
+{
+    return (uint32_t)word;
+}
+
+/* The limits that make the owner ask. */
+static void close_limits(struct wf_jobs *jobs)
+{
+    /* relaxed: the owner reads nothing because of it. */
+    wf_store_relaxed(&jobs->fork_limit, (struct wf_job *)NULL);
+    /* relaxed: the owner reads nothing because of this one, either. */
+    wf_store_relaxed(&jobs->join_floor, WF_JOBS_ASKED);
+}
+
+void wf_jobs_init(struct wf_jobs *jobs, struct wf_job *slots, uint32_t count)
+{
+    jobs->head = slots;
+    jobs->stack_floor = NULL;
+    jobs->slots = slots;
+    jobs->end = slots + count;
+    jobs->split = 0;
+    /* relaxed: the stack is not shared yet. */
+    wf_store_relaxed(&jobs->word, (uint64_t)0);
+    /* relaxed: it is not shared yet. */
+    wf_store_relaxed(&jobs->reasons, 0u);
+    close_limits(jobs);
+}
+
+bool wf_jobs_has_public(const struct wf_jobs *jobs)
+{
+    /* relaxed: a snapshot; who takes does so by CAS. */
+    uint64_t word = wf_load_relaxed(&jobs->word);
+    return tail_of(word) < split_of(word);
+}
+
+void wf_jobs_publish(struct wf_jobs *jobs, uint32_t count)
+{
+    WF_DEBUG_ASSERT(count <= wf_jobs_private(jobs));
+    for (uint32_t i = 0; i < count; i++) {
+        /* relaxed: [J1] below brings it to thieves. */
+        wf_store_relaxed(&jobs->slots[jobs->split + i].state, (uintptr_t)0);
+    }
+    jobs->split += count;
+    close_limits(jobs);
+    /* release [J1]: the jobs are filled. */
+    (void)wf_fetch_add_release(&jobs->word, (uint64_t)count);
+}
+
+bool wf_jobs_reclaim(struct wf_jobs *jobs, struct wf_job *job)
+{
+    uint32_t at = (uint32_t)(job - jobs->slots);
+    if (at >= jobs->split) {
+        return true;
+    }
+    /* What is above has been joined. */
+    WF_DEBUG_ASSERT(at == jobs->split - 1);
+    /* relaxed: a guess; the next step tells. */
+    uint32_t tail = tail_of(wf_load_relaxed(&jobs->word));
+    /* The older half stays public, and the next few joins are quick. */
+    uint32_t split = tail < at ? tail + (at - tail) / 2 : at;
+    /* relaxed: what is taken back was never anybody else's. */
+    tail = tail_of(wf_fetch_sub_relaxed(&jobs->word, (uint64_t)(jobs->split - split)));
+    if (tail > split) {
+        /* relaxed: it publishes nothing. */
+        (void)wf_fetch_add_relaxed(&jobs->word, (uint64_t)(tail - split));
+        split = tail;
+    }
+    jobs->split = split;
+    return tail <= at;
+}
+
+void wf_jobs_joined(struct wf_jobs *jobs, struct wf_job *job)
+{
+    uint32_t at = (uint32_t)(job - jobs->slots);
+    WF_DEBUG_ASSERT(jobs->split == at + 1);
+    jobs->split = at;
+    /* relaxed: it looks empty before and after; no thief changes it. */
+    wf_store_relaxed(&jobs->word, pack(at, at));
+}
+
+uint32_t wf_jobs_take_reasons(struct wf_jobs *jobs)
+{
+    /* relaxed: a request, nothing comes with it. */
+    return wf_xchg_relaxed(&jobs->reasons, 0u);
+}
+
+void wf_jobs_open(struct wf_jobs *jobs)
+{
+    /* relaxed: before the fence, O1. */
+    wf_store_relaxed(&jobs->join_floor, jobs->slots + jobs->split);
+    /* relaxed: before the fence, O1. */
+    wf_store_relaxed(&jobs->fork_limit, jobs->end);
+    /* fence [J4], O2: reasons of who has lost its limits are seen. */
+    wf_fence_full();
+    /* relaxed: behind the fence. */
+    if (wf_load_relaxed(&jobs->reasons) != 0) {
+        close_limits(jobs);
+    }
+}
+
+enum wf_steal wf_jobs_steal(struct wf_jobs *jobs, struct wf_job **out)
+{
+    /* relaxed: the CAS checks the value. */
+    uint64_t word = wf_load_relaxed(&jobs->word);
+    uint32_t tail = tail_of(word);
+    if (tail >= split_of(word)) {
+        return WF_STEAL_EMPTY;
+    }
+    /* acquire [J1]: the job is seen as it was forked. */
+    if (!wf_cas_acquire(&jobs->word, &word, pack(tail + 1, split_of(word)))) {
+        return WF_STEAL_RETRY;
+    }
+    *out = &jobs->slots[tail];
+    return WF_STEAL_SUCCESS;
+}
+
+void wf_jobs_ask(struct wf_jobs *jobs, uint32_t reason)
+{
+    /* relaxed: who finds it set has been asked for already. */
+    if ((wf_load_relaxed(&jobs->reasons) & reason) == reason) {
+        return;
+    }
+    /* relaxed: before the fence, A1. */
+    (void)wf_fetch_or_relaxed(&jobs->reasons, reason);
+    /* fence [J4], A2: an owner that overwrites the limits sees the reason. */
+    wf_fence_full();
+    close_limits(jobs);
+}
