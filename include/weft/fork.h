@@ -19,11 +19,18 @@
 
 WEFT_EXTERN_C_BEGIN
 
+/* What a job carries. */
+typedef union weft_word {
+    void *pointer;
+    void (*function)(void *arg);
+    uint64_t bits;
+} weft_word;
+
 /* One fork. Its function gets it, if another strand runs it. */
 typedef struct weft_job {
     void (*run)(struct weft_job *job);
-    uintptr_t state; /* the library's */
-    void *words[6];  /* arguments, and then perhaps a result */
+    uintptr_t state;    /* the library's */
+    weft_word words[6]; /* arguments, and then perhaps a result */
 } weft_job;
 
 /* The forks of a strand that were not joined yet, the beginning of it. */
@@ -34,7 +41,46 @@ typedef struct weft_jobs {
     char *stack_floor;    /* below, a call should go to a fresh stack */
 } weft_jobs;
 
+/* The strand's, in a thread-local; never NULL. */
+extern WEFT_API __thread weft_jobs *weft_jobs_of_thread __attribute__((tls_model("initial-exec")));
+
+/*
+ * A fork that must ask: makes room, or a stack if the strand has none. Returns where the
+ * job goes, or NULL: it is to be run at its join.
+ */
+WEFT_API weft_jobs *weft_jobs_make_room(weft_jobs *jobs);
+
+/* After such a fork: does what was asked for. */
+WEFT_API void weft_jobs_answer(weft_jobs *jobs);
+
+/* A join that must ask. True: the job is to be run here. False: another strand has run
+ * it; what it has left in its words is there until the next fork. */
+WEFT_API bool weft_jobs_settle(weft_jobs *jobs, weft_job *job);
+
 WEFT_EXTERN_C_END
+
+#if defined(__x86_64__)
+/* By value and each time, since a strand may go on on another thread; see errno. */
+static inline weft_jobs *weft_jobs_here(void)
+{
+    weft_jobs *jobs;
+    __asm__ volatile("movq weft_jobs_of_thread@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0"
+                     : "=r"(jobs));
+    return jobs;
+}
+#elif defined(__aarch64__)
+static inline weft_jobs *weft_jobs_here(void)
+{
+    weft_jobs *jobs;
+    void *base;
+    __asm__ volatile("adrp %0, :gottprel:weft_jobs_of_thread\n\t"
+                     "ldr %0, [%0, :gottprel_lo12:weft_jobs_of_thread]\n\t"
+                     "mrs %1, tpidr_el0\n\t"
+                     "ldr %0, [%0, %1]"
+                     : "=&r"(jobs), "=&r"(base));
+    return jobs;
+}
+#endif
 
 /* Must a fork ask? */
 static inline bool weft_jobs_must_ask(weft_jobs *jobs)

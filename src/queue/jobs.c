@@ -71,8 +71,7 @@ static uint32_t split_of(uint64_t word)
     return (uint32_t)word;
 }
 
-/* The limits that make the owner ask. */
-static void close_limits(struct wf_jobs *jobs)
+void wf_jobs_close(struct wf_jobs *jobs)
 {
     /* relaxed: the owner reads nothing because of it. */
     wf_store_relaxed(&jobs->fork_limit, (struct wf_job *)NULL);
@@ -91,7 +90,7 @@ void wf_jobs_init(struct wf_jobs *jobs, struct wf_job *slots, uint32_t count)
     wf_store_relaxed(&jobs->word, (uint64_t)0);
     /* relaxed: it is not shared yet. */
     wf_store_relaxed(&jobs->reasons, 0u);
-    close_limits(jobs);
+    wf_jobs_close(jobs);
 }
 
 bool wf_jobs_has_public(const struct wf_jobs *jobs)
@@ -109,7 +108,7 @@ void wf_jobs_publish(struct wf_jobs *jobs, uint32_t count)
         wf_store_relaxed(&jobs->slots[jobs->split + i].state, (uintptr_t)0);
     }
     jobs->split += count;
-    close_limits(jobs);
+    wf_jobs_close(jobs);
     /* release [J1]: the jobs are filled. */
     (void)wf_fetch_add_release(&jobs->word, (uint64_t)count);
 }
@@ -134,6 +133,9 @@ bool wf_jobs_reclaim(struct wf_jobs *jobs, struct wf_job *job)
         split = tail;
     }
     jobs->split = split;
+    if (tail > at) {
+        jobs->head = job + 1;
+    }
     return tail <= at;
 }
 
@@ -142,6 +144,7 @@ void wf_jobs_joined(struct wf_jobs *jobs, struct wf_job *job)
     uint32_t at = (uint32_t)(job - jobs->slots);
     WF_DEBUG_ASSERT(jobs->split == at + 1);
     jobs->split = at;
+    jobs->head = job;
     /* relaxed: it looks empty before and after; no thief changes it. */
     wf_store_relaxed(&jobs->word, pack(at, at));
 }
@@ -162,7 +165,7 @@ void wf_jobs_open(struct wf_jobs *jobs)
     wf_fence_full();
     /* relaxed: behind the fence. */
     if (wf_load_relaxed(&jobs->reasons) != 0) {
-        close_limits(jobs);
+        wf_jobs_close(jobs);
     }
 }
 
@@ -192,5 +195,5 @@ void wf_jobs_ask(struct wf_jobs *jobs, uint32_t reason)
     (void)wf_fetch_or_relaxed(&jobs->reasons, reason);
     /* fence [J4], A2: an owner that overwrites the limits sees the reason. */
     wf_fence_full();
-    close_limits(jobs);
+    wf_jobs_close(jobs);
 }

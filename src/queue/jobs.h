@@ -32,7 +32,7 @@
 struct wf_job {
     void (*run)(weft_job *job);
     _Atomic(uintptr_t) state; /* once public: 0, who waits for its end, or WF_JOB_DONE */
-    void *words[6];
+    weft_word words[6];
 };
 
 #define WF_JOB_DONE ((uintptr_t)1)
@@ -98,13 +98,17 @@ void wf_jobs_publish(struct wf_jobs *jobs, uint32_t count);
 
 /*
  * The owner joins the last job, which is already off its head. True: it is the
- * owner's, to be run. False: a thief has it; wf_jobs_joined() follows once it is done.
+ * owner's, to be run. False: a thief has it; it is back until wf_jobs_joined(), which
+ * follows once it is done.
  */
 bool wf_jobs_reclaim(struct wf_jobs *jobs, struct wf_job *job);
 void wf_jobs_joined(struct wf_jobs *jobs, struct wf_job *job);
 
 /* What was asked for; it is as if never asked from now on. */
 uint32_t wf_jobs_take_reasons(struct wf_jobs *jobs);
+
+/* The next fork and the next join must ask. */
+void wf_jobs_close(struct wf_jobs *jobs);
 
 /* The owner has answered: forks and joins are quick again, unless somebody asks. Ends
  * with a full fence before that look. */

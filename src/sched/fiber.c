@@ -44,6 +44,7 @@
 #include "sched/local.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
+#include "sched/strand.h"
 #include "sched/worker.h"
 
 static bool is_fiber(const struct wf_task *task)
@@ -121,6 +122,9 @@ static inline struct wf_context *pass_on(struct wf_worker *worker, struct wf_tas
 static inline void arrive_as(struct wf_fiber *self, struct wf_worker *worker)
 {
     wf_seat_take(&worker->seat, &self->own);
+    if (wf_unlikely(self->own.strand != 0)) {
+        wf_strand_arrive(worker, self);
+    }
     arrive(worker);
 }
 
@@ -151,6 +155,9 @@ static inline __attribute__((always_inline)) void
 leave_for(struct wf_worker *worker, struct wf_fiber *self, struct wf_context *to)
 {
     wf_fiber_must_hold_no_lock(self, &worker->seat);
+    if (wf_unlikely(self->own.strand != 0)) {
+        wf_strand_leave(worker, self);
+    }
     wf_seat_leave(&worker->seat, &self->own);
     worker = wf_context_switch(&self->context, to, worker);
     if (wf_likely(worker != NULL)) { /* Else on a thread of the pool: inplace.c. */
@@ -293,6 +300,9 @@ static void fiber_main(void *carried)
         if (wf_unlikely(self->locals != NULL)) {
             wf_local_end(&self->locals);
         }
+        if (wf_unlikely(self->own.strand != 0)) {
+            wf_strand_end(wf_worker_current(), self);
+        }
         self = finish(self, result);
     }
 }
@@ -397,6 +407,36 @@ int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(
                 void *arg)
 {
     return spawn_here(worker, out, &(weft_fiber_spec){ .function = function, .arg = arg });
+}
+
+struct wf_task *wf_fiber_reserve(struct wf_worker *worker, size_t stack_size)
+{
+    unsigned class = (unsigned)wf_stack_class(stack_size);
+    if (!wf_spawn_is_open(worker) ||
+        wf_stack_promise(&worker->sched->stacks, &worker->stacks, class) != 0) {
+        return NULL;
+    }
+    struct wf_task *task = wf_heap_alloc_own(worker->heap, worker->index, sizeof(struct wf_fiber));
+    if (task == NULL) {
+        wf_stack_unpromise(&worker->sched->stacks, &worker->stacks, class);
+    }
+    return task;
+}
+
+void wf_fiber_unreserve(struct wf_worker *worker, struct wf_task *task, size_t stack_size)
+{
+    unsigned class = (unsigned)wf_stack_class(stack_size);
+    wf_stack_unpromise(&worker->sched->stacks, &worker->stacks, class);
+    wf_heap_free_own(worker->heap, task, worker->index);
+}
+
+void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_size,
+                   int (*function)(void *arg), void *arg)
+{
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    wf_spawn_fill(task, &wf_fiber_ops, NULL, wf_spawn_id(worker));
+    fill(cast(task), &spec, (unsigned)wf_stack_class(stack_size));
+    wf_spawn_publish(worker, task, true);
 }
 
 static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)

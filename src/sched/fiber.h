@@ -42,6 +42,16 @@ int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fibe
 int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(void *arg),
                 void *arg);
 
+/*
+ * On a worker: a fiber that is detached and in no queue, for the caller to run, in two
+ * steps. Reserve gets all that it needs, NULL if there is no memory or the runtime shuts
+ * down; then make or unreserve it.
+ */
+struct wf_task *wf_fiber_reserve(struct wf_worker *worker, size_t stack_size);
+void wf_fiber_unreserve(struct wf_worker *worker, struct wf_task *task, size_t stack_size);
+void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_size,
+                   int (*function)(void *arg), void *arg);
+
 extern const struct wf_task_ops wf_fiber_ops;
 
 /* The task as a fiber; NULL if it is none, or NULL. */

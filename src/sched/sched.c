@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/fork.h"
 #include "sched/heap.h"
+#include "sched/job.h"
 #include "sched/task.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
@@ -113,7 +114,7 @@ bool wf_sched_has_work(const struct wf_sched *sched)
     }
     /* Without stealing a ring concerns its owner only. */
     for (unsigned i = 0; sched->options.stealing && i < sched->options.workers; i++) {
-        if (wf_ring_len(&sched->workers[i].ring) > 0) {
+        if (wf_ring_len(&sched->workers[i].ring) > 0 || wf_job_has_public(&sched->workers[i])) {
             return true;
         }
     }

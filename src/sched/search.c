@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "sched/driver.h"
+#include "sched/job.h"
 #include "sched/sched.h"
 #include "sched/worker.h"
 
@@ -104,6 +105,9 @@ static struct wf_task *look_around(struct wf_worker *worker)
     if (worker->sched->options.stealing) {
         task = steal_round(worker, steal_from);
         if (task == NULL) {
+            task = steal_round(worker, wf_job_steal);
+        }
+        if (task == NULL) {
             task = steal_round(worker, steal_lifo_from);
         }
     }
@@ -119,7 +123,8 @@ static bool has_own_task(const struct wf_worker *worker)
 {
     /* relaxed: only the owner fills it. */
     return wf_load_relaxed(&worker->lifo) != NULL || wf_ring_len(&worker->ring) > 0 ||
-           worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox);
+           worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox) ||
+           wf_job_has_own(worker);
 }
 
 /* Something that only this worker can see to. */
@@ -258,6 +263,9 @@ static void park(struct wf_worker *worker)
      * seen here, and what comes later sees this worker parked. */
     bool has_work = wf_sched_has_work(sched);
     if (!has_work && !has_own_duty(worker)) {
+        if (worker->shares) {
+            wf_job_ask_all(worker);
+        }
         wf_counter_add(&worker->counters.parks, 1);
         /* A driver may wake tasks while it is in there; better to wake the watch
          * once too often. */
@@ -293,6 +301,10 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
     if (fire_own(worker)) {
         return NULL; /* What it has woken comes first, and then what else is due. */
     }
+    struct wf_task *job = wf_job_take_own(worker);
+    if (job != NULL) {
+        return job;
+    }
     if (!worker->searching && wf_idle_try_search(&sched->idle)) {
         worker->searching = true;
     }
@@ -304,6 +316,7 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
         }
     }
     wf_stack_flush(&sched->stacks, &worker->stacks);
+    wf_strand_flush(&worker->strands);
     park(worker);
     return NULL;
 }

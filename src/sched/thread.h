@@ -71,6 +71,7 @@ struct wf_seat {
 struct wf_belongings {
     void *exceptions[2];
     int error;
+    uint32_t strand; /* of its forks, see strand.c; 0 if it has none */
 };
 
 /* This thread: whoever was here leaves, and takes its belongings along. */

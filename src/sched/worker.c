@@ -66,6 +66,7 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
     worker->shares = options->stealing && options->workers > 1;
     /* relaxed: not shared yet. */
     wf_store_relaxed(&worker->next_deadline, WF_NEVER);
+    wf_away_init(&worker->away);
     wf_ring_init(&worker->ring);
     wf_rng_seed(&worker->rng, options->seed, index);
     wf_interval_init(&worker->interval, options->inject_target_ns, options->inject_interval_min,
@@ -547,6 +548,7 @@ void *wf_worker_main(void *arg)
         options->on_start(options->hook_ctx, worker->index);
     }
     run_until_stopped(worker);
+    wf_strand_flush(&worker->strands);
     wf_worker_enter(worker, WEFT_WORKER_STOPPED);
     if (options->on_stop != NULL) {
         options->on_stop(options->hook_ctx, worker->index);

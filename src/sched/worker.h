@@ -20,6 +20,7 @@
 #include "queue/ring.h"
 #include "sched/interval.h"
 #include "sched/park.h"
+#include "sched/strand.h"
 #include "sched/task.h"
 #include "sched/thread.h"
 
@@ -79,14 +80,15 @@ struct wf_worker {
     pthread_t thread;
 
     /* Owner only: passing the worker on from fiber to fiber, see fiber.c. */
-    struct wf_context loop;       /* of the loop, while a fiber runs */
-    struct wf_stack_cache stacks; /* for fibers that begin */
-    struct wf_task *next;         /* chosen for the loop by a fiber that left */
-    struct wf_fiber *lent;        /* a fiber that has left as a lender, see loan.c */
-    struct wf_task *left;         /* a fiber that has left for the one that arrives */
-    int left_result;              /* what its poll has come to */
-    bool counted;                 /* its poll was counted */
-    void (*moved)(void *arg);     /* instead of settling: it goes on on another thread */
+    struct wf_context loop;         /* of the loop, while a fiber runs */
+    struct wf_stack_cache stacks;   /* for fibers that begin */
+    struct wf_strand_cache strands; /* for fibers that fork */
+    struct wf_task *next;           /* chosen for the loop by a fiber that left */
+    struct wf_fiber *lent;          /* a fiber that has left as a lender, see loan.c */
+    struct wf_task *left;           /* a fiber that has left for the one that arrives */
+    int left_result;                /* what its poll has come to */
+    bool counted;                   /* its poll was counted */
+    void (*moved)(void *arg);       /* instead of settling: it goes on on another thread */
     void *moved_arg;
     struct wf_stack *ended_stack; /* of a fiber that has ended, until all have left it */
     struct wf_context ended;      /* its context */
@@ -102,6 +104,10 @@ struct wf_worker {
     /* When its timers want to be looked at, in the program's time. Any thread
      * writes it, under their lock; see time/timer.c. */
     _Alignas(WF_CACHE_LINE) _Atomic(int64_t) next_deadline;
+
+    /* Owner writes, thieves read: the strand that forks here, or NULL. */
+    _Alignas(WF_CACHE_LINE) _Atomic(struct wf_strand *) strand;
+    struct wf_away away; /* strands that have left this worker */
 
     /* Any thread pushes, owner takes. */
     _Alignas(WF_CACHE_LINE) struct wf_mpsc inbox;

@@ -33,7 +33,7 @@ struct waiter {
 
 static void run(weft_job *job)
 {
-    struct item *item = job->words[0];
+    struct item *item = job->words[0].pointer;
     mc_assert(item->payload == (int)(item - items) + 100);
     item->runs++;
 }
@@ -74,7 +74,7 @@ static void wait_for(struct wf_job *job, struct item *item)
 /* A join that must ask: is the job the owner's? */
 static bool settle(struct wf_job *job)
 {
-    struct item *item = job->words[0];
+    struct item *item = job->words[0].pointer;
     bool reclaimed = wf_jobs_reclaim(&jobs, job);
     if (!reclaimed) {
         wait_for(job, item);
@@ -91,7 +91,7 @@ static void fork_item(unsigned i)
     mc_assert(jobs.head < jobs.end);
     items[i].payload = (int)i + 100;
     own->head->run = run;
-    own->head->words[0] = &items[i];
+    own->head->words[0].pointer = &items[i];
     weft_jobs_push(own);
     if (must_ask) {
         answer();
@@ -103,7 +103,7 @@ static void join_item(unsigned i)
     weft_jobs *own = wf_jobs_public(&jobs);
     weft_job *job = own->head - 1;
     if (weft_jobs_pop(own, job) || settle((struct wf_job *)job)) {
-        mc_assert(job->words[0] == &items[i]);
+        mc_assert(job->words[0].pointer == &items[i]);
         job->run(job);
     } else {
         mc_note(1);

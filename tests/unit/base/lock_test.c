@@ -96,6 +96,7 @@ static void equal_rank_aborts_and_every_rank_has_a_name(void)
         [WF_RANK_POOL] = "'pool' is taken while 'pool' is held",
         [WF_RANK_JOIN] = "'join' is taken while 'join' is held",
         [WF_RANK_INJECT] = "'inject' is taken while 'inject' is held",
+        [WF_RANK_AWAY] = "'away' is taken while 'away' is held",
         [WF_RANK_HEAP] = "'heap' is taken while 'heap' is held",
         [WF_RANK_STACK] = "'stack' is taken while 'stack' is held",
         [WF_RANK_TIMER] = "'timer' is taken while 'timer' is held",

@@ -19,7 +19,7 @@ static unsigned char ran[SLOTS];
 
 static void run_number(weft_job *job)
 {
-    ran[(uintptr_t)job->words[0]]++;
+    ran[job->words[0].bits]++;
 }
 
 static void set_up(void)
@@ -33,7 +33,7 @@ static void set_up(void)
 static void fork_number(uintptr_t number)
 {
     jobs.head->run = run_number;
-    jobs.head->words[0] = (void *)number;
+    jobs.head->words[0].bits = number;
     weft_jobs_push(wf_jobs_public(&jobs));
 }
 
@@ -47,7 +47,7 @@ static struct wf_job *must_steal(uintptr_t number)
 {
     struct wf_job *job;
     CHECK_EQ(wf_jobs_steal(&jobs, &job), WF_STEAL_SUCCESS);
-    CHECK_EQ((uintptr_t)job->words[0], number);
+    CHECK_EQ(job->words[0].bits, number);
     return job;
 }
 
@@ -241,7 +241,7 @@ static uint64_t fib_alone(uint64_t n)
 /* A thief has no stack of its own here. */
 static void run_fib(weft_job *job)
 {
-    job->words[1] = (void *)fib_alone((uintptr_t)job->words[0]);
+    job->words[1].bits = fib_alone(job->words[0].bits);
 }
 
 static uint64_t fib(uint64_t n)
@@ -256,14 +256,14 @@ static uint64_t fib(uint64_t n)
         return fib(n - 1) + fib(n - 2);
     }
     job->run = run_fib;
-    job->words[0] = (void *)(n - 2);
+    job->words[0].bits = n - 2;
     weft_jobs_push(own);
     if (must_ask) {
         answer();
     }
     uint64_t first = fib(n - 1);
     bool mine = weft_jobs_pop(own, job) || settle(job);
-    return first + (mine ? fib(n - 2) : (uintptr_t)job->words[1]);
+    return first + (mine ? fib(n - 2) : job->words[1].bits);
 }
 
 static _Atomic(uint64_t) stop;

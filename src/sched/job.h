@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * job.h - jobs of strands, on other workers. Forks and joins that need more than what is
+ * compiled into the program are in job.c, too.
+ */
+#ifndef WF_SCHED_JOB_H
+#define WF_SCHED_JOB_H
+
+#include <stdbool.h>
+
+struct wf_sched;
+struct wf_task;
+struct wf_worker;
+
+/* Worker: takes a job from a strand that has left it, or from one at or of another
+ * worker. Returns a fiber to run it on, or NULL. */
+struct wf_task *wf_job_take_own(struct wf_worker *worker);
+struct wf_task *wf_job_steal(struct wf_worker *worker, struct wf_worker *victim);
+
+/* Are there jobs that wf_job_take_own() could take; that wf_job_steal() could? Looks. Not
+ * in a shutdown: then owners run their own. */
+bool wf_job_has_own(const struct wf_worker *worker);
+bool wf_job_has_public(const struct wf_worker *victim);
+
+/* Worker that is about to sleep: asks who forks to wake it. */
+void wf_job_ask_all(struct wf_worker *worker);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * strand.c - whoever forks has a strand: a stack of jobs, and a place where thieves find
+ * it.
+ *
+ * A fiber gets its strand at its first fork and gives it back when it waits or ends
+ * without forks that were not joined. While it runs, its worker names the strand to
+ * thieves. When it waits with forks, they must not wait with it: all of them become
+ * public, and the strand is put into the list of the worker it leaves, away, where
+ * every worker looks. Whoever goes on with the fiber takes it out again.
+ *
+ *   attach ---> at a worker ---leave---> away ---arrive---> at a worker ---> given back
+ *                    (worker->strand)     (worker->away)
+ *
+ * A strand is away only as long as it has something public: who takes the last job takes
+ * it out of the list, so that a list that is not empty means work.
+ *
+ * Strands are never freed, and a thief needs no more than that (jobs.c): it reads a
+ * worker's strand, and when it steals from it, that may be at another worker, or
+ * another fiber's, by then.
+ *
+ * Edges.
+ * [S1] a worker's strand is stored with release, thieves acquire it: it is initialised.
+ * And idle.c's [I1]: jobs are published before wf_sched_notify(), and a worker that is
+ * about to sleep looks at all strands once more.
+ */
+#include "sched/strand.h"
+
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/tls.h"
+#include "sched/fiber.h"
+#include "sched/sched.h"
+#include "sched/worker.h"
+
+/* Of those who have no strand: full, so that the first fork comes to the library. */
+static weft_jobs nothing;
+
+__thread weft_jobs *weft_jobs_of_thread WF_TLS_MODEL __attribute__((used)) = &nothing;
+
+/* All strands there are. */
+static struct {
+    struct wf_lock lock;    /* guards the rest */
+    struct wf_strand *free; /* list */
+    uint32_t made;
+    struct wf_strand *all[WF_STRANDS_MAX + 1]; /* by index; constant once made */
+} pool = { .lock = WF_LOCK_INIT(WF_RANK_STACK) };
+
+/* Memory that is committed as it is used. NULL: there is none. */
+static struct wf_strand *map_strand(void)
+{
+    size_t size = sizeof(struct wf_strand) + WF_STRAND_SLOTS * sizeof(struct wf_job);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+/* Under the lock. */
+static struct wf_strand *make(void)
+{
+    struct wf_strand *strand = pool.made < WF_STRANDS_MAX ? map_strand() : NULL;
+    if (strand != NULL) {
+        wf_jobs_init(&strand->jobs, strand->slots, WF_STRAND_SLOTS);
+        strand->index = ++pool.made;
+        pool.all[strand->index] = strand;
+    }
+    return strand;
+}
+
+static struct wf_strand *take_shared(void)
+{
+    wf_lock(&pool.lock);
+    struct wf_strand *strand = pool.free;
+    if (strand != NULL) {
+        pool.free = strand->next;
+    } else {
+        strand = make();
+    }
+    wf_unlock(&pool.lock);
+    return strand;
+}
+
+static void give_shared(struct wf_strand *strand)
+{
+    wf_lock(&pool.lock);
+    strand->next = pool.free;
+    pool.free = strand;
+    wf_unlock(&pool.lock);
+}
+
+uint32_t wf_strands_made(void)
+{
+    wf_lock(&pool.lock);
+    uint32_t made = pool.made;
+    wf_unlock(&pool.lock);
+    return made;
+}
+
+static struct wf_strand *take(struct wf_strand_cache *cache)
+{
+    struct wf_strand *strand = cache->first;
+    if (strand == NULL) {
+        return take_shared();
+    }
+    cache->first = strand->next;
+    cache->count--;
+    return strand;
+}
+
+static void give(struct wf_strand_cache *cache, struct wf_strand *strand)
+{
+    if (cache->count == WF_STRANDS_CACHED) {
+        give_shared(strand);
+        return;
+    }
+    strand->next = cache->first;
+    cache->first = strand;
+    cache->count++;
+}
+
+void wf_strand_flush(struct wf_strand_cache *cache)
+{
+    while (cache->first != NULL) {
+        give_shared(take(cache));
+    }
+}
+
+/* --- At a worker -------------------------------------------------------------------- */
+
+static struct wf_strand *strand_of(const struct wf_fiber *fiber)
+{
+    WF_DEBUG_ASSERT(fiber->own.strand != 0);
+    return pool.all[fiber->own.strand];
+}
+
+/* This thread forks here from now on, and thieves may know. */
+static void sit_down(struct wf_worker *worker, struct wf_strand *strand)
+{
+    WF_TLS_STORE(weft_jobs_of_thread, wf_jobs_public(&strand->jobs));
+    /* release [S1]: the strand is initialised. */
+    wf_store_release(&worker->strand, strand);
+}
+
+static void get_up(struct wf_worker *worker)
+{
+    WF_TLS_STORE(weft_jobs_of_thread, &nothing);
+    /* relaxed: who still has it steals from the strand wherever it is. */
+    wf_store_relaxed(&worker->strand, (struct wf_strand *)NULL);
+}
+
+struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *self)
+{
+    struct wf_strand *strand = take(&worker->strands);
+    if (strand == NULL) {
+        return NULL;
+    }
+    strand->jobs.stack_floor = self->stack->low + WF_STRAND_STACK_RESERVE;
+    self->own.strand = strand->index;
+    sit_down(worker, strand);
+    return strand;
+}
+
+/* The strand has no forks: it can be another's. */
+static void detach(struct wf_worker *worker, struct wf_fiber *self)
+{
+    struct wf_strand *strand = strand_of(self);
+    self->own.strand = 0;
+    get_up(worker);
+    wf_jobs_close(&strand->jobs);
+    give(&worker->strands, strand);
+}
+
+/* Puts a strand with public jobs into the list. */
+static void put_away(struct wf_away *away, struct wf_strand *strand)
+{
+    strand->away = away;
+    wf_lock(&away->lock);
+    wf_list_push_back(&away->list, &strand->link);
+    /* relaxed: written under the lock. */
+    wf_store_relaxed(&away->count, wf_load_relaxed(&away->count) + 1);
+    wf_unlock(&away->lock);
+}
+
+/* Under the lock. */
+static void take_out(struct wf_away *away, struct wf_strand *strand)
+{
+    wf_list_remove(&strand->link);
+    /* relaxed: written under the lock. */
+    wf_store_relaxed(&away->count, wf_load_relaxed(&away->count) - 1);
+}
+
+void wf_strand_leave(struct wf_worker *worker, struct wf_fiber *self)
+{
+    struct wf_strand *strand = strand_of(self);
+    if (wf_jobs_len(&strand->jobs) == 0) {
+        detach(worker, self);
+        return;
+    }
+    uint32_t private = wf_jobs_private(&strand->jobs);
+    if (private > 0) {
+        wf_jobs_publish(&strand->jobs, private);
+    }
+    get_up(worker);
+    if (wf_jobs_has_public(&strand->jobs)) {
+        put_away(&worker->away, strand);
+        wf_sched_notify(worker->sched);
+    }
+}
+
+void wf_strand_arrive(struct wf_worker *worker, struct wf_fiber *self)
+{
+    struct wf_strand *strand = strand_of(self);
+    struct wf_away *away = strand->away;
+    if (away != NULL) {
+        strand->away = NULL;
+        wf_lock(&away->lock);
+        if (!wf_list_is_empty(&strand->link)) {
+            take_out(away, strand);
+        }
+        wf_unlock(&away->lock);
+    }
+    /* Whoever has gone to sleep meanwhile could not ask here. */
+    wf_jobs_close(&strand->jobs);
+    sit_down(worker, strand);
+}
+
+void wf_strand_end(struct wf_worker *worker, struct wf_fiber *self)
+{
+    if (wf_jobs_len(&strand_of(self)->jobs) != 0) {
+        wf_fatal("fiber '%s' (#%llu) returned with %u forks that were not joined; join each one "
+                 "in the function that has forked it",
+                 self->task.name != NULL ? self->task.name : "", (unsigned long long)self->task.id,
+                 wf_jobs_len(&strand_of(self)->jobs));
+    }
+    detach(worker, self);
+}
+
+/* --- Away ----------------------------------------------------------------------------- */
+
+void wf_away_init(struct wf_away *away)
+{
+    wf_lock_init(&away->lock, WF_RANK_AWAY);
+    wf_list_init(&away->list);
+}
+
+/* Under the lock. */
+static struct wf_job *steal_first(struct wf_away *away)
+{
+    while (!wf_list_is_empty(&away->list)) {
+        struct wf_strand *strand = wf_container_of(away->list.next, struct wf_strand, link);
+        struct wf_job *job = NULL;
+        while (wf_jobs_steal(&strand->jobs, &job) == WF_STEAL_RETRY) {
+        }
+        if (!wf_jobs_has_public(&strand->jobs)) {
+            take_out(away, strand);
+        }
+        if (job != NULL) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+struct wf_job *wf_away_steal(struct wf_away *away)
+{
+    if (!wf_away_has_jobs(away)) {
+        return NULL;
+    }
+    wf_lock(&away->lock);
+    struct wf_job *job = steal_first(away);
+    wf_unlock(&away->lock);
+    return job;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * strand.h - whoever forks has a strand: a stack of jobs (queue/jobs.h), and a place where
+ * thieves find it. The protocol is in strand.c.
+ */
+#ifndef WF_SCHED_STRAND_H
+#define WF_SCHED_STRAND_H
+
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "queue/jobs.h"
+
+struct wf_fiber;
+struct wf_sched;
+struct wf_worker;
+
+enum {
+#ifdef WF_MODEL
+    WF_STRANDS_MAX = 4,
+    WF_STRAND_SLOTS = 4,
+#else
+    WF_STRANDS_MAX = 1 << 16,  /* in a process; who gets none runs its forks itself */
+    WF_STRAND_SLOTS = 1 << 16, /* forks that were not joined, of one strand */
+#endif
+    WF_STRANDS_CACHED = 8,               /* the most that a worker keeps */
+    WF_STRAND_STACK_RESERVE = 16 * 1024, /* of the C stack: then calls go to a fresh one */
+};
+
+/* Never freed: a thief may look at it at any time, and finds a strand, perhaps another's. */
+struct wf_strand {
+    struct wf_jobs jobs;
+    uint32_t index;         /* constant: from 1 */
+    struct wf_strand *next; /* whoever has it: in a list of free ones */
+    struct wf_away *away;   /* owner: where it has been put, or NULL */
+    struct wf_list link;    /* under away's lock; not linked once it has nothing public */
+    struct wf_job slots[];
+};
+
+/* Strands that have left their worker and have jobs that can be taken. */
+struct wf_away {
+    struct wf_lock lock; /* guards the list */
+    struct wf_list list;
+    _Atomic(uint32_t) count; /* written under the lock; looked at by any thread */
+};
+
+void wf_away_init(struct wf_away *away);
+
+/* Any worker: takes the oldest job of some strand that is away. NULL: there is none. */
+struct wf_job *wf_away_steal(struct wf_away *away);
+
+static inline bool wf_away_has_jobs(const struct wf_away *away)
+{
+    /* relaxed: a look; who takes holds the lock. */
+    return wf_load_relaxed(&away->count) > 0;
+}
+
+/* A worker's free strands; owner only. */
+struct wf_strand_cache {
+    struct wf_strand *first;
+    uint32_t count;
+};
+
+/* Any thread: how many there are in this process, in use or not. */
+uint32_t wf_strands_made(void);
+
+/* Gives what a cache holds back. */
+void wf_strand_flush(struct wf_strand_cache *cache);
+
+/* On this fiber, which has none: gives it one. NULL: there is none. */
+struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *self);
+
+/* On this fiber, which has one: before it leaves its worker, after it has come to one,
+ * and at its end. */
+void wf_strand_leave(struct wf_worker *worker, struct wf_fiber *self);
+void wf_strand_arrive(struct wf_worker *worker, struct wf_fiber *self);
+void wf_strand_end(struct wf_worker *worker, struct wf_fiber *self);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/job.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <weft.h>
+
+#include "rt.h"
+#include "sched/strand.h"
+#include "test.h"
+
+static _Atomic(uint64_t) runs;
+
+static void count(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&runs, 1);
+}
+
+/* --- What comes out ------------------------------------------------------------------ */
+
+struct tree {
+    uint64_t depth;
+    uint64_t leaves;
+};
+
+static void grow(void *arg)
+{
+    struct tree *tree = arg;
+    if (tree->depth == 0) {
+        tree->leaves = 1;
+        return;
+    }
+    struct tree left = { .depth = tree->depth - 1 };
+    struct tree right = { .depth = tree->depth - 1 };
+    weft_join2(grow, &left, grow, &right);
+    tree->leaves = left.leaves + right.leaves;
+}
+
+static int grow_trees(void *arg)
+{
+    (void)arg;
+    for (uint64_t i = 0; i < test_scale(100); i++) {
+        struct tree tree = { .depth = i % 14 };
+        grow(&tree);
+        CHECK_EQ(tree.leaves, UINT64_C(1) << tree.depth);
+    }
+    return 0;
+}
+
+static void every_fork_runs_once(void)
+{
+    for (unsigned workers = 1; workers <= 16; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        weft_task *tasks[4];
+        for (unsigned i = 0; i < 4; i++) {
+            tasks[i] = test_go(rt, grow_trees, NULL);
+        }
+        for (unsigned i = 0; i < 4; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
+static int body_that_forks(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return grow_trees(NULL);
+}
+
+static void a_fork_outside_of_a_fiber_runs_at_its_join(void)
+{
+    CHECK_EQ(grow_trees(NULL), 0);
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_join_soon(test_spawn(rt, body_that_forks, NULL)), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* More than a strand has slots. */
+static int fork_very_many(void *arg)
+{
+    (void)arg;
+    enum {
+        MANY = WF_STRAND_SLOTS + 1000
+    };
+    weft_forked *forks = calloc(MANY, sizeof *forks);
+    CHECK(forks != NULL);
+    atomic_store(&runs, 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        weft_fork(&forks[i], count, NULL);
+    }
+    for (unsigned i = MANY; i-- > 0;) {
+        weft_fork_join(&forks[i]);
+    }
+    free(forks);
+    CHECK_EQ(atomic_load(&runs), MANY);
+    return 0;
+}
+
+static void a_fork_without_room_runs_at_its_join(void)
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        CHECK_EQ(test_run(rt, fork_very_many, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Who runs it ---------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) begun;
+
+static void meet(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&begun, 1);
+    test_wait_for(&begun, 2);
+}
+
+static int meet_at_once(void *arg)
+{
+    (void)arg;
+    for (uint64_t i = 0; i < 200; i++) {
+        atomic_store(&begun, 0);
+        weft_join2(meet, NULL, meet, NULL);
+        CHECK_EQ(atomic_load(&begun), 2);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   the first fork is offered at once, and an idle worker comes for it, however
+ *         deep it sleeps.
+ * Method: each of two waits for the other, without a fork or join in between.
+ */
+static void two_computations_run_at_once(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, meet_at_once, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static void set(void *arg)
+{
+    atomic_store((_Atomic(uint64_t) *)arg, 1);
+}
+
+static int wait_between(void *arg)
+{
+    (void)arg;
+    for (uint64_t i = 0; i < 100; i++) {
+        _Atomic(uint64_t) done[2] = { 0, 0 };
+        weft_forked forks[2];
+        weft_fork(&forks[0], set, &done[0]);
+        weft_fork(&forks[1], set, &done[1]);
+        while (atomic_load(&done[0]) == 0 || atomic_load(&done[1]) == 0) {
+            CHECK_EQ(weft_sleep(WEFT_US), 0);
+        }
+        weft_fork_join(&forks[1]);
+        weft_fork_join(&forks[0]);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   what a fiber has forked does not wait with it.
+ * Method: it waits until everything has run, and only then joins it; its own worker has
+ *         to do it if there is no other.
+ */
+static void forks_of_a_fiber_that_waits_are_run(void)
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        CHECK_EQ(test_run(rt, wait_between, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void wait_and_count(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(weft_yield(), 0);
+    CHECK_EQ(weft_sleep(WEFT_US), 0);
+    atomic_fetch_add(&runs, 1);
+}
+
+static int fork_what_waits(void *arg)
+{
+    (void)arg;
+    for (uint64_t i = 0; i < test_scale(500); i++) {
+        weft_join2(wait_and_count, NULL, wait_and_count, NULL);
+    }
+    return 0;
+}
+
+static void forks_may_wait(void)
+{
+    for (unsigned workers = 1; workers <= 8; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        atomic_store(&runs, 0);
+        weft_task *tasks[4];
+        for (unsigned i = 0; i < 4; i++) {
+            tasks[i] = test_go(rt, fork_what_waits, NULL);
+        }
+        for (unsigned i = 0; i < 4; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+        }
+        CHECK_EQ(atomic_load(&runs), 4 * 2 * test_scale(500));
+        weft_runtime_destroy(rt);
+    }
+}
+
+static int move_between(void *arg)
+{
+    (void)arg;
+    for (uint64_t i = 0; i < 50; i++) {
+        _Atomic(uint64_t) done[3] = { 0, 0, 0 };
+        weft_forked forks[3];
+        for (unsigned k = 0; k < 2; k++) {
+            weft_fork(&forks[k], set, &done[k]);
+        }
+        test_move();
+        weft_fork(&forks[2], set, &done[2]);
+        for (unsigned k = 3; k-- > 0;) {
+            weft_fork_join(&forks[k]);
+            CHECK_EQ(atomic_load(&done[k]), 1);
+        }
+    }
+    return 0;
+}
+
+static void a_fiber_may_move_between_fork_and_join(void)
+{
+    weft_runtime *rt = test_start(4);
+    CHECK_EQ(test_run(rt, move_between, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Ends ----------------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) release;
+
+static void hold(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&begun, 1);
+    test_wait_for(&release, 1);
+    atomic_fetch_add(&runs, 1);
+}
+
+static int join_what_is_held(void *arg)
+{
+    (void)arg;
+    weft_forked forked;
+    weft_fork(&forked, hold, NULL);
+    test_wait_for(&begun, 1);
+    weft_fork_join(&forked);
+    CHECK_EQ(atomic_load(&runs), 1);
+    return weft_cancelled() ? 5 : 6;
+}
+
+/* The fork may use what is on the stack of the cancelled one. */
+static void a_cancelled_joiner_waits_for_its_fork(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (unsigned i = 0; i < 20; i++) {
+        atomic_store(&begun, 0);
+        atomic_store(&release, 0);
+        atomic_store(&runs, 0);
+        weft_task *task = test_go(rt, join_what_is_held, NULL);
+        test_wait_for(&begun, 1);
+        weft_cancel(task);
+        CHECK_EQ(weft_join(task, NULL, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
+        atomic_store(&release, 1);
+        CHECK_EQ(test_join_soon(task), 5);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* A shutdown cancels this, too. */
+static void wait_or_not(void *arg)
+{
+    (void)arg;
+    (void)weft_sleep(WEFT_US);
+}
+
+static int grow_until_cancelled(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&begun, 1);
+    while (!weft_cancelled()) {
+        struct tree tree = { .depth = 10 };
+        grow(&tree);
+        CHECK_EQ(tree.leaves, 1024);
+        weft_join2(wait_or_not, NULL, wait_or_not, NULL);
+    }
+    return 0;
+}
+
+static void a_shutdown_waits_for_forks(void)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        weft_runtime *rt = test_start(1 + i % 4);
+        atomic_store(&begun, 0);
+        for (unsigned k = 0; k < 3; k++) {
+            weft_detach(test_go(rt, grow_until_cancelled, NULL));
+        }
+        test_wait_for(&begun, 1);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static int forget_to_join(void *arg)
+{
+    (void)arg;
+    weft_forked forked;
+    weft_fork(&forked, count, NULL);
+    return 0;
+}
+
+static void end_without_a_join(void)
+{
+    weft_runtime *rt = test_start(1);
+    (void)test_run(rt, forget_to_join, NULL);
+}
+
+static void mistakes_abort_with_a_sentence(void)
+{
+    CHECK_ABORTS(end_without_a_join, "returned with 1 forks that were not joined");
+}
+
+TEST_MAIN({
+    TEST(mistakes_abort_with_a_sentence),
+    TEST(every_fork_runs_once),
+    TEST(a_fork_outside_of_a_fiber_runs_at_its_join),
+    TEST(a_fork_without_room_runs_at_its_join),
+    TEST(two_computations_run_at_once),
+    TEST(forks_of_a_fiber_that_waits_are_run),
+    TEST(forks_may_wait),
+    TEST(a_fiber_may_move_between_fork_and_join),
+    TEST(a_cancelled_joiner_waits_for_its_fork),
+    TEST(a_shutdown_waits_for_forks),
+})

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/strand.h"
+
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+#include <weft.h>
+
+#include "../fiber/child.h"
+#include "rt.h"
+#include "test.h"
+
+enum {
+    FIBERS = 300,
+    FEW = 40, /* what workers keep, and what is under way */
+};
+
+static _Atomic(uint64_t) runs;
+
+static void count(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&runs, 1);
+}
+
+static int fork_once(void *arg)
+{
+    (void)arg;
+    weft_join2(count, NULL, count, NULL);
+    return 0;
+}
+
+/* A fiber that ends leaves its strand to others. */
+static void fibers_in_a_row_share_strands(void)
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 4) {
+        uint32_t before = wf_strands_made();
+        weft_runtime *rt = test_start(workers);
+        for (unsigned i = 0; i < FIBERS; i++) {
+            CHECK_EQ(test_run(rt, fork_once, NULL), 0);
+        }
+        weft_runtime_destroy(rt);
+        CHECK_LE(wf_strands_made() - before, FEW);
+    }
+}
+
+static int fork_and_wait(void *arg)
+{
+    (void)fork_once(NULL);
+    atomic_fetch_add((_Atomic(uint64_t) *)arg, 1);
+    return weft_sleep_until(WEFT_NEVER);
+}
+
+static void a_fiber_that_waits_without_forks_has_no_strand(void)
+{
+    uint32_t before = wf_strands_made();
+    weft_runtime *rt = test_start(2);
+    _Atomic(uint64_t) waiting = 0;
+    for (unsigned i = 0; i < FIBERS; i++) {
+        weft_detach(test_go(rt, fork_and_wait, &waiting));
+    }
+    test_wait_for(&waiting, FIBERS);
+    CHECK_LE(wf_strands_made() - before, FEW);
+    weft_runtime_destroy(rt);
+}
+
+static _Atomic(uint64_t) all_there;
+
+static int wait_with_a_fork(void *arg)
+{
+    (void)arg;
+    weft_forked forked;
+    weft_fork(&forked, count, NULL);
+    atomic_fetch_add(&all_there, 1);
+    while (atomic_load(&all_there) < FIBERS) {
+        CHECK_EQ(weft_yield(), 0);
+    }
+    weft_fork_join(&forked);
+    return 0;
+}
+
+static void fibers_that_wait_with_forks_have_one_each(void)
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        weft_task *tasks[FIBERS];
+        atomic_store(&runs, 0);
+        atomic_store(&all_there, 0);
+        for (unsigned i = 0; i < FIBERS; i++) {
+            tasks[i] = test_go(rt, wait_with_a_fork, NULL);
+        }
+        for (unsigned i = 0; i < FIBERS; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+        }
+        CHECK_EQ(atomic_load(&runs), FIBERS);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static int fork_without_memory(void *arg)
+{
+    (void)arg;
+    struct rlimit none = { .rlim_cur = 0, .rlim_max = RLIM_INFINITY };
+    CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    return fork_once(NULL);
+}
+
+static void run_without_memory(void *arg)
+{
+    (void)arg;
+    uint32_t before = wf_strands_made();
+    weft_runtime *rt = test_start(1);
+    atomic_store(&runs, 0);
+    CHECK_EQ(test_run(rt, fork_without_memory, NULL), 0);
+    CHECK_EQ(atomic_load(&runs), 2);
+    CHECK_EQ(wf_strands_made(), before);
+    weft_runtime_destroy(rt);
+}
+
+/* First: later, there are free ones. */
+static void without_a_strand_forks_run_at_their_joins(void)
+{
+    if (!test_is_sanitized()) { /* Sanitizers need memory at any time. */
+        child_must_succeed(run_without_memory, NULL);
+    }
+}
+
+static void nothing_is_away_at_first(void)
+{
+    struct wf_away away = { .count = 0 };
+    wf_away_init(&away);
+    CHECK(!wf_away_has_jobs(&away));
+    CHECK(wf_away_steal(&away) == NULL);
+}
+
+TEST_MAIN({
+    TEST(without_a_strand_forks_run_at_their_joins),
+    TEST(nothing_is_away_at_first),
+    TEST(fibers_in_a_row_share_strands),
+    TEST(a_fiber_that_waits_without_forks_has_no_strand),
+    TEST(fibers_that_wait_with_forks_have_one_each),
+})
