@@ -32,8 +32,10 @@ enum {
     WF_STACK_MAX = WF_STACK_MIN << (WF_STACK_CLASSES - 1),
 #ifdef WF_MODEL
     WF_STACK_DEFAULT = 32 * 1024,
+    WF_STACK_JOB = WF_STACK_DEFAULT, /* of a fork that was stolen: it may go deep */
 #else
     WF_STACK_DEFAULT = 256 * 1024,
+    WF_STACK_JOB = WF_STACK_MAX,
 #endif
     WF_STACK_GUARD = 64 * 1024,
     /* What moves at a time between a cache and the depot. */

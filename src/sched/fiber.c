@@ -205,8 +205,8 @@ void wf_fiber_yield(struct wf_fiber *self, struct wf_worker *worker)
 {
     cut_loan(self);
     struct wf_task *next = wf_worker_next_direct(worker);
-    if (next == NULL && worker->counted) {
-        /* Nobody waits: a new poll of its own. */
+    if (next == NULL && worker->counted && self->own.strand == 0) {
+        /* Nobody waits, and no fork of its own: a new poll. */
         worker->counted = false;
         worker->budget = WF_WORKER_BUDGET;
         wf_counter_add(&worker->counters.polls, 1);

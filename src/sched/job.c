@@ -6,9 +6,9 @@
  * A fork is private, and costs nothing, until somebody asks for work (jobs.c). Three rules
  * say who is asked, and who is woken.
  *
- * - The first fork of a strand, with nothing below it, is public at once: its owner may
- *   compute for long and come to no fork or join meanwhile. Its limits are closed
- *   whenever it has no forks.
+ * - The first few forks of a strand are public at once, and wake a sleeper: they are few,
+ *   and their owner may compute for long without coming to a fork or join. Its limits
+ *   stay closed until it is deeper than that.
  * - A worker that searches and finds nothing public asks, and is given half of what there
  *   is.
  * - A worker that goes to sleep asks all; the owner that answers wakes one.
@@ -57,18 +57,32 @@ weft_jobs *weft_jobs_make_room(weft_jobs *own)
     return strand != NULL ? wf_jobs_public(&strand->jobs) : NULL;
 }
 
-/* Does what was asked for, and opens the limits. */
+/* How many jobs others should have now. */
+static uint32_t to_publish(const struct wf_worker *worker, struct wf_jobs *jobs, bool asked)
+{
+    uint32_t private = wf_jobs_private(jobs);
+    if (!worker->shares || wf_jobs_len(jobs) <= worker->eager_forks) {
+        return worker->shares ? private : 0;
+    }
+    return asked || !wf_jobs_has_public(jobs) ? (private + 1) / 2 : 0;
+}
+
+/* Does what was asked for; forks and joins are quick again unless they are the first
+ * few. */
 static void answer(struct wf_jobs *jobs)
 {
     const struct wf_worker *worker = wf_worker_current();
-    uint32_t reasons = wf_jobs_take_reasons(jobs);
-    uint32_t private = wf_jobs_private(jobs);
-    bool publishes = worker->shares && private > 0 && (reasons != 0 || !wf_jobs_has_public(jobs));
-    if (publishes) {
-        wf_jobs_publish(jobs, (private + 1) / 2);
+    bool asked = wf_jobs_take_reasons(jobs) != 0;
+    uint32_t count = to_publish(worker, jobs, asked);
+    if (count > 0) {
+        wf_jobs_publish(jobs, count);
     }
-    wf_jobs_open(jobs);
-    if (publishes) {
+    if (wf_jobs_len(jobs) >= worker->eager_forks) {
+        wf_jobs_open(jobs);
+    } else {
+        wf_jobs_close(jobs);
+    }
+    if (count > 0) {
         wf_sched_notify(worker->sched);
     }
 }
@@ -113,12 +127,7 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
         wait_for(job);
         wf_jobs_joined(jobs, job);
     }
-    if (wf_jobs_len(jobs) > 0) {
-        answer(jobs);
-    } else {
-        (void)wf_jobs_take_reasons(jobs);
-        wf_jobs_close(jobs);
-    }
+    answer(jobs);
     return mine;
 }
 
@@ -156,7 +165,7 @@ static struct wf_job *steal_running(const struct wf_worker *victim)
 /* Steals with a fiber at hand: a job that was taken must be run. */
 static struct wf_task *steal(struct wf_worker *worker, struct wf_worker *victim)
 {
-    struct wf_task *task = wf_fiber_reserve(worker, WF_STACK_MAX);
+    struct wf_task *task = wf_fiber_reserve(worker, WF_STACK_JOB);
     if (task == NULL) {
         return NULL;
     }
@@ -165,10 +174,10 @@ static struct wf_task *steal(struct wf_worker *worker, struct wf_worker *victim)
         job = wf_away_steal(&victim->away);
     }
     if (job == NULL) {
-        wf_fiber_unreserve(worker, task, WF_STACK_MAX);
+        wf_fiber_unreserve(worker, task, WF_STACK_JOB);
         return NULL;
     }
-    wf_fiber_make(worker, task, WF_STACK_MAX, run_job, job);
+    wf_fiber_make(worker, task, WF_STACK_JOB, run_job, job);
     return task;
 }
 

@@ -28,6 +28,7 @@
 
 #include <sys/mman.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/tls.h"
 #include "sched/fiber.h"
@@ -51,9 +52,13 @@ static struct {
 static struct wf_strand *map_strand(void)
 {
     size_t size = sizeof(struct wf_strand) + WF_STRAND_SLOTS * sizeof(struct wf_job);
+#ifdef WF_MODEL /* Memory that the checker knows. */
+    return wf_alloc_zeroed(&wf_alloc_default, size, _Alignof(struct wf_strand));
+#else
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory != MAP_FAILED ? memory : NULL;
+#endif
 }
 
 /* Under the lock. */
@@ -223,6 +228,10 @@ void wf_strand_arrive(struct wf_worker *worker, struct wf_fiber *self)
     /* Whoever has gone to sleep meanwhile could not ask here. */
     wf_jobs_close(&strand->jobs);
     sit_down(worker, strand);
+    /* Nor could it see these jobs on their way from the list to here. */
+    if (wf_jobs_has_public(&strand->jobs)) {
+        wf_sched_notify(worker->sched);
+    }
 }
 
 void wf_strand_end(struct wf_worker *worker, struct wf_fiber *self)

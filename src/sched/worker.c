@@ -40,6 +40,7 @@
 #include "base/fork.h"
 #include "sched/driver.h"
 #include "sched/heap.h"
+#include "sched/job.h"
 #include "sched/overflow.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
@@ -57,6 +58,13 @@ unsigned wf_worker_slab(const struct wf_heap *heap)
     return worker != NULL && worker->heap == heap ? worker->index : heap->outside;
 }
 
+/* As many levels of a binary tree of forks as there are workers to feed, and one more
+ * for trees that are not even. */
+static uint32_t eager_forks(unsigned workers)
+{
+    return 2 + 31 - (uint32_t)__builtin_clz(workers);
+}
+
 void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned index)
 {
     const struct wf_sched_options *options = &sched->options;
@@ -64,6 +72,7 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
     worker->heap = sched->heap;
     worker->index = index;
     worker->shares = options->stealing && options->workers > 1;
+    worker->eager_forks = worker->shares ? eager_forks(options->workers) : 0;
     /* relaxed: not shared yet. */
     wf_store_relaxed(&worker->next_deadline, WF_NEVER);
     wf_away_init(&worker->away);
@@ -308,12 +317,21 @@ static void announce_rest(struct wf_worker *worker)
     }
 }
 
+/* Every so often: what comes last otherwise comes first, so that tasks which yield and
+ * wake each other do not keep it waiting. */
+static struct wf_task *take_last(struct wf_worker *worker)
+{
+    worker->polls_to_inject = wf_interval_polls(&worker->interval);
+    worker->job_turn = !worker->job_turn;
+    struct wf_task *job = worker->job_turn ? wf_job_take_own(worker) : NULL;
+    return job != NULL ? job : fetch_one(worker);
+}
+
 struct wf_task *wf_worker_next(struct wf_worker *worker)
 {
     struct wf_task *task = NULL;
     if (wf_unlikely(--worker->polls_to_inject == 0)) {
-        worker->polls_to_inject = wf_interval_polls(&worker->interval);
-        task = fetch_one(worker);
+        task = take_last(worker);
     }
     if (task == NULL) {
         task = take_lifo(worker);

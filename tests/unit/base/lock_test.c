@@ -227,6 +227,7 @@ static void a_lock_that_is_held_is_named(void)
         [WF_RANK_RUNTIME] = "runtime", [WF_RANK_ROOM] = "room",     [WF_RANK_POOL] = "pool",
         [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject", [WF_RANK_HEAP] = "heap",
         [WF_RANK_STACK] = "stack",     [WF_RANK_TIMER] = "timer",   [WF_RANK_CLOCK] = "clock",
+        [WF_RANK_AWAY] = "away",
     };
     make_locks();
     CHECK(wf_lock_any_held() == NULL);

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fork_model.c - src/sched/job.c and strand.c: fibers that fork and join, thieves that
+ * ask, steal, finish and wake, strands that leave a worker and come to another one.
+ *
+ * A scheduler with everything but the watch; nobody sleeps with a timeout. So a fork that
+ * no worker is told of, and whose owner waits for it, is a deadlock.
+ */
+#include <weft/fiber.h>
+#include <weft/par.h>
+#include <weft/task.h>
+
+#include "base/alloc.h"
+#include "mc.h"
+#include "sched/fiber.h"
+#include "sched/sched.h"
+#include "sched/strand.h"
+#include "sched/thread.h"
+#include "sched/worker.h"
+
+static struct wf_sched *sched;
+
+static void begin(unsigned workers)
+{
+    struct wf_sched_options options = {
+        .workers = workers,
+        .stealing = true,
+        .lifo = true,
+        .tick_polls = 128,
+        .tick_ns = 500000,
+        .inject_target_ns = 1000000,
+        .inject_interval_min = 8,
+        .inject_interval_max = 255,
+        .inject_capacity = 100,
+        .blocking_threads = 2,
+        .blocking_keep_alive_ns = 1000,
+        .seed = 1,
+        .allocator = wf_alloc_default,
+        .thread_name = "model",
+    };
+    sched = wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
+    mc_assert(wf_sched_init(sched, &options, NULL) == 0);
+    for (unsigned i = 0; i < workers; i++) {
+        struct wf_worker *worker = &sched->workers[i];
+        worker->polls_to_clock = 100;
+        worker->clock_period = 100;
+        mc_assert(wf_thread_start(&worker->thread, wf_worker_main, worker) == 0);
+    }
+}
+
+static struct wf_task *go(int (*function)(void *arg))
+{
+    struct wf_task *task;
+    weft_fiber_spec spec = { .function = function };
+    mc_assert(wf_fiber_spawn(sched, &task, &spec) == 0);
+    return task;
+}
+
+static void join(struct wf_task *task)
+{
+    int result = 0;
+    mc_assert(weft_join((weft_task *)task, &result, WEFT_NEVER) == 0);
+    mc_assert(result == 0);
+}
+
+static void end(struct wf_task *task)
+{
+    join(task);
+    wf_sched_stop(sched);
+    wf_sched_fini(sched);
+}
+
+static void run(unsigned workers, int (*function)(void *arg))
+{
+    begin(workers);
+    end(go(function));
+}
+
+/* What is forked: it must be seen as it was, and what it has done, too. */
+struct item {
+    int payload;
+    int runs;
+    int worker;
+};
+
+static void count(void *arg)
+{
+    struct item *item = arg;
+    mc_assert(item->payload == 7);
+    item->runs++;
+    item->worker = weft_worker_current();
+}
+
+static void check(const struct item *item, int here)
+{
+    mc_assert(item->runs == 1);
+    mc_note(item->worker == here ? 1 : 2);
+}
+
+static int fork_two(void *arg)
+{
+    (void)arg;
+    struct item items[2] = { { .payload = 7 }, { .payload = 7 } };
+    weft_forked forks[2];
+    int here = weft_worker_current();
+    weft_fork(&forks[0], count, &items[0]);
+    weft_fork(&forks[1], count, &items[1]);
+    weft_fork_join(&forks[1]);
+    weft_fork_join(&forks[0]);
+    check(&items[0], here);
+    check(&items[1], here);
+    return 0;
+}
+
+/* Goal: owner and thief share two forks, and the owner waits for what the thief has. */
+static void two_forks(void)
+{
+    run(2, fork_two);
+}
+
+/* Goal: a cancelled owner waits for its forks all the same. */
+static void a_cancelled_owner(void)
+{
+    begin(2);
+    struct wf_task *task = go(fork_two);
+    weft_cancel((weft_task *)task);
+    end(task);
+}
+
+/* Each of two waits for the other to have begun. */
+static _Atomic(uint32_t) met[2];
+
+static void meet(void *arg)
+{
+    unsigned self = (unsigned)(uintptr_t)arg;
+    wf_store_relaxed(&met[self], 1u);
+    (void)mc_futex_wake(&met[self], 1);
+    while (wf_load_relaxed(&met[!self]) == 0) {
+        (void)mc_futex_wait(&met[!self], 0, INT64_MAX);
+    }
+}
+
+static int meet_at_once(void *arg)
+{
+    (void)arg;
+    weft_join2(meet, (void *)0, meet, (void *)1);
+    return 0;
+}
+
+/* A flag, and a fork that sets it. */
+static _Atomic(uint32_t) flag;
+
+static void set_flag(void *arg)
+{
+    (void)arg;
+    wf_store_relaxed(&flag, 1u);
+    (void)mc_futex_wake(&flag, 2);
+}
+
+static void compute_until_flag(void)
+{
+    while (wf_load_relaxed(&flag) == 0) {
+        (void)mc_futex_wait(&flag, 0, INT64_MAX);
+    }
+}
+
+static void run_anew(int (*function)(void *arg))
+{
+    wf_store_relaxed(&flag, 0u);
+    wf_store_relaxed(&met[0], 0u);
+    wf_store_relaxed(&met[1], 0u);
+    run(2, function);
+}
+
+/*
+ * Goal:   a fork that is posted while the other worker is about to sleep is not slept
+ *         through.
+ * Method: the owner computes until the other one has begun with it.
+ */
+static void a_fork_wakes_a_sleeper(void)
+{
+    run_anew(meet_at_once);
+}
+
+static int meet_later(void *arg)
+{
+    bool yields = arg != NULL;
+    weft_forked forked;
+    weft_fork(&forked, set_flag, NULL);
+    if (yields) {
+        mc_assert(weft_yield() == 0);
+    }
+    compute_until_flag();
+    weft_join2(meet, (void *)0, meet, (void *)1);
+    weft_fork_join(&forked);
+    return 0;
+}
+
+/*
+ * Goal:   a later fork wakes a worker that went to sleep after the first one.
+ * Method: the first one is stolen and over; then both meet in the second.
+ */
+static void a_later_fork_wakes_a_sleeper(void)
+{
+    run_anew(meet_later);
+}
+
+static int meet_after_a_yield(void *arg)
+{
+    (void)arg;
+    return meet_later(&flag);
+}
+
+/* The same for a strand that was away while the other worker went to sleep. */
+static void a_fork_after_an_arrival_wakes_a_sleeper(void)
+{
+    run_anew(meet_after_a_yield);
+}
+
+static int compute_function(void *arg)
+{
+    (void)arg;
+    compute_until_flag();
+    return 0;
+}
+
+static int leave_to_one_that_computes(void *arg)
+{
+    (void)arg;
+    struct wf_task *other;
+    weft_forked forked;
+    weft_fiber_spec spec = { .function = compute_function,
+                             .pinned = WEFT_PINNED_TO((unsigned)weft_worker_current()) };
+    mc_assert(wf_fiber_spawn(sched, &other, &spec) == 0);
+    weft_fork(&forked, set_flag, NULL);
+    mc_assert(weft_join((weft_task *)other, NULL, WEFT_NEVER) == 0);
+    weft_fork_join(&forked);
+    return 0;
+}
+
+/*
+ * Goal:   forks of a strand that has left are announced.
+ * Method: its worker computes until one of them has run.
+ */
+static void what_is_away_wakes_a_sleeper(void)
+{
+    run_anew(leave_to_one_that_computes);
+}
+
+static int yield_between(void *arg)
+{
+    (void)arg;
+    struct item item = { .payload = 7 };
+    weft_forked forked;
+    int here = weft_worker_current();
+    weft_fork(&forked, count, &item);
+    mc_assert(weft_yield() == 0);
+    weft_fork_join(&forked);
+    check(&item, here);
+    return 0;
+}
+
+static int yield_and_fork_between(void *arg)
+{
+    (void)arg;
+    struct item items[2] = { { .payload = 7 }, { .payload = 7 } };
+    weft_forked forks[2];
+    int here = weft_worker_current();
+    weft_fork(&forks[0], count, &items[0]);
+    mc_assert(weft_yield() == 0);
+    weft_fork(&forks[1], count, &items[1]);
+    mc_assert(weft_yield() == 0);
+    weft_fork_join(&forks[1]);
+    weft_fork_join(&forks[0]);
+    check(&items[0], here);
+    check(&items[1], here);
+    return 0;
+}
+
+/*
+ * Goal:   forks of a fiber that waits, and goes on perhaps elsewhere, are run once: by
+ *         whoever finds them while it is away, by a thief that is late, or by itself.
+ */
+static void a_strand_leaves_and_arrives(void)
+{
+    run(2, yield_between);
+}
+
+static void a_strand_leaves_twice(void)
+{
+    run(2, yield_and_fork_between);
+}
+
+static void wait_and_count(void *arg)
+{
+    mc_assert(weft_yield() == 0);
+    count(arg);
+}
+
+static int fork_what_waits(void *arg)
+{
+    (void)arg;
+    struct item items[2] = { { .payload = 7 }, { .payload = 7 } };
+    int here = weft_worker_current();
+    weft_join2(wait_and_count, &items[0], wait_and_count, &items[1]);
+    check(&items[0], here);
+    check(&items[1], here);
+    return 0;
+}
+
+/* Goal: what was stolen may wait, and its joiner is woken in the end. */
+static void a_stolen_fork_waits(void)
+{
+    run(2, fork_what_waits);
+}
+
+static int yield_until_flag(void *arg)
+{
+    (void)arg;
+    weft_forked forked;
+    weft_fork(&forked, set_flag, NULL);
+    while (wf_load_relaxed(&flag) == 0) {
+        mc_assert(weft_yield() == 0);
+    }
+    weft_fork_join(&forked);
+    return 0;
+}
+
+/* Goal: a worker that is alone runs what a strand has left there. */
+static void a_lone_worker(void)
+{
+    wf_store_relaxed(&flag, 0u);
+    run(1, yield_until_flag);
+}
+
+/* Goal: strands do not meet, wherever they are. */
+static void two_strands(void)
+{
+    begin(2);
+    struct wf_task *first = go(yield_and_fork_between);
+    struct wf_task *second = go(yield_between);
+    join(second);
+    end(first);
+}
+
+static const struct mc_test tests[] = {
+    { .name = "a_lone_worker",
+      .run = a_lone_worker,
+      .mode = MC_PCT,
+      .runs = 1000,
+      .steps_max = 20000 },
+    { .name = "two_forks",
+      .run = two_forks,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "a_cancelled_owner",
+      .run = a_cancelled_owner,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "a_fork_wakes_a_sleeper",
+      .run = a_fork_wakes_a_sleeper,
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "a_later_fork_wakes_a_sleeper",
+      .run = a_later_fork_wakes_a_sleeper,
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "a_fork_after_an_arrival_wakes_a_sleeper",
+      .run = a_fork_after_an_arrival_wakes_a_sleeper,
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "what_is_away_wakes_a_sleeper",
+      .run = what_is_away_wakes_a_sleeper,
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "a_strand_leaves_and_arrives",
+      .run = a_strand_leaves_and_arrives,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "a_strand_leaves_twice",
+      .run = a_strand_leaves_twice,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "two_strands",
+      .run = two_strands,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+    { .name = "a_stolen_fork_waits",
+      .run = a_stolen_fork_waits,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000 },
+};
+
+MC_MAIN(tests)
