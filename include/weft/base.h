@@ -31,6 +31,12 @@
 #define WEFT_NORETURN
 #endif
 
+#ifdef __cplusplus
+#define WEFT_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define WEFT_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
 #define WEFT_VERSION_MAJOR  0
 #define WEFT_VERSION_MINOR  1
 #define WEFT_VERSION_PATCH  0

@@ -53,6 +53,9 @@ WEFT_API weft_jobs *weft_jobs_make_room(weft_jobs *jobs);
 /* After such a fork: does what was asked for. */
 WEFT_API void weft_jobs_answer(weft_jobs *jobs);
 
+/* Calls the function on a stack of its own; returns when it has returned. */
+WEFT_API void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg);
+
 /* A join that must ask. True: the job is to be run here. False: another strand has run
  * it; what it has left in its words is there until the next fork. */
 WEFT_API bool weft_jobs_settle(weft_jobs *jobs, weft_job *job);
@@ -81,6 +84,19 @@ static inline weft_jobs *weft_jobs_here(void)
     return jobs;
 }
 #endif
+
+/* Is the C stack nearly used up, so that a call should go elsewhere? Only for who forks:
+ * the recursion of others is their own. */
+static inline bool weft_jobs_stack_is_low(const weft_jobs *jobs)
+{
+    return (char *)__builtin_frame_address(0) < jobs->stack_floor;
+}
+
+/* Where a job carries what its own function knows the type of. */
+static inline void *weft_job_words(weft_job *job)
+{
+    return job->words;
+}
 
 /* Must a fork ask? */
 static inline bool weft_jobs_must_ask(weft_jobs *jobs)

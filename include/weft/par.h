@@ -100,8 +100,20 @@ static inline void weft_fork_join(weft_forked *forked)
     }
 }
 
+/* The two functions of a weft_join2() whose stack is nearly used up. */
+typedef struct weft_both {
+    void (*first)(void *arg);
+    void *first_arg;
+    void (*second)(void *arg);
+    void *second_arg;
+} weft_both;
+
+static void weft_join2_elsewhere(void *arg);
+
 /*
  * Runs both functions, at once if a worker is idle; returns when both have returned.
+ * Recursion may go as deep as memory allows: when a stack is used up, it goes on on
+ * another one.
  *
  * Context:  anywhere. Outside of a fiber they run one after the other.
  * Suspends: as weft_fork_join().
@@ -109,10 +121,190 @@ static inline void weft_fork_join(weft_forked *forked)
 static inline void weft_join2(void (*first)(void *arg), void *first_arg, void (*second)(void *arg),
                               void *second_arg)
 {
+    if (__builtin_expect(weft_jobs_stack_is_low(weft_jobs_here()), 0)) {
+        weft_both both = { first, first_arg, second, second_arg };
+        weft_jobs_call_elsewhere(weft_join2_elsewhere, &both);
+        return;
+    }
     weft_forked forked;
     weft_fork(&forked, second, second_arg);
     first(first_arg);
     weft_fork_join(&forked);
 }
+
+static inline void weft_join2_elsewhere(void *arg)
+{
+    weft_both *both = (weft_both *)arg;
+    weft_join2(both->first, both->first_arg, both->second, both->second_arg);
+}
+
+/*
+ * Defines a function that can run in parallel, with its arguments and its result. What
+ * follows is its body:
+ *
+ *     WEFT_PARALLEL(long, fib, int, n)
+ *     {
+ *         if (n < 2) {
+ *             return n;
+ *         }
+ *         long first;
+ *         long second;
+ *         fib_both(&first, n - 1, &second, n - 2);
+ *         return first + second;
+ *     }
+ *
+ * It makes
+ * - fib(n), a function like any other;
+ * - fib_both(&first, n, &second, m), which is weft_join2() for it: the results of two calls;
+ * - fib_fork(&forked, n) and fib_join(&forked), which are weft_fork() and weft_fork_join()
+ *   for it; forked is a fib_forked, and the join returns the result.
+ * All are static. What no other worker takes is called directly, and the compiler may
+ * inline it.
+ *
+ * One to four arguments, each with its type before it; they and the result take up to
+ * 48 bytes.
+ */
+#define WEFT_PARALLEL(result, name, ...)                                                           \
+    WEFT_PARALLEL_PICK(__VA_ARGS__, WEFT_PARALLEL_4, , WEFT_PARALLEL_3, , WEFT_PARALLEL_2, ,       \
+                       WEFT_PARALLEL_1, )                                                          \
+    (result, name, __VA_ARGS__)
+
+/* What follows is how. */
+#define WEFT_PARALLEL_PICK(a, b, c, d, e, f, g, h, chosen, ...) chosen
+#define WEFT_PARALLEL_BARE(...)                                 __VA_ARGS__
+
+#define WEFT_PARALLEL_1(result, name, type1, arg1)                                                 \
+    WEFT_PARALLEL_MAKE(result, name, (type1 arg1;), (type1 arg1), (type1 other_##arg1), (arg1),    \
+                       (other_##arg1), (from->arg1))
+#define WEFT_PARALLEL_2(result, name, type1, arg1, type2, arg2)                                    \
+    WEFT_PARALLEL_MAKE(result, name, (type1 arg1; type2 arg2;), (type1 arg1, type2 arg2),          \
+                       (type1 other_##arg1, type2 other_##arg2), (arg1, arg2),                     \
+                       (other_##arg1, other_##arg2), (from->arg1, from->arg2))
+#define WEFT_PARALLEL_3(result, name, type1, arg1, type2, arg2, type3, arg3)                       \
+    WEFT_PARALLEL_MAKE(                                                                            \
+        result, name, (type1 arg1; type2 arg2; type3 arg3;), (type1 arg1, type2 arg2, type3 arg3), \
+        (type1 other_##arg1, type2 other_##arg2, type3 other_##arg3), (arg1, arg2, arg3),          \
+        (other_##arg1, other_##arg2, other_##arg3), (from->arg1, from->arg2, from->arg3))
+#define WEFT_PARALLEL_4(result, name, type1, arg1, type2, arg2, type3, arg3, type4, arg4)          \
+    WEFT_PARALLEL_MAKE(                                                                            \
+        result, name, (type1 arg1; type2 arg2; type3 arg3; type4 arg4;),                           \
+        (type1 arg1, type2 arg2, type3 arg3, type4 arg4),                                          \
+        (type1 other_##arg1, type2 other_##arg2, type3 other_##arg3, type4 other_##arg4),          \
+        (arg1, arg2, arg3, arg4), (other_##arg1, other_##arg2, other_##arg3, other_##arg4),        \
+        (from->arg1, from->arg2, from->arg3, from->arg4))
+
+#define WEFT_PARALLEL_MAKE(result, name, fields, parameters, others, values, other_values, stored) \
+    typedef struct name##_args {                                                                   \
+        WEFT_PARALLEL_BARE fields                                                                  \
+    } name##_args;                                                                                 \
+    typedef union name##_carried {                                                                 \
+        name##_args args;                                                                          \
+        result value;                                                                              \
+    } name##_carried;                                                                              \
+    typedef struct name##_forked {                                                                 \
+        weft_jobs *jobs;                                                                           \
+        weft_job *job;                                                                             \
+        name##_args args;                                                                          \
+    } name##_forked;                                                                               \
+    typedef struct name##_pair {                                                                   \
+        name##_args args[2];                                                                       \
+        result *into[2];                                                                           \
+    } name##_pair;                                                                                 \
+    WEFT_STATIC_ASSERT(sizeof(name##_carried) <= sizeof(((weft_job *)0)->words),                   \
+                       "the arguments of " #name " are too large: pass a pointer to them");        \
+                                                                                                   \
+    static result name##_body parameters;                                                          \
+                                                                                                   \
+    static inline result name##_with(const name##_args *from)                                      \
+    {                                                                                              \
+        return name##_body stored;                                                                 \
+    }                                                                                              \
+    static inline void name##_run(weft_job *job)                                                   \
+    {                                                                                              \
+        name##_carried *carried = (name##_carried *)weft_job_words(job);                           \
+        carried->value = name##_with(&carried->args);                                              \
+    }                                                                                              \
+    static inline void name##_run_elsewhere(void *arg)                                             \
+    {                                                                                              \
+        name##_carried *carried = (name##_carried *)arg;                                           \
+        carried->value = name##_with(&carried->args);                                              \
+    }                                                                                              \
+    static inline __attribute__((unused)) result name parameters                                   \
+    {                                                                                              \
+        if (__builtin_expect(weft_jobs_stack_is_low(weft_jobs_here()), 0)) {                       \
+            name##_carried carried = { { WEFT_PARALLEL_BARE values } };                            \
+            weft_jobs_call_elsewhere(name##_run_elsewhere, &carried);                              \
+            return carried.value;                                                                  \
+        }                                                                                          \
+        return name##_body values;                                                                 \
+    }                                                                                              \
+                                                                                                   \
+    static inline void name##_push(name##_forked *forked, weft_jobs *jobs)                         \
+    {                                                                                              \
+        weft_job *job = jobs->head;                                                                \
+        forked->jobs = jobs;                                                                       \
+        forked->job = job;                                                                         \
+        job->run = name##_run;                                                                     \
+        ((name##_carried *)weft_job_words(job))->args = forked->args;                              \
+        weft_jobs_push(jobs);                                                                      \
+    }                                                                                              \
+    static inline void name##_fork_at(weft_jobs *jobs, name##_forked *forked)                      \
+    {                                                                                              \
+        if (__builtin_expect(!weft_jobs_must_ask(jobs), 1)) {                                      \
+            name##_push(forked, jobs);                                                             \
+            return;                                                                                \
+        }                                                                                          \
+        jobs = weft_jobs_make_room(jobs);                                                          \
+        forked->job = NULL;                                                                        \
+        if (jobs != NULL) {                                                                        \
+            name##_push(forked, jobs);                                                             \
+            weft_jobs_answer(jobs);                                                                \
+        }                                                                                          \
+    }                                                                                              \
+    static inline __attribute__((unused)) void name##_fork(name##_forked *forked,                  \
+                                                           WEFT_PARALLEL_BARE parameters)          \
+    {                                                                                              \
+        name##_args args = { WEFT_PARALLEL_BARE values };                                          \
+        forked->args = args;                                                                       \
+        name##_fork_at(weft_jobs_here(), forked);                                                  \
+    }                                                                                              \
+    static inline __attribute__((unused)) result name##_join(name##_forked *forked)                \
+    {                                                                                              \
+        if (forked->job == NULL || weft_jobs_pop(forked->jobs, forked->job) ||                     \
+            weft_jobs_settle(forked->jobs, forked->job)) {                                         \
+            return name##_with(&forked->args);                                                     \
+        }                                                                                          \
+        return ((name##_carried *)weft_job_words(forked->job))->value;                             \
+    }                                                                                              \
+                                                                                                   \
+    static inline void name##_both_at(weft_jobs *jobs, const name##_pair *pair)                    \
+    {                                                                                              \
+        name##_forked forked;                                                                      \
+        forked.args = pair->args[1];                                                               \
+        name##_fork_at(jobs, &forked);                                                             \
+        *pair->into[0] = name##_with(&pair->args[0]);                                              \
+        *pair->into[1] = name##_join(&forked);                                                     \
+    }                                                                                              \
+    static inline void name##_both_elsewhere(void *arg)                                            \
+    {                                                                                              \
+        name##_both_at(weft_jobs_here(), (const name##_pair *)arg);                                \
+    }                                                                                              \
+    static inline                                                                                  \
+        __attribute__((unused)) void name##_both(result *value, WEFT_PARALLEL_BARE parameters,     \
+                                                 result *other_value, WEFT_PARALLEL_BARE others)   \
+    {                                                                                              \
+        weft_jobs *jobs = weft_jobs_here();                                                        \
+        name##_pair pair = { { { WEFT_PARALLEL_BARE values },                                      \
+                               { WEFT_PARALLEL_BARE other_values } },                              \
+                             { value, other_value } };                                             \
+        if (__builtin_expect(weft_jobs_stack_is_low(jobs), 0)) {                                   \
+            name##_pair copy = pair;                                                               \
+            weft_jobs_call_elsewhere(name##_both_elsewhere, &copy);                                \
+            return;                                                                                \
+        }                                                                                          \
+        name##_both_at(jobs, &pair);                                                               \
+    }                                                                                              \
+                                                                                                   \
+    static result name##_body parameters
 
 #endif

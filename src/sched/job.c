@@ -92,17 +92,19 @@ void weft_jobs_answer(weft_jobs *own)
     answer(wf_jobs_of(own));
 }
 
-/* Returns when the job that a thief has is done. */
-static void wait_for(struct wf_job *job)
+static int run_job(void *arg)
 {
-    for (unsigned i = 0; i < LOOKS; i++) {
-        if (wf_job_is_done(job)) {
-            return;
-        }
-        wf_cpu_relax();
+    struct wf_job *job = arg;
+    job->run((weft_job *)(void *)job);
+    struct wf_task *waiter = wf_job_finish(job);
+    if (waiter != NULL) {
+        wf_task_wake(waiter);
     }
-    struct wf_worker *worker;
-    struct wf_fiber *self = fiber_here(&worker);
+    return 0;
+}
+
+static void suspend_until_done(struct wf_fiber *self, struct wf_job *job)
+{
     wf_task_retain(&self->task);
     if (!wf_job_wait(job, &self->task)) {
         wf_task_release(&self->task);
@@ -116,6 +118,48 @@ static void wait_for(struct wf_job *job)
         wf_task_retain(&self->task);
         wf_task_wake(&self->task);
     }
+}
+
+/* Returns when the job that a thief has is done. */
+static void wait_for(struct wf_job *job)
+{
+    for (unsigned i = 0; i < LOOKS; i++) {
+        if (wf_job_is_done(job)) {
+            return;
+        }
+        wf_cpu_relax();
+    }
+    struct wf_worker *worker;
+    suspend_until_done(fiber_here(&worker), job);
+}
+
+/* A function that is called on another stack. */
+struct call {
+    struct wf_job job; /* as if it had been stolen */
+    void (*function)(void *arg);
+    void *arg;
+};
+
+static void run_call(weft_job *job)
+{
+    struct call *call = job->words[0].pointer;
+    call->function(call->arg);
+}
+
+void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
+{
+    struct wf_worker *worker;
+    struct wf_fiber *self = fiber_here(&worker);
+    struct wf_task *task = self != NULL ? wf_fiber_reserve(worker, WF_STACK_JOB) : NULL;
+    if (task == NULL) {
+        function(arg);
+        return;
+    }
+    struct call call = { .job.run = run_call, .function = function, .arg = arg };
+    call.job.words[0].pointer = &call;
+    wf_fiber_make(worker, task, WF_STACK_JOB, run_job, &call.job);
+    wf_worker_push(worker, task);
+    suspend_until_done(self, &call.job);
 }
 
 bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
@@ -132,17 +176,6 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
 }
 
 /* --- Other workers ----------------------------------------------------------------------- */
-
-static int run_job(void *arg)
-{
-    struct wf_job *job = arg;
-    job->run((weft_job *)(void *)job);
-    struct wf_task *waiter = wf_job_finish(job);
-    if (waiter != NULL) {
-        wf_task_wake(waiter);
-    }
-    return 0;
-}
 
 static struct wf_job *steal_running(const struct wf_worker *victim)
 {

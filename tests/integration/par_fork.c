@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * par_fork.c - functions that were made by WEFT_PARALLEL, and recursion that is deeper
+ * than a stack.
+ */
+#include <stdatomic.h>
+
+#include <weft.h>
+
+#include "rt.h"
+#include "test.h"
+
+WEFT_PARALLEL(uint64_t, fib, unsigned, n)
+{
+    if (n < 2) {
+        return n;
+    }
+    uint64_t first;
+    uint64_t second;
+    fib_both(&first, n - 1, &second, n - 2);
+    return first + second;
+}
+
+WEFT_PARALLEL(double, sum_two, const double *, from, size_t, count)
+{
+    if (count < 4) {
+        double sum = 0;
+        for (size_t i = 0; i < count; i++) {
+            sum += from[i];
+        }
+        return sum;
+    }
+    sum_two_forked right;
+    sum_two_fork(&right, from + count / 2, count - count / 2);
+    double left = sum_two(from, count / 2);
+    return left + sum_two_join(&right);
+}
+
+struct pair {
+    uint64_t low;
+    uint64_t high;
+};
+
+/* The smallest and the largest. */
+WEFT_PARALLEL(struct pair, range_of, const uint32_t *, from, size_t, count, uint32_t, flip)
+{
+    if (count == 1) {
+        uint32_t value = from[0] ^ flip;
+        return (struct pair){ value, value };
+    }
+    struct pair left;
+    struct pair right;
+    range_of_both(&left, from, count / 2, flip, &right, from + count / 2, count - count / 2, flip);
+    return (struct pair){ left.low < right.low ? left.low : right.low,
+                          left.high > right.high ? left.high : right.high };
+}
+
+WEFT_PARALLEL(int, ways, int, down, int, right, int, height, int, width)
+{
+    if (down == height || right == width) {
+        return 1;
+    }
+    int by_down;
+    int by_right;
+    ways_both(&by_down, down + 1, right, height, width, &by_right, down, right + 1, height, width);
+    return by_down + by_right;
+}
+
+static int compute_all(void *arg)
+{
+    static double numbers[1000];
+    static uint32_t values[1000];
+    (void)arg;
+    for (unsigned i = 0; i < 1000; i++) {
+        numbers[i] = i;
+        values[i] = (i * 7919 + 13) % 1000 + 1000;
+    }
+    for (uint64_t i = 0; i < test_scale(20); i++) {
+        CHECK_EQ(fib(18), 2584);
+        CHECK(sum_two(numbers, 1000) == 499500);
+        struct pair range = range_of(values, 1000, 0);
+        CHECK_EQ(range.low, 1000);
+        CHECK_EQ(range.high, 1999);
+        CHECK_EQ(ways(0, 0, 6, 6), 924);
+    }
+    return 0;
+}
+
+static void a_parallel_function_returns_what_its_body_does(void)
+{
+    CHECK_EQ(compute_all(NULL), 0); /* without a runtime */
+    for (unsigned workers = 1; workers <= 16; workers *= 4) {
+        weft_runtime *rt = test_start(workers);
+        CHECK_EQ(test_run(rt, compute_all, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Deep recursion --------------------------------------------------------------------- */
+
+/* Each level has a frame of its own that is used after the return from below. */
+WEFT_PARALLEL(uint64_t, descend, uint64_t, depth)
+{
+    volatile char frame[64];
+    frame[0] = 1;
+    if (depth == 0) {
+        return 0;
+    }
+    uint64_t below;
+    uint64_t leaf;
+    descend_both(&below, depth - 1, &leaf, 0);
+    return below + leaf + (uint64_t)frame[0];
+}
+
+struct level {
+    uint64_t depth;
+    uint64_t sum;
+};
+
+static void descend_by_pointer(void *arg)
+{
+    struct level *level = arg;
+    level->sum = 0;
+    if (level->depth > 0) {
+        struct level below = { .depth = level->depth - 1 };
+        struct level leaf = { .depth = 0 };
+        weft_join2(descend_by_pointer, &below, descend_by_pointer, &leaf);
+        level->sum = below.sum + leaf.sum + 1;
+    }
+}
+
+/* The last call of each level, not the first one, goes down. */
+WEFT_PARALLEL(uint64_t, descend_last, uint64_t, depth)
+{
+    if (depth == 0) {
+        return 0;
+    }
+    descend_last_forked leaf;
+    descend_last_fork(&leaf, 0);
+    uint64_t below = descend_last(depth - 1);
+    return below + descend_last_join(&leaf) + 1;
+}
+
+static int go_deep(void *arg)
+{
+    (void)arg;
+    uint64_t depth = test_scale(400000);
+    CHECK_EQ(descend(depth), depth);
+    CHECK_EQ(descend_last(depth), depth);
+    struct level level = { .depth = depth };
+    descend_by_pointer(&level);
+    CHECK_EQ(level.sum, depth);
+    return 0;
+}
+
+/*
+ * Goal:   recursion goes on on another stack before the one it is on is used up.
+ * Method: stacks of several sizes, on which all of it would never fit.
+ */
+static void recursion_is_deeper_than_a_stack(void)
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        for (size_t size = 16 << 10; size <= 1 << 20; size *= 4) {
+            weft_task *task;
+            weft_fiber_spec spec = { .function = go_deep, .stack_size = size };
+            CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+            CHECK_EQ(test_join_soon(task), 0);
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
+TEST_MAIN({
+    TEST(a_parallel_function_returns_what_its_body_does),
+    TEST(recursion_is_deeper_than_a_stack),
+})
