@@ -33,6 +33,22 @@
 
 #include "base.h"
 #include "fork.h"
+#include "runtime.h"
+
+WEFT_EXTERN_C_BEGIN
+
+/*
+ * Calls function(arg) on this thread, as a guest of the runtime: workers may take what it
+ * forks, if it goes on for long. A call that is short wakes none of them. Returns what the
+ * function returns.
+ *
+ * Context:  any thread. On a worker it is a plain call. 16 threads at a time; the forks of
+ *           further ones run at their joins.
+ * Suspends: no; but a thread sleeps in a join while a worker is at the fork.
+ */
+WEFT_API int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg);
+
+WEFT_EXTERN_C_END
 
 /* One fork, from weft_fork() to weft_fork_join(); on the caller's stack. */
 typedef struct weft_forked {
@@ -63,7 +79,7 @@ static inline weft_job *weft_forked_push(weft_jobs *jobs, void (*function)(void 
  * Forks function(arg): it may run on another worker from now on, and at the latest in
  * weft_fork_join().
  *
- * Context: anywhere. Outside of a fiber it runs at its join.
+ * Context: anywhere. Outside of fibers and weft_par_run() it runs at its join.
  * Owns:    *forked, on the stack of the caller, until weft_fork_join().
  */
 static inline void weft_fork(weft_forked *forked, void (*function)(void *arg), void *arg)
@@ -115,7 +131,7 @@ static void weft_join2_elsewhere(void *arg);
  * Recursion may go as deep as memory allows: when a stack is used up, it goes on on
  * another one.
  *
- * Context:  anywhere. Outside of a fiber they run one after the other.
+ * Context:  anywhere. Outside of fibers and weft_par_run() they run one after the other.
  * Suspends: as weft_fork_join().
  */
 static inline void weft_join2(void (*first)(void *arg), void *first_arg, void (*second)(void *arg),

@@ -18,6 +18,8 @@
  *            A3  the last worker to get here cancels every task again: those
  *                that were spawned between C4 and the last A1
  *            A4  each further end of a task: debt -= 1 [D2]
+ *            A5  a fiber that a task still needs: debt += 1, before it is there; the
+ *                task has not ended, so that the debt is not 0
  *
  * Whoever brings the debt to 0 sets phase STOPPED and wakes all. UNKNOWN is
  * larger than any number of tasks, so that the debt stays above 0 until every
@@ -77,4 +79,9 @@ void wf_drain_acknowledge(struct wf_worker *worker)
 void wf_drain_task_done(struct wf_worker *worker)
 {
     pay(worker->sched, -1);
+}
+
+void wf_drain_task_added(struct wf_worker *worker)
+{
+    pay(worker->sched, 1);
 }

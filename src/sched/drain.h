@@ -31,8 +31,10 @@ void wf_drain_close(struct wf_sched *sched);
 /* Each worker, once, when it first sees CLOSING. */
 void wf_drain_acknowledge(struct wf_worker *worker);
 
-/* A worker that has acknowledged: one of its tasks is over. */
+/* A worker that has acknowledged: one of its tasks is over; or, for one that is not, there
+ * is another one. */
 void wf_drain_task_done(struct wf_worker *worker);
+void wf_drain_task_added(struct wf_worker *worker);
 
 static inline enum wf_phase wf_drain_phase(const struct wf_drain *drain)
 {

@@ -412,8 +412,7 @@ int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(
 struct wf_task *wf_fiber_reserve(struct wf_worker *worker, size_t stack_size)
 {
     unsigned class = (unsigned)wf_stack_class(stack_size);
-    if (!wf_spawn_is_open(worker) ||
-        wf_stack_promise(&worker->sched->stacks, &worker->stacks, class) != 0) {
+    if (wf_stack_promise(&worker->sched->stacks, &worker->stacks, class) != 0) {
         return NULL;
     }
     struct wf_task *task = wf_heap_alloc_own(worker->heap, worker->index, sizeof(struct wf_fiber));
@@ -436,7 +435,13 @@ void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_
     weft_fiber_spec spec = { .function = function, .arg = arg };
     wf_spawn_fill(task, &wf_fiber_ops, NULL, wf_spawn_id(worker));
     fill(cast(task), &spec, (unsigned)wf_stack_class(stack_size));
+    if (wf_likely(!worker->closing)) {
+        wf_spawn_publish(worker, task, true);
+        return;
+    }
+    wf_drain_task_added(worker);
     wf_spawn_publish(worker, task, true);
+    wf_task_cancel(task);
 }
 
 static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)

@@ -44,8 +44,9 @@ int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(
 
 /*
  * On a worker: a fiber that is detached and in no queue, for the caller to run, in two
- * steps. Reserve gets all that it needs, NULL if there is no memory or the runtime shuts
- * down; then make or unreserve it.
+ * steps. Reserve gets all that it needs, NULL if there is no memory; then make or
+ * unreserve it. In a shutdown, too, since a task that has not ended needs it; it is
+ * cancelled then, like all others.
  */
 struct wf_task *wf_fiber_reserve(struct wf_worker *worker, size_t stack_size);
 void wf_fiber_unreserve(struct wf_worker *worker, struct wf_task *task, size_t stack_size);

@@ -29,21 +29,35 @@
 #include "sched/job.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "sched/fiber.h"
+#include "sched/guest.h"
 #include "sched/sched.h"
 #include "sched/strand.h"
+#include "sched/thread.h"
 #include "sched/worker.h"
 
 enum {
     ASK_WORK = 1, /* somebody searches */
     ASK_WAKE = 2, /* somebody sleeps */
     LOOKS = 16,   /* before a joiner suspends: some 300 ns */
+    GUEST_PATIENCE_NS = 20 * 1000,
 };
 
-static struct wf_fiber *fiber_here(struct wf_worker **worker)
+static struct wf_strand *strand_of(weft_jobs *own)
 {
-    *worker = wf_worker_current();
-    return *worker != NULL ? wf_fiber_of((*worker)->current) : NULL;
+    return wf_container_of(wf_jobs_of(own), struct wf_strand, jobs);
+}
+
+/* A strand for who has none, or NULL. */
+static struct wf_strand *attach(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
+        return wf_guest_attach();
+    }
+    struct wf_fiber *self = wf_fiber_of(worker->current);
+    return self != NULL ? wf_strand_attach(worker, self) : NULL;
 }
 
 weft_jobs *weft_jobs_make_room(weft_jobs *own)
@@ -51,45 +65,52 @@ weft_jobs *weft_jobs_make_room(weft_jobs *own)
     if (own->head != NULL) {
         return own->head < (weft_job *)wf_jobs_of(own)->end ? own : NULL;
     }
-    struct wf_worker *worker;
-    struct wf_fiber *self = fiber_here(&worker);
-    struct wf_strand *strand = self != NULL ? wf_strand_attach(worker, self) : NULL;
+    struct wf_strand *strand = attach();
     return strand != NULL ? wf_jobs_public(&strand->jobs) : NULL;
 }
 
 /* How many jobs others should have now. */
-static uint32_t to_publish(const struct wf_worker *worker, struct wf_jobs *jobs, bool asked)
+static uint32_t to_publish(const struct wf_strand *strand, bool asked)
 {
+    const struct wf_jobs *jobs = &strand->jobs;
     uint32_t private = wf_jobs_private(jobs);
-    if (!worker->shares || wf_jobs_len(jobs) <= worker->eager_forks) {
-        return worker->shares ? private : 0;
+    if (!strand->shares || wf_jobs_len(jobs) <= strand->eager_forks) {
+        return strand->shares ? private : 0;
     }
     return asked || !wf_jobs_has_public(jobs) ? (private + 1) / 2 : 0;
 }
 
+/* There are new public jobs. Guests are most often done before anybody could come. */
+static void announce(const struct wf_strand *strand)
+{
+    if (strand->guest_since == 0 || wf_clock_real() - strand->guest_since > GUEST_PATIENCE_NS) {
+        wf_sched_notify(strand->sched);
+    }
+}
+
 /* Does what was asked for; forks and joins are quick again unless they are the first
  * few. */
-static void answer(struct wf_jobs *jobs)
+static void answer(struct wf_strand *strand)
 {
-    const struct wf_worker *worker = wf_worker_current();
+    struct wf_jobs *jobs = &strand->jobs;
     bool asked = wf_jobs_take_reasons(jobs) != 0;
-    uint32_t count = to_publish(worker, jobs, asked);
+    uint32_t count = to_publish(strand, asked);
     if (count > 0) {
         wf_jobs_publish(jobs, count);
     }
-    if (wf_jobs_len(jobs) >= worker->eager_forks) {
+    if (!strand->shares || wf_jobs_len(jobs) >= strand->eager_forks) {
         wf_jobs_open(jobs);
     } else {
         wf_jobs_close(jobs);
     }
     if (count > 0) {
-        wf_sched_notify(worker->sched);
+        announce(strand);
     }
 }
 
 void weft_jobs_answer(weft_jobs *own)
 {
-    answer(wf_jobs_of(own));
+    answer(strand_of(own));
 }
 
 static int run_job(void *arg)
@@ -103,20 +124,37 @@ static int run_job(void *arg)
     return 0;
 }
 
-static void suspend_until_done(struct wf_fiber *self, struct wf_job *job)
+/* On a fiber, or a plain thread: who waits here? */
+static struct wf_task *waiter_here(struct wf_fiber *self)
 {
-    wf_task_retain(&self->task);
-    if (!wf_job_wait(job, &self->task)) {
-        wf_task_release(&self->task);
+    return self != NULL ? &self->task : wf_thread_known()->waiter;
+}
+
+static void suspend(struct wf_fiber *self)
+{
+    if (self != NULL) {
+        wf_fiber_suspend(self, wf_worker_current());
+    } else {
+        wf_thread_suspend(wf_thread_known());
+    }
+}
+
+static void suspend_until_done(struct wf_job *job)
+{
+    struct wf_fiber *self = wf_fiber_current();
+    struct wf_task *waiter = waiter_here(self);
+    wf_task_retain(waiter);
+    if (!wf_job_wait(job, waiter)) {
+        wf_task_release(waiter);
         return;
     }
     while (!wf_job_is_done(job)) {
-        wf_fiber_suspend(self, wf_worker_current());
+        suspend(self);
     }
-    if (self->polling) {
-        /* What it was polling may have woken it meanwhile: it polls once more. */
-        wf_task_retain(&self->task);
-        wf_task_wake(&self->task);
+    if (self != NULL ? self->polling : wf_thread_known()->waits > 0) {
+        /* What is polled here may have woken it meanwhile: it polls once more. */
+        wf_task_retain(waiter);
+        wf_task_wake(waiter);
     }
 }
 
@@ -129,8 +167,7 @@ static void wait_for(struct wf_job *job)
         }
         wf_cpu_relax();
     }
-    struct wf_worker *worker;
-    suspend_until_done(fiber_here(&worker), job);
+    suspend_until_done(job);
 }
 
 /* A function that is called on another stack. */
@@ -146,41 +183,55 @@ static void run_call(weft_job *job)
     call->function(call->arg);
 }
 
+static bool start_call(struct call *call)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
+        /* Only who has a strand comes here. */
+        struct wf_sched *sched = strand_of(weft_jobs_here())->sched;
+        weft_fiber_spec spec = { .function = run_job,
+                                 .arg = &call->job,
+                                 .stack_size = WF_STACK_JOB };
+        return wf_fiber_spawn(sched, NULL, &spec) == 0;
+    }
+    struct wf_task *task = wf_fiber_reserve(worker, WF_STACK_JOB);
+    if (task != NULL) {
+        wf_fiber_make(worker, task, WF_STACK_JOB, run_job, &call->job);
+        wf_worker_push(worker, task);
+    }
+    return task != NULL;
+}
+
 void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
 {
-    struct wf_worker *worker;
-    struct wf_fiber *self = fiber_here(&worker);
-    struct wf_task *task = self != NULL ? wf_fiber_reserve(worker, WF_STACK_JOB) : NULL;
-    if (task == NULL) {
-        function(arg);
-        return;
-    }
     struct call call = { .job.run = run_call, .function = function, .arg = arg };
     call.job.words[0].pointer = &call;
-    wf_fiber_make(worker, task, WF_STACK_JOB, run_job, &call.job);
-    wf_worker_push(worker, task);
-    suspend_until_done(self, &call.job);
+    if (start_call(&call)) {
+        suspend_until_done(&call.job);
+    } else {
+        function(arg); /* No memory for a stack: perhaps this one suffices. */
+    }
 }
 
 bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
 {
-    struct wf_jobs *jobs = wf_jobs_of(own);
+    struct wf_strand *strand = strand_of(own);
+    struct wf_jobs *jobs = &strand->jobs;
     struct wf_job *job = (struct wf_job *)(void *)public_job;
     bool mine = wf_jobs_reclaim(jobs, job);
     if (!mine) {
         wait_for(job);
         wf_jobs_joined(jobs, job);
     }
-    answer(jobs);
+    answer(strand);
     return mine;
 }
 
 /* --- Other workers ----------------------------------------------------------------------- */
 
-static struct wf_job *steal_running(const struct wf_worker *victim)
+/* Takes a job from a strand that runs, or asks for one. */
+static struct wf_job *steal_running(struct wf_strand *strand)
 {
-    /* acquire [S1]: the strand is initialised. */
-    struct wf_strand *strand = wf_load_acquire(&victim->strand);
     struct wf_job *job = NULL;
     if (strand == NULL) {
         return NULL;
@@ -195,17 +246,33 @@ static struct wf_job *steal_running(const struct wf_worker *victim)
     return job;
 }
 
+static struct wf_job *steal_from_worker(void *arg)
+{
+    struct wf_worker *victim = arg;
+    /* acquire [S1]: the strand is initialised. */
+    struct wf_job *job = steal_running(wf_load_acquire(&victim->strand));
+    return job != NULL ? job : wf_away_steal(&victim->away);
+}
+
+static struct wf_job *steal_from_guests(void *arg)
+{
+    struct wf_guests *guests = arg;
+    struct wf_job *job = NULL;
+    for (unsigned i = 0; job == NULL && i < WF_GUESTS_MAX; i++) {
+        /* acquire [S1]: the strand is initialised. */
+        job = steal_running(wf_load_acquire(&guests->strands[i]));
+    }
+    return job;
+}
+
 /* Steals with a fiber at hand: a job that was taken must be run. */
-static struct wf_task *steal(struct wf_worker *worker, struct wf_worker *victim)
+static struct wf_task *steal(struct wf_worker *worker, struct wf_job *(*from)(void *arg), void *arg)
 {
     struct wf_task *task = wf_fiber_reserve(worker, WF_STACK_JOB);
     if (task == NULL) {
         return NULL;
     }
-    struct wf_job *job = steal_running(victim);
-    if (job == NULL) {
-        job = wf_away_steal(&victim->away);
-    }
+    struct wf_job *job = from(arg);
     if (job == NULL) {
         wf_fiber_unreserve(worker, task, WF_STACK_JOB);
         return NULL;
@@ -214,30 +281,31 @@ static struct wf_task *steal(struct wf_worker *worker, struct wf_worker *victim)
     return task;
 }
 
-bool wf_job_has_own(const struct wf_worker *worker)
-{
-    return wf_away_has_jobs(&worker->away) &&
-           wf_drain_phase(&worker->sched->drain) == WF_PHASE_OPEN;
-}
-
 struct wf_task *wf_job_take_own(struct wf_worker *worker)
 {
-    return wf_away_has_jobs(&worker->away) ? steal(worker, worker) : NULL;
+    return wf_away_has_jobs(&worker->away) ? steal(worker, steal_from_worker, worker) : NULL;
 }
 
 struct wf_task *wf_job_steal(struct wf_worker *worker, struct wf_worker *victim)
 {
     /* relaxed: a look; who steals reads it again. */
     bool forks = wf_load_relaxed(&victim->strand) != NULL || wf_away_has_jobs(&victim->away);
-    return forks ? steal(worker, victim) : NULL;
+    return forks ? steal(worker, steal_from_worker, victim) : NULL;
+}
+
+struct wf_task *wf_job_steal_from_guests(struct wf_worker *worker)
+{
+    struct wf_guests *guests = &worker->sched->guests;
+    /* A guest is no task: a shutdown does not wait for it. */
+    bool may = !worker->closing && wf_guests_are_there(guests);
+    return may ? steal(worker, steal_from_guests, guests) : NULL;
 }
 
 bool wf_job_has_public(const struct wf_worker *victim)
 {
     /* acquire [S1]: the strand is initialised. */
     const struct wf_strand *strand = wf_load_acquire(&victim->strand);
-    return wf_job_has_own(victim) || (strand != NULL && wf_jobs_has_public(&strand->jobs) &&
-                                      wf_drain_phase(&victim->sched->drain) == WF_PHASE_OPEN);
+    return (strand != NULL && wf_jobs_has_public(&strand->jobs)) || wf_away_has_jobs(&victim->away);
 }
 
 void wf_job_ask_all(struct wf_worker *worker)

@@ -12,14 +12,13 @@ struct wf_sched;
 struct wf_task;
 struct wf_worker;
 
-/* Worker: takes a job from a strand that has left it, or from one at or of another
- * worker. Returns a fiber to run it on, or NULL. */
+/* Worker: takes a job from a strand that has left it; from one at or of another worker;
+ * from a guest's. Returns a fiber to run it on, or NULL. */
 struct wf_task *wf_job_take_own(struct wf_worker *worker);
 struct wf_task *wf_job_steal(struct wf_worker *worker, struct wf_worker *victim);
+struct wf_task *wf_job_steal_from_guests(struct wf_worker *worker);
 
-/* Are there jobs that wf_job_take_own() could take; that wf_job_steal() could? Looks. Not
- * in a shutdown: then owners run their own. */
-bool wf_job_has_own(const struct wf_worker *worker);
+/* Is there something that wf_job_steal() could take? A look. */
 bool wf_job_has_public(const struct wf_worker *victim);
 
 /* Worker that is about to sleep: asks who forks to wake it. */

@@ -14,6 +14,7 @@
 #include "queue/inject.h"
 #include "sched/blocking.h"
 #include "sched/drain.h"
+#include "sched/guest.h"
 #include "sched/idle.h"
 #include "sched/room.h"
 #include "sched/watch.h"
@@ -62,6 +63,7 @@ struct wf_sched {
     struct wf_room room;
     struct wf_watch watch;
     struct wf_pool pool;
+    struct wf_guests guests;
     struct wf_stacks stacks;              /* of fibers */
     const struct wf_timer_ops *timer_ops; /* constant once started */
     void *timers;                         /* theirs */

@@ -108,6 +108,9 @@ static struct wf_task *look_around(struct wf_worker *worker)
             task = steal_round(worker, wf_job_steal);
         }
         if (task == NULL) {
+            task = wf_job_steal_from_guests(worker);
+        }
+        if (task == NULL) {
             task = steal_round(worker, steal_lifo_from);
         }
     }
@@ -124,7 +127,7 @@ static bool has_own_task(const struct wf_worker *worker)
     /* relaxed: only the owner fills it. */
     return wf_load_relaxed(&worker->lifo) != NULL || wf_ring_len(&worker->ring) > 0 ||
            worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox) ||
-           wf_job_has_own(worker);
+           wf_away_has_jobs(&worker->away);
 }
 
 /* Something that only this worker can see to. */

@@ -73,7 +73,7 @@ static struct wf_strand *make(void)
     return strand;
 }
 
-static struct wf_strand *take_shared(void)
+struct wf_strand *wf_strand_take(void)
 {
     wf_lock(&pool.lock);
     struct wf_strand *strand = pool.free;
@@ -86,8 +86,9 @@ static struct wf_strand *take_shared(void)
     return strand;
 }
 
-static void give_shared(struct wf_strand *strand)
+void wf_strand_give(struct wf_strand *strand)
 {
+    wf_jobs_close(&strand->jobs);
     wf_lock(&pool.lock);
     strand->next = pool.free;
     pool.free = strand;
@@ -106,7 +107,7 @@ static struct wf_strand *take(struct wf_strand_cache *cache)
 {
     struct wf_strand *strand = cache->first;
     if (strand == NULL) {
-        return take_shared();
+        return wf_strand_take();
     }
     cache->first = strand->next;
     cache->count--;
@@ -116,7 +117,7 @@ static struct wf_strand *take(struct wf_strand_cache *cache)
 static void give(struct wf_strand_cache *cache, struct wf_strand *strand)
 {
     if (cache->count == WF_STRANDS_CACHED) {
-        give_shared(strand);
+        wf_strand_give(strand);
         return;
     }
     strand->next = cache->first;
@@ -127,7 +128,7 @@ static void give(struct wf_strand_cache *cache, struct wf_strand *strand)
 void wf_strand_flush(struct wf_strand_cache *cache)
 {
     while (cache->first != NULL) {
-        give_shared(take(cache));
+        wf_strand_give(take(cache));
     }
 }
 
@@ -139,17 +140,22 @@ static struct wf_strand *strand_of(const struct wf_fiber *fiber)
     return pool.all[fiber->own.strand];
 }
 
-/* This thread forks here from now on, and thieves may know. */
+void wf_strand_use(struct wf_strand *strand)
+{
+    WF_TLS_STORE(weft_jobs_of_thread, strand != NULL ? wf_jobs_public(&strand->jobs) : &nothing);
+}
+
+/* This worker's thread forks here from now on, and thieves may know. */
 static void sit_down(struct wf_worker *worker, struct wf_strand *strand)
 {
-    WF_TLS_STORE(weft_jobs_of_thread, wf_jobs_public(&strand->jobs));
+    wf_strand_use(strand);
     /* release [S1]: the strand is initialised. */
     wf_store_release(&worker->strand, strand);
 }
 
 static void get_up(struct wf_worker *worker)
 {
-    WF_TLS_STORE(weft_jobs_of_thread, &nothing);
+    wf_strand_use(NULL);
     /* relaxed: who still has it steals from the strand wherever it is. */
     wf_store_relaxed(&worker->strand, (struct wf_strand *)NULL);
 }
@@ -161,6 +167,10 @@ struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *se
         return NULL;
     }
     strand->jobs.stack_floor = self->stack->low + WF_STRAND_STACK_RESERVE;
+    strand->sched = worker->sched;
+    strand->eager_forks = worker->eager_forks;
+    strand->shares = worker->shares;
+    strand->guest_since = 0;
     self->own.strand = strand->index;
     sit_down(worker, strand);
     return strand;
@@ -234,14 +244,20 @@ void wf_strand_arrive(struct wf_worker *worker, struct wf_fiber *self)
     }
 }
 
+void wf_strand_must_be_empty(const struct wf_strand *strand, const char *whose, uint64_t id)
+{
+    uint32_t forks = wf_jobs_len(&strand->jobs);
+    if (forks != 0) {
+        wf_fatal("%s (#%llu) returned with %u forks that were not joined; join each one in the "
+                 "function that has forked it",
+                 whose, (unsigned long long)id, forks);
+    }
+}
+
 void wf_strand_end(struct wf_worker *worker, struct wf_fiber *self)
 {
-    if (wf_jobs_len(&strand_of(self)->jobs) != 0) {
-        wf_fatal("fiber '%s' (#%llu) returned with %u forks that were not joined; join each one "
-                 "in the function that has forked it",
-                 self->task.name != NULL ? self->task.name : "", (unsigned long long)self->task.id,
-                 wf_jobs_len(&strand_of(self)->jobs));
-    }
+    const char *name = self->task.name != NULL ? self->task.name : "a fiber";
+    wf_strand_must_be_empty(strand_of(self), name, self->task.id);
     detach(worker, self);
 }
 

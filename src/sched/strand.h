@@ -35,6 +35,11 @@ struct wf_strand {
     struct wf_strand *next; /* whoever has it: in a list of free ones */
     struct wf_away *away;   /* owner: where it has been put, or NULL */
     struct wf_list link;    /* under away's lock; not linked once it has nothing public */
+    /* Owner only, of whom it is: */
+    struct wf_sched *sched;
+    uint32_t eager_forks; /* so many are public at once */
+    bool shares;          /* others may take from it while it is not away */
+    int64_t guest_since;  /* when a plain thread has got it; 0: a fiber's */
     struct wf_job slots[];
 };
 
@@ -64,6 +69,23 @@ struct wf_strand_cache {
 
 /* Any thread: how many there are in this process, in use or not. */
 uint32_t wf_strands_made(void);
+
+/* One for a thread without a cache, and back: without forks, and nobody is told of it. */
+struct wf_strand *wf_strand_take(void);
+void wf_strand_give(struct wf_strand *strand);
+
+/* This thread forks there from now on; NULL: it must ask. */
+void wf_strand_use(struct wf_strand *strand);
+
+/* Aborts if there are forks: whose are they? */
+void wf_strand_must_be_empty(const struct wf_strand *strand, const char *whose, uint64_t id);
+
+/* How many forks to publish at once, for so many who could run them: the levels of a
+ * binary tree, and one more for trees that are not even. */
+static inline uint32_t wf_strand_eager_forks(unsigned runners)
+{
+    return 2 + 31 - (uint32_t)__builtin_clz(runners);
+}
 
 /* Gives what a cache holds back. */
 void wf_strand_flush(struct wf_strand_cache *cache);

@@ -200,6 +200,11 @@ static bool suspend(struct thread_task *task, int64_t deadline)
     return woken;
 }
 
+void wf_thread_suspend(struct wf_thread *self)
+{
+    (void)suspend((struct thread_task *)self->waiter, WF_NEVER);
+}
+
 /* Is the blocking job that waits here cancelled, and no shield entered? */
 static bool job_must_cancel(const struct wf_thread *self)
 {

@@ -17,6 +17,7 @@
 #include "base/tls.h"
 
 struct weft_runtime;
+struct wf_guest;
 struct wf_sched;
 struct wf_task;
 
@@ -27,6 +28,8 @@ struct wf_thread {
     struct wf_sched *sched;       /* its scheduler */
     unsigned waits;               /* weft_await() calls under way: 0 or 1 */
     void **locals;                /* see local.c; NULL if it has none */
+    struct wf_guest *guest;       /* see guest.c; NULL if it is none */
+    char *stack_low;              /* NULL: not asked for yet */
 };
 
 /* The record of this thread, made at the first call. NULL: no memory. */
@@ -53,6 +56,9 @@ void wf_thread_must_be_plain(const char *call, const char *instead);
 /* The task whose shield holds off what is polled here: the waiter inside
  * weft_await(), else the task that runs here. NULL if there is neither. */
 struct wf_task *wf_thread_shielded(void);
+
+/* On a plain thread, whose waiter will be woken: sleeps until then. */
+void wf_thread_suspend(struct wf_thread *self);
 
 /* weft_await() on a plain thread. */
 int wf_thread_await(weft_future *future, weft_time deadline);

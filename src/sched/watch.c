@@ -13,10 +13,11 @@
  * a system call to whoever does it.
  *
  *   Watch                              Worker that wakes
- *   V1  asleep = 1                     X1  (its count went up: unparked)
+ *   V1  asleep = 1                     X1  (its count went up: unparked, or guests)
  *   V2  full fence [V1]                X2  full fence [V1]
  *   V3  all workers parked?            X3  asleep? Remember, and wake the watch
- *   V4  sleep                              before the first fill of the slot
+ *       No guests?                         before the first fill of the slot;
+ *   V4  sleep                              a guest wakes it at once
  *
  * One fence comes first. If V2 does, X3 sees that the watch sleeps. If X2 does,
  * V3 sees the worker unparked and does not sleep. So the fill itself pays for
@@ -79,6 +80,12 @@ static bool sees_stall(struct wf_sched *sched)
     return waiting || overdue;
 }
 
+/* Do all workers sleep, and does nobody else fork? */
+static bool is_idle(const struct wf_sched *sched)
+{
+    return wf_idle_unparked(&sched->idle) == 0 && !wf_guests_are_there(&sched->guests);
+}
+
 static void sleep_while_idle(struct wf_sched *sched)
 {
     struct wf_watch *watch = &sched->watch;
@@ -86,7 +93,7 @@ static void sleep_while_idle(struct wf_sched *sched)
     wf_store_relaxed(&watch->asleep, 1u);
     /* fence [V1], V2: a worker that wakes from now on sees it. */
     wf_fence_full();
-    if (wf_idle_unparked(&sched->idle) == 0 && !is_stopped(watch)) {
+    if (is_idle(sched) && !is_stopped(watch)) {
         (void)wf_park_sleep(&watch->park, WF_NEVER);
     }
     /* relaxed: a worker that still believes it wakes the watch once too often. */
@@ -115,8 +122,8 @@ static void *watch_main(void *arg)
         } else {
             (void)wf_park_sleep_real(&watch->park, wf_clock_real() + LOOK_EVERY_NS);
         }
-        quiet = wf_idle_unparked(&sched->idle) == 0 ? quiet + 1 : 0;
-        if (sees_stall(sched)) {
+        quiet = is_idle(sched) ? quiet + 1 : 0;
+        if (sees_stall(sched) || wf_guests_have_public(&sched->guests)) {
             wf_sched_notify(sched);
         }
     }

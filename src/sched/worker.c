@@ -58,13 +58,6 @@ unsigned wf_worker_slab(const struct wf_heap *heap)
     return worker != NULL && worker->heap == heap ? worker->index : heap->outside;
 }
 
-/* As many levels of a binary tree of forks as there are workers to feed, and one more
- * for trees that are not even. */
-static uint32_t eager_forks(unsigned workers)
-{
-    return 2 + 31 - (uint32_t)__builtin_clz(workers);
-}
-
 void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned index)
 {
     const struct wf_sched_options *options = &sched->options;
@@ -72,7 +65,7 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
     worker->heap = sched->heap;
     worker->index = index;
     worker->shares = options->stealing && options->workers > 1;
-    worker->eager_forks = worker->shares ? eager_forks(options->workers) : 0;
+    worker->eager_forks = worker->shares ? wf_strand_eager_forks(options->workers) : 0;
     /* relaxed: not shared yet. */
     wf_store_relaxed(&worker->next_deadline, WF_NEVER);
     wf_away_init(&worker->away);

@@ -51,8 +51,20 @@ void wf_stacks_trim(struct wf_stacks *stacks, bool idle, bool (*stop)(void *arg)
     (void)arg;
 }
 
+/* A guest has forked something. */
+static _Atomic(uint32_t) forked;
+
+bool wf_guests_have_public(const struct wf_guests *guests)
+{
+    (void)guests;
+    return wf_load_relaxed(&forked) != 0;
+}
+
 void wf_sched_notify(struct wf_sched *of)
 {
+    if (wf_load_relaxed(&forked) != 0) {
+        wf_store_release(&fetched, 1u);
+    }
     if (wf_xchg_acquire(&of->workers[0].lifo, (struct wf_task *)NULL) == &task) {
         wf_store_release(&fetched, 1u);
     }
@@ -80,6 +92,7 @@ static void begin(void)
     sched.options.workers = 1;
     sched.options.stealing = true;
     sched.workers = &worker;
+    wf_store_relaxed(&worker.next_deadline, WF_NEVER);
     wf_idle_init(&sched.idle, 1);
     wf_idle_park(&sched.idle, 0, false);
     mc_name(&sched.idle.counts, sizeof sched.idle.counts, "counts");
@@ -107,6 +120,20 @@ static void slot_of_a_busy_worker_is_fetched(void)
     wf_watch_stop(&sched);
 }
 
+/* The same for the forks of a guest, who begins as in guest.c. */
+static void forks_of_a_guest_are_fetched(void)
+{
+    begin();
+    (void)wf_fetch_add_relaxed(&sched.guests.count, 1);
+    if (wf_watch_is_asleep(&sched.watch)) {
+        wf_watch_wake(&sched.watch);
+    }
+    wf_store_relaxed(&forked, 1u);
+    (void)wf_fetch_add_acq_rel(&beat, 1u);
+    mc_await_exchange(&fetched, 1, 1);
+    wf_watch_stop(&sched);
+}
+
 /*
  * Goal:   stop ends the watch wherever it is.
  * Method: it looks around, or goes to sleep, or sleeps.
@@ -120,6 +147,12 @@ static void stop_ends_the_watch(void)
 static const struct mc_test tests[] = {
     { .name = "slot_of_a_busy_worker_is_fetched",
       .run = slot_of_a_busy_worker_is_fetched,
+      .preemptions = 1,
+      .deep_preemptions = 2,
+      .seconds_max = 600,
+      .timeouts = 22 },
+    { .name = "forks_of_a_guest_are_fetched",
+      .run = forks_of_a_guest_are_fetched,
       .preemptions = 1,
       .deep_preemptions = 2,
       .seconds_max = 600,

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guest.c - plain threads that fork: guests of a scheduler.
+ *
+ * A guest runs its forks itself, like any strand, and workers take some if it goes on for
+ * long. It gets a strand at its first fork, and a place in a short list where workers look
+ * after they have looked at each other.
+ *
+ * Most calls from outside are over before a worker could wake up, so a guest wakes none
+ * for its first forks. It does after 20 us, if it comes to a fork or join then; and else
+ * the watch does, which looks at guests every 500 us. The watch sleeps when nothing goes
+ * on, and who forks wakes it (watch.c, X1 to X3); it stays awake for a while after that,
+ * so that many small calls do not pay for it.
+ *
+ * A guest waits for a fork that was taken as a thread waits for anything, thread.c.
+ *
+ * Edges: strand.c's [S1], watch.c's [V1].
+ */
+#include "sched/guest.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "sched/job.h"
+#include "sched/sched.h"
+#include "sched/strand.h"
+#include "sched/thread.h"
+#include "sched/worker.h"
+
+/* In the frame of the call. */
+struct wf_guest {
+    struct wf_sched *sched;
+    struct wf_strand *strand; /* NULL: has not forked yet */
+    unsigned place;           /* in the list */
+    struct wf_guest *outer;   /* the call that this one is in, or NULL */
+};
+
+/* Puts a strand into the list. False: it is full. */
+static bool find_place(struct wf_guest *guest, struct wf_strand *strand)
+{
+    struct wf_guests *guests = &guest->sched->guests;
+    for (unsigned i = 0; i < WF_GUESTS_MAX; i++) {
+        struct wf_strand *nobody = NULL;
+        /* release [S1]: the strand is initialised. */
+        if (wf_cas_release(&guests->strands[i], &nobody, strand)) {
+            guest->place = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lowest address of this thread's stack, or NULL if that is not known. */
+static char *stack_low(struct wf_thread *self)
+{
+    if (self->stack_low == NULL) {
+        pthread_attr_t attributes;
+        void *low = NULL;
+        size_t size;
+        if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+            (void)pthread_attr_getstack(&attributes, &low, &size);
+            (void)pthread_attr_destroy(&attributes);
+        }
+        self->stack_low = low;
+    }
+    return self->stack_low;
+}
+
+struct wf_strand *wf_guest_attach(void)
+{
+    struct wf_thread *self = wf_thread_known();
+    struct wf_guest *guest = self != NULL ? self->guest : NULL;
+    struct wf_strand *strand = guest != NULL ? wf_strand_take() : NULL;
+    if (strand == NULL) {
+        return NULL;
+    }
+    struct wf_sched *sched = guest->sched;
+    char *low = stack_low(self);
+    strand->jobs.stack_floor = low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
+    strand->sched = sched;
+    strand->shares = sched->options.stealing;
+    strand->eager_forks = wf_strand_eager_forks(sched->options.workers + 1);
+    strand->guest_since = wf_clock_real();
+    if (!find_place(guest, strand)) {
+        wf_strand_give(strand);
+        return NULL;
+    }
+    guest->strand = strand;
+    wf_strand_use(strand);
+    /* relaxed: before the fence of the next line. */
+    (void)wf_fetch_add_relaxed(&sched->guests.count, 1);
+    if (wf_watch_is_asleep(&sched->watch)) {
+        wf_watch_wake(&sched->watch);
+    }
+    return strand;
+}
+
+static void leave(const struct wf_guest *guest)
+{
+    struct wf_guests *guests = &guest->sched->guests;
+    wf_strand_must_be_empty(guest->strand, "weft_par_run: the function", 0);
+    /* relaxed: who still has the strand steals from it wherever it is. */
+    wf_store_relaxed(&guests->strands[guest->place], (struct wf_strand *)NULL);
+    /* relaxed: only looked at. */
+    (void)wf_fetch_sub_relaxed(&guests->count, 1);
+    wf_strand_give(guest->strand);
+}
+
+int wf_guest_run(struct wf_sched *sched, int (*function)(void *arg), void *arg)
+{
+    struct wf_thread *self = wf_thread_self();
+    if (self == NULL) {
+        return function(arg); /* No memory: alone. */
+    }
+    struct wf_guest guest = { .sched = sched, .outer = self->guest };
+    self->guest = &guest;
+    wf_strand_use(NULL);
+    int result = function(arg);
+    if (guest.strand != NULL) {
+        leave(&guest);
+    }
+    self->guest = guest.outer;
+    wf_strand_use(guest.outer != NULL ? guest.outer->strand : NULL);
+    return result;
+}
+
+bool wf_guests_have_public(const struct wf_guests *guests)
+{
+    for (unsigned i = 0; wf_guests_are_there(guests) && i < WF_GUESTS_MAX; i++) {
+        /* acquire [S1]: the strand is initialised. */
+        const struct wf_strand *strand = wf_load_acquire(&guests->strands[i]);
+        if (strand != NULL && wf_jobs_has_public(&strand->jobs)) {
+            return true;
+        }
+    }
+    return false;
+}

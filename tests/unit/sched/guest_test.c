@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/guest.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weft.h>
+
+#include "rt.h"
+#include "test.h"
+
+WEFT_PARALLEL(uint64_t, fib, unsigned, n)
+{
+    if (n < 2) {
+        return n;
+    }
+    uint64_t first;
+    uint64_t second;
+    fib_both(&first, n - 1, &second, n - 2);
+    return first + second;
+}
+
+static int compute(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(fib(16), 987);
+    return 5;
+}
+
+static void a_guest_gets_the_result(void)
+{
+    for (unsigned workers = 1; workers <= 8; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        for (uint64_t i = 0; i < test_scale(200); i++) {
+            CHECK_EQ(weft_par_run(rt, compute, NULL), 5);
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Who helps -------------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) begun;
+
+static void meet(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&begun, 1);
+    test_wait_for(&begun, 2);
+}
+
+static int meet_at_once(void *arg)
+{
+    (void)arg;
+    atomic_store(&begun, 0);
+    weft_join2(meet, NULL, meet, NULL);
+    CHECK_EQ(atomic_load(&begun), 2);
+    return 0;
+}
+
+/*
+ * Goal:   a long computation is shared, though nothing is awake when it begins and it
+ *         comes to no fork or join for long.
+ * Method: each of two waits for the other. Once in a while all is quiet for long enough
+ *         that the watch sleeps, too.
+ */
+static void two_computations_run_at_once(void)
+{
+    weft_runtime *rt = test_start(1);
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK_EQ(weft_par_run(rt, meet_at_once, NULL), 0);
+        if (i % 5 == 0) {
+            CHECK_EQ(weft_sleep(30 * WEFT_MS), 0);
+        }
+    }
+    weft_runtime_destroy(rt);
+}
+
+static uint64_t wakes_of(weft_runtime *rt)
+{
+    uint64_t wakes = 0;
+    for (unsigned i = 0; i < weft_runtime_workers(rt); i++) {
+        weft_worker_stats stats;
+        CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
+        wakes += stats.wakes;
+    }
+    return wakes;
+}
+
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+static int fork_little(void *arg)
+{
+    (void)arg;
+    weft_join2(do_nothing, NULL, do_nothing, NULL);
+    return 0;
+}
+
+/* One that was interrupted may be taken for a long one. */
+static void a_small_call_wakes_nobody(void)
+{
+    enum {
+        CALLS = 2000
+    };
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_join_soon(test_spawn(rt, test_return_7, NULL)), 7);
+    uint64_t before = wakes_of(rt);
+    for (unsigned i = 0; i < CALLS; i++) {
+        CHECK_EQ(weft_par_run(rt, fork_little, NULL), 0);
+    }
+    CHECK_LE(wakes_of(rt) - before, CALLS / 10);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Many ------------------------------------------------------------------------------- */
+
+static void *compute_as_guest(void *arg)
+{
+    for (uint64_t i = 0; i < test_scale(100); i++) {
+        CHECK_EQ(weft_par_run(arg, compute, NULL), 5);
+    }
+    return NULL;
+}
+
+static void more_guests_than_places(void)
+{
+    enum {
+        THREADS = WF_GUESTS_MAX + 4
+    };
+    weft_runtime *rt = test_start(2);
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, compute_as_guest, rt), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    weft_runtime_destroy(rt);
+}
+
+static weft_runtime *other;
+
+static int compute_in_both(void *arg)
+{
+    weft_forked forked;
+    weft_fork(&forked, do_nothing, NULL);
+    CHECK_EQ(weft_par_run(other, compute, NULL), 5);
+    CHECK_EQ(weft_par_run(arg, compute, NULL), 5);
+    weft_fork_join(&forked);
+    return compute(NULL);
+}
+
+static int compute_on_a_worker(void *arg)
+{
+    return weft_par_run(arg, compute, NULL);
+}
+
+static void a_guest_of_one_runtime_is_one_of_another(void)
+{
+    weft_runtime *rt = test_start(2);
+    other = test_start(2);
+    for (uint64_t i = 0; i < test_scale(100); i++) {
+        CHECK_EQ(weft_par_run(rt, compute_in_both, rt), 5);
+        CHECK_EQ(test_run(rt, compute_on_a_worker, rt), 5);
+    }
+    weft_runtime_destroy(other);
+    weft_runtime_destroy(rt);
+}
+
+WEFT_PARALLEL(uint64_t, descend, uint64_t, depth)
+{
+    volatile char frame[64];
+    frame[0] = 1;
+    if (depth == 0) {
+        return 0;
+    }
+    uint64_t below;
+    uint64_t leaf;
+    descend_both(&below, depth - 1, &leaf, 0);
+    return below + leaf + (uint64_t)frame[0];
+}
+
+static int descend_far(void *arg)
+{
+    (void)arg;
+    uint64_t depth = test_scale(200000);
+    CHECK_EQ(descend(depth), depth);
+    return 0;
+}
+
+static void *descend_as_guest(void *arg)
+{
+    CHECK_EQ(weft_par_run(arg, descend_far, NULL), 0);
+    return NULL;
+}
+
+static void recursion_is_deeper_than_the_stack_of_a_thread(void)
+{
+    weft_runtime *rt = test_start(1);
+    pthread_t thread;
+    pthread_attr_t attributes;
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, 256 << 10), 0);
+    CHECK_EQ(pthread_create(&thread, &attributes, descend_as_guest, rt), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int forget_to_join(void *arg)
+{
+    (void)arg;
+    weft_forked forked;
+    weft_fork(&forked, do_nothing, NULL);
+    return 0;
+}
+
+static void leave_without_a_join(void)
+{
+    (void)weft_par_run(test_start(1), forget_to_join, NULL);
+}
+
+static void mistakes_abort_with_a_sentence(void)
+{
+    CHECK_ABORTS(leave_without_a_join,
+                 "weft_par_run: the function (#0) returned with 1 forks that were not joined");
+}
+
+TEST_MAIN({
+    TEST(mistakes_abort_with_a_sentence),
+    TEST(a_guest_gets_the_result),
+    TEST(two_computations_run_at_once),
+    TEST(a_small_call_wakes_nobody),
+    TEST(more_guests_than_places),
+    TEST(a_guest_of_one_runtime_is_one_of_another),
+    TEST(recursion_is_deeper_than_the_stack_of_a_thread),
+})
