@@ -13,6 +13,9 @@
  *   is.
  * - A worker that goes to sleep asks all; the owner that answers wakes one.
  *
+ * The watch asks, too, when tasks wait for a worker that computes: then the fiber that
+ * forks there lets them go first, with its forks public meanwhile.
+ *
  * A stolen job runs on a fiber of its own, so it may wait. Its joiner looks for a moment
  * whether it has ended, and then suspends:
  *
@@ -38,9 +41,10 @@
 #include "sched/worker.h"
 
 enum {
-    ASK_WORK = 1, /* somebody searches */
-    ASK_WAKE = 2, /* somebody sleeps */
-    LOOKS = 16,   /* before a joiner suspends: some 300 ns */
+    ASK_WORK = 1,  /* somebody searches */
+    ASK_WAKE = 2,  /* somebody sleeps */
+    ASK_YIELD = 4, /* tasks wait for this worker */
+    LOOKS = 16,    /* before a joiner suspends: some 300 ns */
     GUEST_PATIENCE_NS = 20 * 1000,
 };
 
@@ -88,13 +92,22 @@ static void announce(const struct wf_strand *strand)
     }
 }
 
+/* Lets the tasks of this worker run. A poll must not wait. */
+static void yield(void)
+{
+    struct wf_fiber *self = wf_fiber_current();
+    if (self != NULL && !self->polling) {
+        wf_fiber_yield(self, wf_worker_current());
+    }
+}
+
 /* Does what was asked for; forks and joins are quick again unless they are the first
  * few. */
 static void answer(struct wf_strand *strand)
 {
     struct wf_jobs *jobs = &strand->jobs;
-    bool asked = wf_jobs_take_reasons(jobs) != 0;
-    uint32_t count = to_publish(strand, asked);
+    uint32_t reasons = wf_jobs_take_reasons(jobs);
+    uint32_t count = to_publish(strand, reasons != 0);
     if (count > 0) {
         wf_jobs_publish(jobs, count);
     }
@@ -105,6 +118,9 @@ static void answer(struct wf_strand *strand)
     }
     if (count > 0) {
         announce(strand);
+    }
+    if (wf_unlikely((reasons & ASK_YIELD) != 0)) {
+        yield();
     }
 }
 
@@ -306,6 +322,15 @@ bool wf_job_has_public(const struct wf_worker *victim)
     /* acquire [S1]: the strand is initialised. */
     const struct wf_strand *strand = wf_load_acquire(&victim->strand);
     return (strand != NULL && wf_jobs_has_public(&strand->jobs)) || wf_away_has_jobs(&victim->away);
+}
+
+void wf_job_ask_to_yield(struct wf_worker *worker)
+{
+    /* acquire [S1]: the strand is initialised. */
+    struct wf_strand *strand = wf_load_acquire(&worker->strand);
+    if (strand != NULL) {
+        wf_jobs_ask(&strand->jobs, ASK_YIELD);
+    }
 }
 
 void wf_job_ask_all(struct wf_worker *worker)

@@ -21,6 +21,9 @@ struct wf_task *wf_job_steal_from_guests(struct wf_worker *worker);
 /* Is there something that wf_job_steal() could take? A look. */
 bool wf_job_has_public(const struct wf_worker *victim);
 
+/* The watch: asks whoever forks at this worker to let its tasks run. */
+void wf_job_ask_to_yield(struct wf_worker *worker);
+
 /* Worker that is about to sleep: asks who forks to wake it. */
 void wf_job_ask_all(struct wf_worker *worker);
 

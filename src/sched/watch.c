@@ -29,6 +29,7 @@
 #include "sched/watch.h"
 
 #include "base/clock.h"
+#include "sched/job.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
@@ -57,6 +58,13 @@ static bool is_stopped(const struct wf_watch *watch)
     return wf_load_relaxed(&watch->stopped) != 0;
 }
 
+/* Tasks that this worker would run if its poll ended. */
+static bool has_tasks(const struct wf_worker *worker)
+{
+    return wf_ring_len(&worker->ring) > 0 || !wf_mpsc_is_empty(&worker->inbox) ||
+           wf_inject_len(&worker->sched->inject) > 0;
+}
+
 /* Has somebody a task in its slot, or timers, that it does not get round to? */
 static bool sees_stall(struct wf_sched *sched)
 {
@@ -70,8 +78,14 @@ static bool sees_stall(struct wf_sched *sched)
         }
         /* relaxed: looks; whoever is woken for it takes by exchange, or under a
          * lock. */
-        waiting = waiting || (sched->options.stealing && wf_load_relaxed(&worker->lifo) != NULL);
-        overdue = overdue || wf_load_relaxed(&worker->next_deadline) <= wf_clock_at(now);
+        bool has_lifo = wf_load_relaxed(&worker->lifo) != NULL;
+        /* relaxed: a look, as above. */
+        bool has_timer = wf_load_relaxed(&worker->next_deadline) <= wf_clock_at(now);
+        if (has_lifo || has_timer || has_tasks(worker)) {
+            wf_job_ask_to_yield(worker);
+        }
+        waiting = waiting || (sched->options.stealing && has_lifo);
+        overdue = overdue || has_timer;
     }
     if (overdue) {
         /* relaxed: a hint; who misses it is told at the next look. */

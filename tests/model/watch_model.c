@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "mc.h"
+#include "sched/job.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
@@ -60,6 +61,11 @@ bool wf_guests_have_public(const struct wf_guests *guests)
     return wf_load_relaxed(&forked) != 0;
 }
 
+void wf_job_ask_to_yield(struct wf_worker *of)
+{
+    (void)of;
+}
+
 void wf_sched_notify(struct wf_sched *of)
 {
     if (wf_load_relaxed(&forked) != 0) {
@@ -92,6 +98,7 @@ static void begin(void)
     sched.options.workers = 1;
     sched.options.stealing = true;
     sched.workers = &worker;
+    worker.sched = &sched;
     wf_store_relaxed(&worker.next_deadline, WF_NEVER);
     wf_idle_init(&sched.idle, 1);
     wf_idle_park(&sched.idle, 0, false);

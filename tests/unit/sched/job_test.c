@@ -240,6 +240,68 @@ static void a_fiber_may_move_between_fork_and_join(void)
     weft_runtime_destroy(rt);
 }
 
+static _Atomic(uint64_t) enough;
+
+static int compute_until_enough(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&begun, 1);
+    while (atomic_load(&enough) == 0) {
+        struct tree tree = { .depth = 8 };
+        grow(&tree);
+        CHECK_EQ(tree.leaves, 256);
+    }
+    return 0;
+}
+
+static int call_it_enough(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    atomic_store(&enough, 1);
+    return 0;
+}
+
+static int sleep_and_call_it_enough(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&begun, 1);
+    CHECK_EQ(weft_sleep(WEFT_MS), 0);
+    atomic_store(&enough, 1);
+    return 0;
+}
+
+/*
+ * Goal:   tasks and timers get their turn while every worker computes.
+ * Method: they compute until one has run: that comes from outside, is pinned, or sleeps.
+ */
+static void forks_let_tasks_run(void)
+{
+    for (unsigned i = 0; i < 9; i++) {
+        unsigned workers = 1 + i / 3;
+        weft_runtime *rt = test_start(workers);
+        atomic_store(&begun, 0);
+        atomic_store(&enough, 0);
+        if (i % 3 == 2) {
+            weft_detach(test_go(rt, sleep_and_call_it_enough, NULL));
+            test_wait_for(&begun, 1);
+        }
+        weft_task *tasks[3];
+        for (unsigned k = 0; k < workers; k++) {
+            tasks[k] = test_go(rt, compute_until_enough, NULL);
+        }
+        if (i % 3 != 2) {
+            test_wait_for(&begun, workers);
+            weft_spec spec = { .body = call_it_enough, .pinned = i % 3 == 1 ? WEFT_PINNED : 0 };
+            CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
+        }
+        for (unsigned k = 0; k < workers; k++) {
+            CHECK_EQ(test_join_soon(tasks[k]), 0);
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
 /* --- Ends ----------------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) release;
@@ -342,6 +404,7 @@ TEST_MAIN({
     TEST(forks_of_a_fiber_that_waits_are_run),
     TEST(forks_may_wait),
     TEST(a_fiber_may_move_between_fork_and_join),
+    TEST(forks_let_tasks_run),
     TEST(a_cancelled_joiner_waits_for_its_fork),
     TEST(a_shutdown_waits_for_forks),
 })
