@@ -10,6 +10,7 @@
 #include "weft/fiber.h"
 #include "weft/fork.h"
 #include "weft/future.h"
+#include "weft/loop.h"
 #include "weft/obs.h"
 #include "weft/par.h"
 #include "weft/runtime.h"

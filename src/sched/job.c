@@ -45,7 +45,7 @@ enum {
     ASK_WAKE = 2,  /* somebody sleeps */
     ASK_YIELD = 4, /* tasks wait for this worker */
     LOOKS = 16,    /* before a joiner suspends: some 300 ns */
-    GUEST_PATIENCE_NS = 20 * 1000,
+    SILENCE_NS = 20 * 1000,
 };
 
 static struct wf_strand *strand_of(weft_jobs *own)
@@ -84,11 +84,24 @@ static uint32_t to_publish(const struct wf_strand *strand, bool asked)
     return asked || !wf_jobs_has_public(jobs) ? (private + 1) / 2 : 0;
 }
 
-/* There are new public jobs. Guests are most often done before anybody could come. */
-static void announce(const struct wf_strand *strand)
+/* Who was silent for long enough announces what it has. */
+static void speak_up(struct wf_strand *strand, int64_t now)
 {
-    if (strand->guest_since == 0 || wf_clock_real() - strand->guest_since > GUEST_PATIENCE_NS) {
+    if (now - strand->silent_since > SILENCE_NS) {
+        strand->silent_since = 0;
+        if (wf_jobs_has_public(&strand->jobs)) {
+            wf_sched_notify(strand->sched);
+        }
+    }
+}
+
+/* There are new public jobs. */
+static void announce(struct wf_strand *strand)
+{
+    if (strand->silent_since == 0) {
         wf_sched_notify(strand->sched);
+    } else {
+        speak_up(strand, wf_clock_real());
     }
 }
 
@@ -241,6 +254,60 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
     }
     answer(strand);
     return mine;
+}
+
+/* --- Loops ------------------------------------------------------------------------------ */
+
+/* The strand that forks here; NULL: there is none yet. */
+static struct wf_strand *strand_here(void)
+{
+    weft_jobs *own = weft_jobs_here();
+    return own->head != NULL ? strand_of(own) : NULL;
+}
+
+/* The watch must look after forks that nobody is told of. */
+static void be_watched(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        wf_worker_be_watched(worker);
+    }
+}
+
+bool wf_job_begin_silently(void)
+{
+    struct wf_strand *strand = strand_here();
+    if (strand == NULL) {
+        strand = attach();
+    }
+    bool begins = strand != NULL && wf_jobs_len(&strand->jobs) == 0 && strand->silent_since == 0;
+    if (begins) {
+        strand->silent_since = wf_clock_real();
+        be_watched();
+    }
+    return begins;
+}
+
+void wf_job_end_silently(bool begun)
+{
+    struct wf_strand *strand = begun ? strand_here() : NULL;
+    if (strand != NULL) {
+        strand->silent_since = 0;
+    }
+}
+
+bool wf_job_is_wanted(void)
+{
+    weft_jobs *own = weft_jobs_here();
+    return own->head != NULL && weft_jobs_must_ask(own);
+}
+
+void wf_job_speak_up(int64_t now)
+{
+    struct wf_strand *strand = strand_here();
+    if (strand != NULL && strand->silent_since != 0) {
+        speak_up(strand, now);
+    }
 }
 
 /* --- Other workers ----------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #define WF_SCHED_JOB_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct wf_sched;
 struct wf_task;
@@ -20,6 +21,18 @@ struct wf_task *wf_job_steal_from_guests(struct wf_worker *worker);
 
 /* Is there something that wf_job_steal() could take? A look. */
 bool wf_job_has_public(const struct wf_worker *victim);
+
+/*
+ * For loops, which most often are over before a worker could wake up: forks that wake
+ * nobody, until wf_job_speak_up() is called after 20 us or the watch finds them. Begin
+ * says whether it begins here; end gets that.
+ */
+bool wf_job_begin_silently(void);
+void wf_job_end_silently(bool begun);
+void wf_job_speak_up(int64_t now);
+
+/* Would a fork be taken by somebody, as far as can be seen? */
+bool wf_job_is_wanted(void);
 
 /* The watch: asks whoever forks at this worker to let its tasks run. */
 void wf_job_ask_to_yield(struct wf_worker *worker);

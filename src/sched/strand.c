@@ -170,7 +170,7 @@ struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *se
     strand->sched = worker->sched;
     strand->eager_forks = worker->eager_forks;
     strand->shares = worker->shares;
-    strand->guest_since = 0;
+    strand->silent_since = 0;
     self->own.strand = strand->index;
     sit_down(worker, strand);
     return strand;

@@ -39,7 +39,7 @@ struct wf_strand {
     struct wf_sched *sched;
     uint32_t eager_forks; /* so many are public at once */
     bool shares;          /* others may take from it while it is not away */
-    int64_t guest_since;  /* when a plain thread has got it; 0: a fiber's */
+    int64_t silent_since; /* its forks wake nobody yet; 0: they do */
     struct wf_job slots[];
 };
 

@@ -84,7 +84,7 @@ static bool sees_stall(struct wf_sched *sched)
         if (has_lifo || has_timer || has_tasks(worker)) {
             wf_job_ask_to_yield(worker);
         }
-        waiting = waiting || (sched->options.stealing && has_lifo);
+        waiting = waiting || (sched->options.stealing && (has_lifo || wf_job_has_public(worker)));
         overdue = overdue || has_timer;
     }
     if (overdue) {

@@ -61,6 +61,12 @@ bool wf_guests_have_public(const struct wf_guests *guests)
     return wf_load_relaxed(&forked) != 0;
 }
 
+bool wf_job_has_public(const struct wf_worker *of)
+{
+    (void)of;
+    return false;
+}
+
 void wf_job_ask_to_yield(struct wf_worker *of)
 {
     (void)of;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * for.c - a loop over a range.
+ *
+ * Who runs a part of the range works through it piece by piece, and looks between two
+ * pieces whether somebody asks for work (job.h). Then it forks the upper half of what is
+ * left, and goes on with the lower one. So a loop is divided as often as there is
+ * somebody to take a half, and no more.
+ *
+ * Pieces begin with one number and double until they take 10 us: then the look at the
+ * clock and at who asks costs nothing beside them. What was learned goes along with the
+ * half.
+ *
+ * The first forks are offered silently: if the loop is over in 20 us, nobody was woken for
+ * it, and if its first piece takes a second, the watch has found a worker for the rest.
+ */
+#include <weft/loop.h>
+#include <weft/par.h>
+
+#include "base/clock.h"
+#include "par/stop.h"
+#include "sched/job.h"
+
+enum {
+    PIECE_NS = 10 * 1000,
+};
+
+struct loop {
+    weft_range_fn body;
+    void *arg;
+    size_t piece; /* given, or 0 */
+    struct wf_stopper stopper;
+};
+
+/* A part of it. */
+struct part {
+    struct loop *loop;
+    size_t first;
+    size_t end;
+    size_t piece;
+};
+
+static void run_piece(struct part *part)
+{
+    struct loop *loop = part->loop;
+    size_t left = part->end - part->first;
+    size_t end = part->first + (left < part->piece ? left : part->piece);
+    int64_t start = loop->piece == 0 ? wf_clock_real() : 0;
+    int err = loop->body(part->first, end, loop->arg);
+    if (err != 0) {
+        wf_stopper_fail(&loop->stopper, err);
+    }
+    part->first = end;
+    if (loop->piece == 0) {
+        int64_t now = wf_clock_real();
+        if (now - start < PIECE_NS / 2) {
+            part->piece *= 2;
+        } else if (now - start > 2 * PIECE_NS && part->piece > 1) {
+            part->piece /= 2;
+        }
+        wf_job_speak_up(now);
+    }
+}
+
+static void run_part(void *arg)
+{
+    struct part *part = arg;
+    while (part->first < part->end && !wf_stopper_is_set(&part->loop->stopper)) {
+        size_t left = part->end - part->first;
+        if (left > part->piece && wf_job_is_wanted()) {
+            struct part upper = *part;
+            upper.first += left / 2;
+            part->end = upper.first;
+            weft_join2(run_part, part, run_part, &upper);
+            return;
+        }
+        run_piece(part);
+    }
+}
+
+int weft_for(size_t first, size_t end, const weft_loop_options *options, weft_range_fn body,
+             void *arg)
+{
+    struct loop loop = { .body = body, .arg = arg };
+    if (options != NULL) {
+        loop.piece = options->piece;
+        loop.stopper.stop = options->stop;
+    }
+    struct part part = {
+        .loop = &loop, .first = first, .end = end, .piece = loop.piece != 0 ? loop.piece : 1
+    };
+    bool silent = wf_job_begin_silently();
+    run_part(&part);
+    wf_job_end_silently(silent);
+    return wf_stopper_result(&loop.stopper);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "rt.h"
+#include "test.h"
+
+enum {
+    COUNT = 100000,
+};
+
+static _Atomic(unsigned char) seen[COUNT + 1];
+
+static int count_each(size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    CHECK_LT(first, end);
+    CHECK_LE(end, COUNT);
+    for (size_t i = first; i < end; i++) {
+        atomic_fetch_add(&seen[i], 1);
+    }
+    return 0;
+}
+
+static void check_range(size_t first, size_t end, const weft_loop_options *options)
+{
+    memset(seen, 0, sizeof seen);
+    CHECK_EQ(weft_for(first, end, options, count_each, NULL), 0);
+    for (size_t i = 0; i < COUNT; i++) {
+        CHECK_EQ(seen[i], i >= first && i < end);
+    }
+}
+
+static int check_ranges(void *arg)
+{
+    (void)arg;
+    static const size_t ends[] = { 0, 1, 2, 3, 7, 64, 1000, COUNT };
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        check_range(0, ends[i], NULL);
+        check_range(ends[i] / 3, ends[i], NULL);
+        check_range(0, ends[i], &(weft_loop_options){ .piece = 1 + ends[i] / 5 });
+    }
+    check_range(5, 3, NULL);
+    return 0;
+}
+
+/* The function on 1 to 8 workers, as a guest, and without a runtime. */
+static void run_everywhere(int (*function)(void *arg))
+{
+    CHECK_EQ(function(NULL), 0);
+    for (unsigned workers = 1; workers <= 8; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        CHECK_EQ(test_run(rt, function, NULL), 0);
+        CHECK_EQ(weft_par_run(rt, function, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void every_number_comes_once(void)
+{
+    run_everywhere(check_ranges);
+}
+
+static int no_piece_is_larger(size_t first, size_t end, void *arg)
+{
+    CHECK_LE(end - first, *(size_t *)arg);
+    return 0;
+}
+
+static int give_a_piece(void *arg)
+{
+    (void)arg;
+    for (size_t piece = 1; piece < 2000; piece = piece * 3 + 1) {
+        CHECK_EQ(
+            weft_for(0, 5000, &(weft_loop_options){ .piece = piece }, no_piece_is_larger, &piece),
+            0);
+    }
+    return 0;
+}
+
+static void a_piece_that_was_given_is_kept(void)
+{
+    run_everywhere(give_a_piece);
+}
+
+/* --- Ends ---------------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) calls;
+
+static int fail_at(size_t first, size_t end, void *arg)
+{
+    size_t bad = *(size_t *)arg;
+    atomic_fetch_add(&calls, 1);
+    return bad >= first && bad < end ? -77 : 0;
+}
+
+static int fail_somewhere(void *arg)
+{
+    (void)arg;
+    for (size_t bad = 0; bad < 3000; bad += 271) {
+        CHECK_EQ(weft_for(0, 3000, NULL, fail_at, &bad), -77);
+    }
+    /* The first piece fails: of the others only those that had begun are run. */
+    atomic_store(&calls, 0);
+    CHECK_EQ(weft_for(0, COUNT, &(weft_loop_options){ .piece = 1 }, fail_at, &(size_t){ 0 }), -77);
+    CHECK_LT(atomic_load(&calls), COUNT);
+    return 0;
+}
+
+static void an_error_ends_the_loop(void)
+{
+    run_everywhere(fail_somewhere);
+}
+
+static weft_stop stop;
+
+static int stop_it(size_t first, size_t end, void *arg)
+{
+    (void)first;
+    (void)end;
+    (void)arg;
+    if (atomic_fetch_add(&calls, 1) == 10) {
+        weft_stop_set(&stop);
+    }
+    return 0;
+}
+
+static int stop_a_loop(void *arg)
+{
+    (void)arg;
+    stop = (weft_stop){ 0 };
+    atomic_store(&calls, 0);
+    weft_loop_options options = { .piece = 1, .stop = &stop };
+    CHECK_EQ(weft_for(0, COUNT, &options, stop_it, NULL), WEFT_ECANCELED);
+    CHECK_LT(atomic_load(&calls), COUNT);
+    CHECK_EQ(weft_for(0, COUNT, &options, stop_it, NULL), WEFT_ECANCELED);
+    return 0;
+}
+
+static void a_stop_ends_the_loop(void)
+{
+    run_everywhere(stop_a_loop);
+}
+
+/* --- Who runs it ------------------------------------------------------------------------ */
+
+static _Atomic(uint64_t) begun;
+
+static int meet(size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(end - first, 1);
+    atomic_fetch_add(&begun, 1);
+    test_wait_for(&begun, 2);
+    return 0;
+}
+
+static int meet_in_a_loop(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 20; i++) {
+        atomic_store(&begun, 0);
+        CHECK_EQ(weft_for(0, 2, NULL, meet, NULL), 0);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   a loop of few and long pieces is shared from the first one on.
+ * Method: each of two pieces waits for the other one.
+ */
+static void two_long_pieces_run_at_once(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, meet_in_a_loop, NULL), 0);
+    CHECK_EQ(weft_par_run(rt, meet_in_a_loop, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int wait_a_little(size_t first, size_t end, void *arg)
+{
+    for (size_t i = first; i < end; i++) {
+        CHECK_EQ(weft_sleep(10 * WEFT_US), 0);
+        atomic_fetch_add((_Atomic(uint64_t) *)arg, 1);
+    }
+    return 0;
+}
+
+static int nest_and_wait(size_t first, size_t end, void *arg)
+{
+    for (size_t i = first; i < end; i++) {
+        CHECK_EQ(weft_for(0, 10, NULL, wait_a_little, arg), 0);
+    }
+    return 0;
+}
+
+static int nest_loops(void *arg)
+{
+    (void)arg;
+    _Atomic(uint64_t) count = 0;
+    CHECK_EQ(weft_for(0, 20, NULL, nest_and_wait, &count), 0);
+    CHECK_EQ(count, 200);
+    return 0;
+}
+
+static void loops_nest_and_bodies_may_wait(void)
+{
+    run_everywhere(nest_loops);
+}
+
+TEST_MAIN({
+    TEST(every_number_comes_once),
+    TEST(a_piece_that_was_given_is_kept),
+    TEST(an_error_ends_the_loop),
+    TEST(a_stop_ends_the_loop),
+    TEST(two_long_pieces_run_at_once),
+    TEST(loops_nest_and_bodies_may_wait),
+})
