@@ -60,6 +60,51 @@ typedef int (*weft_range_fn)(size_t first, size_t end, void *arg);
 WEFT_API WEFT_NODISCARD int weft_for(size_t first, size_t end, const weft_loop_options *options,
                                      weft_range_fn body, void *arg);
 
+/*
+ * How many values become one. The operation must be associative: the range is folded in
+ * parts, from left to right, and neighbours are combined.
+ */
+typedef struct weft_reduction {
+    size_t size;          /* of a value, in bytes */
+    const void *identity; /* what a fold begins with: changes nothing when combined */
+    /* Folds part of the range into a value. 0, or an error, which ends the whole. */
+    int (*fold)(void *value, size_t first, size_t end, void *arg);
+    /* Folds the value of the part that follows into a value. */
+    void (*combine)(void *value, const void *next, void *arg);
+} weft_reduction;
+
+/*
+ * Folds the range from first to before end into one value. In which parts depends on the
+ * length of the range only, or on options->piece, so that the result is the same to the
+ * last bit on any number of workers, for floating-point numbers, too.
+ *
+ * Context:  anywhere.
+ * Suspends: as weft_for().
+ * Errors:   as weft_for(), and -ENOMEM. *result is then the identity.
+ */
+WEFT_API WEFT_NODISCARD int weft_reduce(size_t first, size_t end, const weft_loop_options *options,
+                                        const weft_reduction *how, void *result, void *arg);
+
+/* How to write running totals. */
+typedef struct weft_scanner {
+    weft_reduction reduction;
+    /* Writes the results of part of the range. value is that of all before it, and is the
+     * function's to change. The part was folded before: it may be overwritten. */
+    int (*scan)(void *value, size_t first, size_t end, void *arg);
+} weft_scanner;
+
+/*
+ * Calls the scan for parts of the range, each with the value of all that comes before it;
+ * so it writes inclusive or exclusive totals, as it likes. *total gets the value of
+ * everything; it may be NULL. The same to the last bit on any number of workers.
+ *
+ * Context:  anywhere.
+ * Suspends: as weft_for().
+ * Errors:   as weft_for(), and -ENOMEM. *total is unchanged then.
+ */
+WEFT_API WEFT_NODISCARD int weft_scan(size_t first, size_t end, const weft_loop_options *options,
+                                      const weft_scanner *how, void *total, void *arg);
+
 WEFT_EXTERN_C_END
 
 #endif

@@ -58,8 +58,8 @@ static void run_piece(struct part *part)
         } else if (now - start > 2 * PIECE_NS && part->piece > 1) {
             part->piece /= 2;
         }
-        wf_job_speak_up(now);
     }
+    wf_job_speak_up();
 }
 
 static void run_part(void *arg)

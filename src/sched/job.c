@@ -302,12 +302,21 @@ bool wf_job_is_wanted(void)
     return own->head != NULL && weft_jobs_must_ask(own);
 }
 
-void wf_job_speak_up(int64_t now)
+void wf_job_speak_up(void)
 {
     struct wf_strand *strand = strand_here();
     if (strand != NULL && strand->silent_since != 0) {
-        speak_up(strand, now);
+        speak_up(strand, wf_clock_real());
     }
+}
+
+bool wf_job_may_fork(void)
+{
+    struct wf_strand *strand = strand_here();
+    if (strand == NULL) {
+        strand = attach();
+    }
+    return strand != NULL && strand->shares;
 }
 
 /* --- Other workers ----------------------------------------------------------------------- */

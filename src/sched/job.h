@@ -29,7 +29,10 @@ bool wf_job_has_public(const struct wf_worker *victim);
  */
 bool wf_job_begin_silently(void);
 void wf_job_end_silently(bool begun);
-void wf_job_speak_up(int64_t now);
+void wf_job_speak_up(void);
+
+/* Can another worker take what is forked here? */
+bool wf_job_may_fork(void);
 
 /* Would a fork be taken by somebody, as far as can be seen? */
 bool wf_job_is_wanted(void);

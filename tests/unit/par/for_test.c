@@ -5,6 +5,7 @@
 
 #include <weft.h>
 
+#include "everywhere.h"
 #include "rt.h"
 #include "test.h"
 
@@ -47,21 +48,9 @@ static int check_ranges(void *arg)
     return 0;
 }
 
-/* The function on 1 to 8 workers, as a guest, and without a runtime. */
-static void run_everywhere(int (*function)(void *arg))
-{
-    CHECK_EQ(function(NULL), 0);
-    for (unsigned workers = 1; workers <= 8; workers *= 2) {
-        weft_runtime *rt = test_start(workers);
-        CHECK_EQ(test_run(rt, function, NULL), 0);
-        CHECK_EQ(weft_par_run(rt, function, NULL), 0);
-        weft_runtime_destroy(rt);
-    }
-}
-
 static void every_number_comes_once(void)
 {
-    run_everywhere(check_ranges);
+    test_run_everywhere(check_ranges, NULL);
 }
 
 static int no_piece_is_larger(size_t first, size_t end, void *arg)
@@ -83,7 +72,7 @@ static int give_a_piece(void *arg)
 
 static void a_piece_that_was_given_is_kept(void)
 {
-    run_everywhere(give_a_piece);
+    test_run_everywhere(give_a_piece, NULL);
 }
 
 /* --- Ends ---------------------------------------------------------------------------- */
@@ -112,7 +101,7 @@ static int fail_somewhere(void *arg)
 
 static void an_error_ends_the_loop(void)
 {
-    run_everywhere(fail_somewhere);
+    test_run_everywhere(fail_somewhere, NULL);
 }
 
 static weft_stop stop;
@@ -142,7 +131,7 @@ static int stop_a_loop(void *arg)
 
 static void a_stop_ends_the_loop(void)
 {
-    run_everywhere(stop_a_loop);
+    test_run_everywhere(stop_a_loop, NULL);
 }
 
 /* --- Who runs it ------------------------------------------------------------------------ */
@@ -208,7 +197,7 @@ static int nest_loops(void *arg)
 
 static void loops_nest_and_bodies_may_wait(void)
 {
-    run_everywhere(nest_loops);
+    test_run_everywhere(nest_loops, NULL);
 }
 
 TEST_MAIN({

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#include "everywhere.h"
+
+#include <weft.h>
+
+#include "rt.h"
+#include "test.h"
+
+void test_run_everywhere(int (*function)(void *arg), void *arg)
+{
+    CHECK_EQ(function(arg), 0);
+    for (unsigned workers = 1; workers <= 8; workers *= 2) {
+        weft_runtime *rt = test_start(workers);
+        CHECK_EQ(test_run(rt, function, arg), 0);
+        CHECK_EQ(weft_par_run(rt, function, arg), 0);
+        weft_runtime_destroy(rt);
+    }
+}

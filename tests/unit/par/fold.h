@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fold.h - operations to reduce and scan with.
+ *
+ * Affine functions x -> a x + b, one after the other: associative, but not commutative, so
+ * that a part in the wrong place is seen. And sums of doubles of very different sizes,
+ * whose last bits show in which order they were added.
+ */
+#ifndef FOLD_H
+#define FOLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft.h>
+
+struct affine {
+    uint64_t a;
+    uint64_t b;
+};
+
+#define FOLD_PRIME UINT64_C(1000000007)
+
+/* First the left one, then the right one. */
+static inline struct affine affine_then(struct affine left, struct affine right)
+{
+    return (struct affine){ left.a * right.a % FOLD_PRIME,
+                            (left.b * right.a + right.b) % FOLD_PRIME };
+}
+
+static inline struct affine affine_of(size_t i)
+{
+    return (struct affine){ (i * 7919 + 3) % FOLD_PRIME, (i * 104729 + 5) % FOLD_PRIME };
+}
+
+static const struct affine affine_identity = { 1, 0 };
+
+static inline int affine_fold(void *value, size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    struct affine *affine = value;
+    for (size_t i = first; i < end; i++) {
+        *affine = affine_then(*affine, affine_of(i));
+    }
+    return 0;
+}
+
+static inline void affine_combine(void *value, const void *next, void *arg)
+{
+    (void)arg;
+    struct affine *affine = value;
+    *affine = affine_then(*affine, *(const struct affine *)next);
+}
+
+#define AFFINE_REDUCTION                                                                           \
+    {                                                                                              \
+        .size = sizeof(struct affine), .identity = &affine_identity, .fold = affine_fold,          \
+        .combine = affine_combine                                                                  \
+    }
+
+static const double fold_zero = 0;
+
+static inline double fold_number(size_t i)
+{
+    return (double)(i * 7919 % 1000) * (i % 3 == 0 ? 1e10 : 1e-5) + 0.1;
+}
+
+static inline int sum_fold(void *value, size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    double sum = *(double *)value;
+    for (size_t i = first; i < end; i++) {
+        sum += fold_number(i);
+    }
+    *(double *)value = sum;
+    return 0;
+}
+
+static inline void sum_combine(void *value, const void *next, void *arg)
+{
+    (void)arg;
+    *(double *)value += *(const double *)next;
+}
+
+#define SUM_REDUCTION                                                                              \
+    {                                                                                              \
+        .size = sizeof(double), .identity = &fold_zero, .fold = sum_fold, .combine = sum_combine   \
+    }
+
+#endif

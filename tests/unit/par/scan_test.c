@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "everywhere.h"
+#include "fold.h"
+#include "test.h"
+
+enum {
+    COUNT = 100000,
+};
+
+static const size_t lengths[] = { 0, 1, 2, 3, 511, 512, 513, 1024, 10000, COUNT };
+
+static struct affine affines[COUNT];
+static double sums[COUNT];
+static double first_sums[COUNT]; /* of who was alone */
+
+static int affine_scan(void *value, size_t first, size_t end, void *arg)
+{
+    struct affine *before = value;
+    bool inclusive = *(bool *)arg;
+    for (size_t i = first; i < end; i++) {
+        struct affine next = affine_then(*before, affine_of(i));
+        affines[i] = inclusive ? next : *before;
+        *before = next;
+    }
+    return 0;
+}
+
+static int check_affine(void *arg)
+{
+    (void)arg;
+    weft_scanner how = { .reduction = AFFINE_REDUCTION, .scan = affine_scan };
+    for (size_t k = 0; k < 2 * sizeof lengths / sizeof lengths[0]; k++) {
+        bool inclusive = k % 2 == 0;
+        size_t count = lengths[k / 2];
+        struct affine total = { 99, 99 };
+        memset(affines, 0, sizeof affines);
+        CHECK_EQ(weft_scan(0, count, NULL, &how, &total, &inclusive), 0);
+        struct affine wanted = affine_identity;
+        for (size_t i = 0; i < count; i++) {
+            struct affine next = affine_then(wanted, affine_of(i));
+            CHECK_EQ(affines[i].a, (inclusive ? next : wanted).a);
+            CHECK_EQ(affines[i].b, (inclusive ? next : wanted).b);
+            wanted = next;
+        }
+        CHECK_EQ(total.a, wanted.a);
+        CHECK_EQ(total.b, wanted.b);
+    }
+    return 0;
+}
+
+static void totals_run_from_left_to_right(void)
+{
+    test_run_everywhere(check_affine, NULL);
+}
+
+static int sum_scan(void *value, size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    double sum = *(double *)value;
+    for (size_t i = first; i < end; i++) {
+        sum += fold_number(i);
+        sums[i] = sum;
+    }
+    return 0;
+}
+
+static int check_sums(void *arg)
+{
+    bool *is_first = arg;
+    static const weft_scanner how = { .reduction = SUM_REDUCTION, .scan = sum_scan };
+    CHECK_EQ(weft_scan(0, COUNT, NULL, &how, NULL, NULL), 0);
+    if (*is_first) {
+        *is_first = false;
+        memcpy(first_sums, sums, sizeof sums);
+    }
+    CHECK_EQ(memcmp(first_sums, sums, sizeof sums), 0);
+    return 0;
+}
+
+static void sums_have_the_same_bits_everywhere(void)
+{
+    bool is_first = true;
+    test_run_everywhere(check_sums, &is_first);
+}
+
+/* In place: what was folded is overwritten. */
+static uint64_t numbers[COUNT];
+
+static int number_fold(void *value, size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    for (size_t i = first; i < end; i++) {
+        *(uint64_t *)value += numbers[i];
+    }
+    return 0;
+}
+
+static void number_combine(void *value, const void *next, void *arg)
+{
+    (void)arg;
+    *(uint64_t *)value += *(const uint64_t *)next;
+}
+
+static int number_scan(void *value, size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    for (size_t i = first; i < end; i++) {
+        *(uint64_t *)value += numbers[i];
+        numbers[i] = *(uint64_t *)value;
+    }
+    return 0;
+}
+
+static int check_in_place(void *arg)
+{
+    (void)arg;
+    static const uint64_t zero = 0;
+    static const weft_scanner how = { .reduction = { .size = sizeof zero,
+                                                     .identity = &zero,
+                                                     .fold = number_fold,
+                                                     .combine = number_combine },
+                                      .scan = number_scan };
+    for (size_t i = 0; i < COUNT; i++) {
+        numbers[i] = i;
+    }
+    uint64_t total = 0;
+    CHECK_EQ(weft_scan(0, COUNT, NULL, &how, &total, NULL), 0);
+    for (size_t i = 0; i < COUNT; i++) {
+        CHECK_EQ(numbers[i], i * (i + 1) / 2);
+    }
+    CHECK_EQ(total, numbers[COUNT - 1]);
+    return 0;
+}
+
+static void a_scan_may_overwrite_what_it_reads(void)
+{
+    test_run_everywhere(check_in_place, NULL);
+}
+
+static int fail_fold(void *value, size_t first, size_t end, void *arg)
+{
+    (void)value;
+    (void)arg;
+    return first <= 100 && end > 100 ? -55 : 0;
+}
+
+static int fail_scan(void *value, size_t first, size_t end, void *arg)
+{
+    return fail_fold(value, first, end, arg) - (first <= 100 && end > 100);
+}
+
+static weft_stop stop;
+
+static int check_ends(void *arg)
+{
+    (void)arg;
+    double total = -1;
+    weft_scanner how = { .reduction = SUM_REDUCTION, .scan = fail_scan };
+    CHECK_EQ(weft_scan(0, 10000, NULL, &how, &total, NULL), -56);
+    how.reduction.fold = fail_fold;
+    CHECK_EQ(weft_scan(0, 10000, NULL, &how, &total, NULL), -55);
+    weft_loop_options options = { .stop = &stop };
+    CHECK_EQ(weft_scan(0, 10000, &options, &how, &total, NULL), WEFT_ECANCELED);
+    CHECK(total == -1);
+    return 0;
+}
+
+static void errors_and_stops_end_it(void)
+{
+    weft_stop_set(&stop);
+    test_run_everywhere(check_ends, NULL);
+}
+
+TEST_MAIN({
+    TEST(totals_run_from_left_to_right),
+    TEST(sums_have_the_same_bits_everywhere),
+    TEST(a_scan_may_overwrite_what_it_reads),
+    TEST(errors_and_stops_end_it),
+})
