@@ -62,7 +62,8 @@ static const double fold_zero = 0;
 
 static inline double fold_number(size_t i)
 {
-    return (double)(i * 7919 % 1000) * (i % 3 == 0 ? 1e10 : 1e-5) + 0.1;
+    static const double sizes[] = { 1e-3, 1, 7e2, 3e5, 1e-1, 2e9, 1e1 };
+    return (double)(uint32_t)(i * UINT64_C(2654435761)) / 3.0 * sizes[i % 7];
 }
 
 static inline int sum_fold(void *value, size_t first, size_t end, void *arg)

@@ -153,6 +153,7 @@ static int meet_in_a_loop(void *arg)
     for (unsigned i = 0; i < 20; i++) {
         atomic_store(&begun, 0);
         CHECK_EQ(weft_for(0, 2, NULL, meet, NULL), 0);
+        CHECK_EQ(weft_sleep(i % 2 * WEFT_MS), 0); /* Others fall asleep. */
     }
     return 0;
 }
@@ -166,6 +167,44 @@ static void two_long_pieces_run_at_once(void)
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, meet_in_a_loop, NULL), 0);
     CHECK_EQ(weft_par_run(rt, meet_in_a_loop, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int do_nothing(size_t first, size_t end, void *arg)
+{
+    (void)first;
+    (void)end;
+    (void)arg;
+    return 0;
+}
+
+enum {
+    SMALL_LOOPS = 50,
+};
+
+static int loop_little(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < SMALL_LOOPS; i++) {
+        CHECK_EQ(weft_sleep(WEFT_MS), 0); /* Others fall asleep. */
+        CHECK_EQ(weft_for(0, 10, NULL, do_nothing, NULL), 0);
+    }
+    return 0;
+}
+
+/* One that was interrupted may be taken for a long one. */
+static void a_short_loop_wakes_nobody(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, loop_little, NULL), 0);
+    CHECK_EQ(weft_par_run(rt, loop_little, NULL), 0);
+    uint64_t wakes = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        weft_worker_stats stats;
+        CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
+        wakes += stats.wakes;
+    }
+    CHECK_LE(wakes, SMALL_LOOPS / 2);
     weft_runtime_destroy(rt);
 }
 
@@ -206,5 +245,6 @@ TEST_MAIN({
     TEST(an_error_ends_the_loop),
     TEST(a_stop_ends_the_loop),
     TEST(two_long_pieces_run_at_once),
+    TEST(a_short_loop_wakes_nobody),
     TEST(loops_nest_and_bodies_may_wait),
 })
