@@ -13,6 +13,8 @@
 #include "base/alloc.h"
 #include "mc.h"
 #include "sched/fiber.h"
+#include "sched/guest.h"
+#include "sched/job.h"
 #include "sched/sched.h"
 #include "sched/strand.h"
 #include "sched/thread.h"
@@ -124,6 +126,35 @@ static void a_cancelled_owner(void)
     begin(2);
     struct wf_task *task = go(fork_two);
     weft_cancel((weft_task *)task);
+    end(task);
+}
+
+static int fork_as_guest(void *arg)
+{
+    (void)arg;
+    struct item items[2] = { { .payload = 7 }, { .payload = 7 } };
+    weft_join2(count, &items[0], count, &items[1]);
+    check(&items[0], -1);
+    check(&items[1], -1);
+    return 0;
+}
+
+/* Goal: a plain thread shares its forks like a fiber, and waits for those that were taken. */
+static void a_guest(void)
+{
+    begin(1);
+    mc_assert(wf_guest_run(sched, fork_as_guest, NULL) == 0);
+    wf_sched_stop(sched);
+    wf_sched_fini(sched);
+}
+
+/* Goal: an owner may be asked to yield at any time. */
+static void an_owner_that_is_asked_to_yield(void)
+{
+    begin(2);
+    struct wf_task *task = go(fork_two);
+    wf_job_ask_to_yield(&sched->workers[0]);
+    wf_job_ask_to_yield(&sched->workers[1]);
     end(task);
 }
 
@@ -353,57 +384,70 @@ static const struct mc_test tests[] = {
       .run = two_forks,
       .seen = MC_OUTCOMES(1, 2),
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "a_cancelled_owner",
       .run = a_cancelled_owner,
       .seen = MC_OUTCOMES(1, 2),
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
+      .steps_max = 20000 },
+    { .name = "a_guest",
+      .run = a_guest,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 1000,
+      .steps_max = 20000,
+      .clock_step_ns = 15000 },
+    { .name = "an_owner_that_is_asked_to_yield",
+      .run = an_owner_that_is_asked_to_yield,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "a_fork_wakes_a_sleeper",
       .run = a_fork_wakes_a_sleeper,
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "a_later_fork_wakes_a_sleeper",
       .run = a_later_fork_wakes_a_sleeper,
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "a_fork_after_an_arrival_wakes_a_sleeper",
       .run = a_fork_after_an_arrival_wakes_a_sleeper,
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "what_is_away_wakes_a_sleeper",
       .run = what_is_away_wakes_a_sleeper,
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "a_strand_leaves_and_arrives",
       .run = a_strand_leaves_and_arrives,
       .seen = MC_OUTCOMES(1, 2),
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "a_strand_leaves_twice",
       .run = a_strand_leaves_twice,
       .seen = MC_OUTCOMES(1, 2),
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "two_strands",
       .run = two_strands,
       .seen = MC_OUTCOMES(1, 2),
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
     { .name = "a_stolen_fork_waits",
       .run = a_stolen_fork_waits,
       .seen = MC_OUTCOMES(1, 2),
       .mode = MC_PCT,
-      .runs = 3000,
+      .runs = 1000,
       .steps_max = 20000 },
 };
 
