@@ -27,6 +27,7 @@
 #include <weft/fork.h>
 
 #include "base/atomic.h"
+#include "queue/steal.h"
 
 /* A fork that was not joined yet. As weft_job, which user code fills. */
 struct wf_job {
@@ -115,12 +116,6 @@ void wf_jobs_close(struct wf_jobs *jobs);
 void wf_jobs_open(struct wf_jobs *jobs);
 
 /* --- Others ----------------------------------------------------------------------- */
-
-enum wf_steal {
-    WF_STEAL_EMPTY,
-    WF_STEAL_RETRY, /* somebody was faster; there may be more */
-    WF_STEAL_SUCCESS,
-};
 
 /* Takes the oldest public job. */
 enum wf_steal wf_jobs_steal(struct wf_jobs *jobs, struct wf_job **out);
