@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * deque_test.c - the deque alone, out of memory, and under thieves.
+ */
+#include "queue/deque.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "ledger.h"
+#include "test.h"
+
+enum {
+    SLOTS = WF_DEQUE_SLOTS,
+    NUMBERS = 8 * SLOTS,
+};
+
+static struct wf_deque deque;
+static int numbers[NUMBERS]; /* an item is the address of its number */
+
+static void set_up(void)
+{
+    CHECK_EQ(wf_deque_init(&deque, &wf_alloc_default), 0);
+}
+
+/* Empties the deque and lets it go on at this index. */
+static void start_at(int64_t index)
+{
+    wf_store_relaxed(&deque.top, index);
+    wf_store_relaxed(&deque.bottom, index);
+}
+
+static void push_range(int first, int end)
+{
+    for (int i = first; i < end; i++) {
+        CHECK_EQ(wf_deque_push(&deque, &numbers[i]), 0);
+    }
+}
+
+static void must_pop(int number)
+{
+    CHECK(wf_deque_pop(&deque) == &numbers[number]);
+}
+
+static void must_steal(int number)
+{
+    void *item = NULL;
+    CHECK_EQ(wf_deque_steal(&deque, &item), WF_STEAL_SUCCESS);
+    CHECK(item == &numbers[number]);
+}
+
+static void must_be_empty(void)
+{
+    void *item = &deque;
+    CHECK_EQ(wf_deque_steal(&deque, &item), WF_STEAL_EMPTY);
+    CHECK(item == &deque);
+    CHECK(wf_deque_pop(&deque) == NULL);
+    CHECK_EQ(wf_deque_steal(&deque, &item), WF_STEAL_EMPTY);
+    CHECK(wf_load_relaxed(&deque.top) == wf_load_relaxed(&deque.bottom));
+}
+
+/* --- one thread --- */
+
+static void new_deque_is_empty(void)
+{
+    set_up();
+    must_be_empty();
+    must_be_empty();
+    wf_deque_fini(&deque);
+}
+
+static void fini_of_a_zeroed_deque_does_nothing(void)
+{
+    struct wf_deque zeroed = { 0 };
+    wf_deque_fini(&zeroed);
+    wf_deque_fini(&zeroed);
+}
+
+static void pop_returns_the_newest(void)
+{
+    set_up();
+    push_range(0, NUMBERS);
+    for (int i = NUMBERS; i-- > 0;) {
+        must_pop(i);
+    }
+    must_be_empty();
+    wf_deque_fini(&deque);
+}
+
+static void steal_takes_the_oldest(void)
+{
+    set_up();
+    push_range(0, NUMBERS);
+    for (int i = 0; i < NUMBERS; i++) {
+        must_steal(i);
+    }
+    must_be_empty();
+    wf_deque_fini(&deque);
+}
+
+static void pop_and_steal_meet_in_the_middle(void)
+{
+    set_up();
+    push_range(0, 6);
+    must_steal(0);
+    must_pop(5);
+    must_steal(1);
+    must_pop(4);
+    push_range(6, 7);
+    must_steal(2);
+    must_pop(6);
+    must_pop(3);
+    must_be_empty();
+    wf_deque_fini(&deque);
+}
+
+/* A pop of the last item that leaves bottom below top loses every other push. */
+static void pop_of_the_last_leaves_a_deque_that_works(void)
+{
+    set_up();
+    for (int i = 0; i < NUMBERS; i++) {
+        push_range(i, i + 1);
+        must_pop(i);
+        CHECK(wf_load_relaxed(&deque.top) == wf_load_relaxed(&deque.bottom));
+    }
+    must_be_empty();
+    push_range(0, 1);
+    must_steal(0);
+    must_be_empty();
+    push_range(1, 3);
+    must_pop(2);
+    must_steal(1);
+    must_be_empty();
+    wf_deque_fini(&deque);
+}
+
+static void push_of_null(void)
+{
+    set_up();
+    (void)!wf_deque_push(&deque, NULL);
+}
+
+static void push_of_null_aborts(void)
+{
+    CHECK_ABORTS(push_of_null, "'item != ");
+}
+
+/* --- growth --- */
+
+/*
+ * Goal:   growth keeps all items in order, wherever in the buffer they begin, and where
+ *         indices need more than 32 bits.
+ * Method: fill the buffer from each place on, grow it by one item more, and take from
+ *         both ends.
+ */
+static void check_growth_from(int64_t index)
+{
+    set_up();
+    start_at(index);
+    push_range(0, SLOTS + 1);
+    int oldest = 0;
+    int newest = SLOTS;
+    while (oldest < newest) {
+        must_steal(oldest++);
+        must_pop(newest--);
+    }
+    must_pop(oldest);
+    must_be_empty();
+    wf_deque_fini(&deque);
+}
+
+static void growth_keeps_items_that_wrap_around(void)
+{
+    for (int64_t index = 0; index <= SLOTS; index++) {
+        check_growth_from(index);
+        check_growth_from(UINT32_MAX - SLOTS / 2 + index);
+        check_growth_from(((int64_t)1 << 62) - SLOTS / 2 + index);
+    }
+}
+
+static void growth_again_and_again_keeps_all_items(void)
+{
+    set_up();
+    start_at(SLOTS / 2 + 1);
+    push_range(0, SLOTS);
+    must_steal(0);
+    must_steal(1);
+    push_range(SLOTS, NUMBERS); /* at most twice, four times, eight times the slots */
+    for (int i = 2; i < NUMBERS / 2; i++) {
+        must_steal(i);
+    }
+    for (int i = NUMBERS; i-- > NUMBERS / 2;) {
+        must_pop(i);
+    }
+    must_be_empty();
+    wf_deque_fini(&deque);
+}
+
+static void full_deque_that_is_emptied_does_not_grow(void)
+{
+    struct ledger ledger = { 0 };
+    weft_allocator allocator = ledger_allocator(&ledger);
+    CHECK_EQ(wf_deque_init(&deque, &allocator), 0);
+    for (int round = 0; round < 5; round++) {
+        push_range(0, SLOTS);
+        for (int i = 0; i < SLOTS / 2; i++) {
+            must_steal(i);
+        }
+        push_range(SLOTS, SLOTS + SLOTS / 2);
+        for (int i = SLOTS + SLOTS / 2; i-- > SLOTS / 2;) {
+            must_pop(i);
+        }
+        must_be_empty();
+    }
+    CHECK_EQ(ledger.calls, 1);
+    wf_deque_fini(&deque);
+    CHECK_EQ(ledger.bytes, 0);
+}
+
+static void fini_frees_every_buffer(void)
+{
+    struct ledger ledger = { 0 };
+    weft_allocator allocator = ledger_allocator(&ledger);
+    CHECK_EQ(wf_deque_init(&deque, &allocator), 0);
+    int64_t at_first = ledger.bytes;
+    CHECK_GE(at_first, (int64_t)(SLOTS * sizeof(void *)));
+    push_range(0, 4 * SLOTS + 1);
+    CHECK_EQ(ledger.calls, 4);
+    CHECK_GE(ledger.bytes, (int64_t)((1 + 2 + 4 + 8) * SLOTS * sizeof(void *)));
+    wf_deque_fini(&deque);
+    CHECK_EQ(ledger.bytes, 0);
+}
+
+/* --- out of memory --- */
+
+static void init_without_memory_fails(void)
+{
+    struct ledger ledger = { .fail_at = 1 };
+    weft_allocator allocator = ledger_allocator(&ledger);
+    CHECK_EQ(wf_deque_init(&deque, &allocator), -ENOMEM);
+    CHECK_EQ(ledger.bytes, 0);
+}
+
+static void push_without_memory_leaves_the_deque_unchanged(void)
+{
+    for (int growth = 0; growth < 3; growth++) {
+        struct ledger ledger = { .fail_at = 2 + growth };
+        weft_allocator allocator = ledger_allocator(&ledger);
+        CHECK_EQ(wf_deque_init(&deque, &allocator), 0);
+        start_at(SLOTS - 3);
+        int count = SLOTS << growth;
+        push_range(0, count);
+        int64_t bytes = ledger.bytes;
+
+        CHECK_EQ(wf_deque_push(&deque, &numbers[count]), -ENOMEM);
+        CHECK_EQ(ledger.bytes, bytes);
+        CHECK_EQ(wf_load_relaxed(&deque.top), SLOTS - 3);
+        CHECK_EQ(wf_load_relaxed(&deque.bottom), SLOTS - 3 + count);
+
+        /* There is memory again, and another one may be pushed. */
+        push_range(count + 1, count + 2);
+        must_pop(count + 1);
+        for (int i = 0; i < count / 2; i++) {
+            must_steal(i);
+        }
+        for (int i = count; i-- > count / 2;) {
+            must_pop(i);
+        }
+        must_be_empty();
+        wf_deque_fini(&deque);
+        CHECK_EQ(ledger.bytes, 0);
+    }
+}
+
+static void push_without_memory_works_again_when_there_is_room(void)
+{
+    struct ledger ledger = { .fail_at = 2 };
+    weft_allocator allocator = ledger_allocator(&ledger);
+    CHECK_EQ(wf_deque_init(&deque, &allocator), 0);
+    push_range(0, SLOTS);
+    CHECK_EQ(wf_deque_push(&deque, &numbers[SLOTS]), -ENOMEM);
+    must_steal(0);
+    push_range(SLOTS, SLOTS + 1);
+    CHECK_EQ(ledger.calls, 2);
+    must_pop(SLOTS);
+    wf_deque_fini(&deque);
+    CHECK_EQ(ledger.bytes, 0);
+}
+
+/* --- under thieves --- */
+
+enum {
+    THIEVES = 3,
+};
+
+struct item {
+    _Atomic(uint32_t) taken; /* takers count up */
+    uint64_t number;         /* written before the push, cleared by the taker: [Q1] */
+};
+
+struct rig {
+    struct item *items;
+    uint64_t item_count;
+    struct wf_rng rng;
+    _Atomic(uint64_t) taken_count; /* takers count up */
+};
+
+static struct rig rig;
+
+static void take(struct item *item)
+{
+    CHECK_EQ(wf_fetch_add_relaxed(&item->taken, 1), 0);
+    CHECK_EQ(item->number, (uint64_t)(item - rig.items) + 1);
+    item->number = 0;
+    (void)wf_fetch_add_relaxed(&rig.taken_count, 1);
+}
+
+/* Each thief gets items in the order of their pushes: the top has the oldest, always. */
+static void *rob(void *arg)
+{
+    (void)arg;
+    uint64_t last_number = 0;
+    while (wf_load_relaxed(&rig.taken_count) < rig.item_count) {
+        void *item = NULL;
+        enum wf_steal got = wf_deque_steal(&deque, &item);
+        if (got == WF_STEAL_SUCCESS) {
+            uint64_t number = ((struct item *)item)->number;
+            CHECK_LT(last_number, number);
+            last_number = number;
+            take(item);
+        } else if (got == WF_STEAL_EMPTY) {
+            (void)sched_yield();
+        }
+    }
+    return NULL;
+}
+
+static void push_item(uint64_t i)
+{
+    rig.items[i].number = i + 1;
+    CHECK_EQ(wf_deque_push(&deque, &rig.items[i]), 0);
+}
+
+static void pop_items(uint64_t count)
+{
+    struct item *item;
+    while (count-- > 0 && (item = wf_deque_pop(&deque)) != NULL) {
+        take(item);
+    }
+}
+
+/*
+ * Pushes all, popping between so that there are seldom more than burst_max items, and
+ * often none. burst_max grows with the items, so that the deque grows under its thieves.
+ */
+static void push_and_pop_all(uint64_t burst_max)
+{
+    for (uint64_t i = 0; i < rig.item_count;) {
+        uint64_t left = rig.item_count - i;
+        uint64_t most = 1 + burst_max * i / rig.item_count;
+        uint64_t burst = 1 + wf_rng_below(&rig.rng, (uint32_t)most);
+        for (uint64_t n = 0; n < burst && n < left; n++) {
+            push_item(i++);
+        }
+        pop_items(wf_rng_below(&rig.rng, (uint32_t)most + 2));
+        if (wf_rng_below(&rig.rng, 2) == 0) {
+            pop_items(UINT64_MAX);
+        }
+    }
+    pop_items(UINT64_MAX);
+}
+
+static void under_thieves(uint64_t item_count, uint64_t burst_max)
+{
+    set_up();
+    rig = (struct rig){ .item_count = item_count };
+    wf_rng_seed(&rig.rng, test_seed(), burst_max);
+    rig.items = calloc(item_count, sizeof *rig.items);
+    CHECK(rig.items != NULL);
+    pthread_t thieves[THIEVES];
+    for (int i = 0; i < THIEVES; i++) {
+        CHECK_EQ(pthread_create(&thieves[i], NULL, rob, NULL), 0);
+    }
+    push_and_pop_all(burst_max);
+    for (int i = 0; i < THIEVES; i++) {
+        CHECK_EQ(pthread_join(thieves[i], NULL), 0);
+    }
+    must_be_empty();
+    for (uint64_t i = 0; i < item_count; i++) {
+        CHECK_EQ(wf_load_relaxed(&rig.items[i].taken), 1);
+    }
+    free(rig.items);
+    wf_deque_fini(&deque);
+}
+
+/*
+ * Goal:   with an owner and three thieves each item is taken once, seen whole, and by each
+ *         thief in the order of the pushes.
+ * Method: few items at a time, so that owner and thieves fight for the last one all the
+ *         time. Items count their takers and carry their number.
+ */
+static void fight_for_the_last_item_has_one_winner(void)
+{
+    under_thieves(test_scale(1000000), 3);
+}
+
+/*
+ * Goal:   the same while the deque grows again and again.
+ * Method: bursts of pushes that get longer and longer.
+ */
+static void growth_under_thieves_loses_no_item(void)
+{
+    for (int round = 0; round < 10; round++) {
+        under_thieves(test_scale(100000), 16 * SLOTS);
+    }
+}
+
+TEST_MAIN({
+    TEST(new_deque_is_empty),
+    TEST(fini_of_a_zeroed_deque_does_nothing),
+    TEST(pop_returns_the_newest),
+    TEST(steal_takes_the_oldest),
+    TEST(pop_and_steal_meet_in_the_middle),
+    TEST(pop_of_the_last_leaves_a_deque_that_works),
+    TEST(push_of_null_aborts),
+    TEST(growth_keeps_items_that_wrap_around),
+    TEST(growth_again_and_again_keeps_all_items),
+    TEST(full_deque_that_is_emptied_does_not_grow),
+    TEST(fini_frees_every_buffer),
+    TEST(init_without_memory_fails),
+    TEST(push_without_memory_leaves_the_deque_unchanged),
+    TEST(push_without_memory_works_again_when_there_is_room),
+    TEST(fight_for_the_last_item_has_one_winner),
+    TEST(growth_under_thieves_loses_no_item),
+})
