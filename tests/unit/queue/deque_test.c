@@ -305,7 +305,9 @@ struct rig {
     struct item *items;
     uint64_t item_count;
     struct wf_rng rng;
-    _Atomic(uint64_t) taken_count; /* takers count up */
+    _Atomic(uint64_t) taken_count;  /* takers count up */
+    _Atomic(uint64_t) stolen_count; /* thieves count up */
+    _Atomic(uint64_t) thief_count;  /* that have begun */
 };
 
 static struct rig rig;
@@ -322,6 +324,7 @@ static void take(struct item *item)
 static void *rob(void *arg)
 {
     (void)arg;
+    (void)wf_fetch_add_relaxed(&rig.thief_count, 1);
     uint64_t last_number = 0;
     while (wf_load_relaxed(&rig.taken_count) < rig.item_count) {
         void *item = NULL;
@@ -331,6 +334,7 @@ static void *rob(void *arg)
             CHECK_LT(last_number, number);
             last_number = number;
             take(item);
+            (void)wf_fetch_add_relaxed(&rig.stolen_count, 1);
         } else if (got == WF_STEAL_EMPTY) {
             (void)sched_yield();
         }
@@ -352,25 +356,39 @@ static void pop_items(uint64_t count)
     }
 }
 
+/* Leaves all to the thieves: on a busy machine they hardly come otherwise. */
+static void wait_for_thieves(uint64_t pushed)
+{
+    while (wf_load_relaxed(&rig.taken_count) < pushed) {
+        (void)sched_yield();
+    }
+}
+
 /*
- * Pushes all, popping between so that there are seldom more than burst_max items, and
- * often none. burst_max grows with the items, so that the deque grows under its thieves.
+ * Pushes all, in bursts; then pops some, or all, or leaves them to the thieves. Bursts get
+ * longer up to burst_max, so that the deque is empty often, and grows under its thieves. The
+ * last item is a thief's.
  */
 static void push_and_pop_all(uint64_t burst_max)
 {
-    for (uint64_t i = 0; i < rig.item_count;) {
-        uint64_t left = rig.item_count - i;
-        uint64_t most = 1 + burst_max * i / rig.item_count;
-        uint64_t burst = 1 + wf_rng_below(&rig.rng, (uint32_t)most);
-        for (uint64_t n = 0; n < burst && n < left; n++) {
-            push_item(i++);
+    uint64_t last = rig.item_count - 1;
+    for (uint64_t pushed = 0; pushed < last;) {
+        uint32_t most = 1 + (uint32_t)(burst_max * pushed / rig.item_count);
+        uint64_t burst = 1 + wf_rng_below(&rig.rng, most);
+        while (burst-- > 0 && pushed < last) {
+            push_item(pushed++);
         }
-        pop_items(wf_rng_below(&rig.rng, (uint32_t)most + 2));
-        if (wf_rng_below(&rig.rng, 2) == 0) {
+        uint32_t dice = wf_rng_below(&rig.rng, 16);
+        if (dice == 0) {
+            wait_for_thieves(pushed);
+        } else if (dice < 8) {
             pop_items(UINT64_MAX);
+        } else {
+            pop_items(wf_rng_below(&rig.rng, most + 2));
         }
     }
-    pop_items(UINT64_MAX);
+    push_item(last);
+    wait_for_thieves(rig.item_count);
 }
 
 static void under_thieves(uint64_t item_count, uint64_t burst_max)
@@ -384,11 +402,13 @@ static void under_thieves(uint64_t item_count, uint64_t burst_max)
     for (int i = 0; i < THIEVES; i++) {
         CHECK_EQ(pthread_create(&thieves[i], NULL, rob, NULL), 0);
     }
+    test_wait_for(&rig.thief_count, THIEVES);
     push_and_pop_all(burst_max);
     for (int i = 0; i < THIEVES; i++) {
         CHECK_EQ(pthread_join(thieves[i], NULL), 0);
     }
     must_be_empty();
+    CHECK_LT(0, wf_load_relaxed(&rig.stolen_count));
     for (uint64_t i = 0; i < item_count; i++) {
         CHECK_EQ(wf_load_relaxed(&rig.items[i].taken), 1);
     }
