@@ -4,57 +4,57 @@
  * and Efficient Work-Stealing for Weak Memory Models" (Le and others, PPoPP 2013).
  *
  * Problem. Its owner pushes and pops at one end, far more often than anybody steals at
- * the other: it must pay for thieves only where they can meet, at the last item.
+ * the other: it should pay for thieves only where they can meet, at the last item.
  *
- * Items are at [top, bottom), indices count up and are masked when used. Each step of
- * top is a CAS by who takes the item there; bottom is the owner's.
+ * The items are at [top, bottom). Indices count up and are masked when used. Each step
+ * of top is a CAS by who takes the item there; bottom is the owner's.
  *
- *   Push                              Pop                           Steal
- *   U1  full for all that top says:   O1  bottom = b, one less      T1  read top: t
- *       grow                          O2  full fence [Q2]           T2  full fence [Q2]
- *   U2  fill the slot                 O3  read top: t               T3  read bottom; t is
- *   U3  bottom + 1 [Q1]               O4  t < b: slot b is mine         not below: empty
- *                                         t = b: CAS top, who       T4  read the buffer, then
- *                                                wins has it            slot t
- *                                         t > b: empty              T5  CAS top to t + 1: who
- *                                     O5  t >= b: bottom = b + 1        loses has read nothing
+ *   Push, owner              Pop, owner                     Steal, any thread
+ *   U1  read top [Q3];       O1  bottom = b, one less [Q1]  T1  read top: t
+ *       no room: grow [Q4]   O2  full fence [Q2]            T2  full fence [Q2]
+ *   U2  fill the slot        O3  read top: t                T3  read bottom [Q1];
+ *   U3  bottom + 1 [Q1]      O4  t < b: take b                  t >= bottom: empty
+ *                                t = b: CAS top to b + 1;   T4  read buffer [Q4], slot t
+ *                                       who wins takes b    T5  CAS top to t + 1 [Q3];
+ *                                t > b: empty                   who wins takes t
+ *                            O5  t >= b: bottom = b + 1
  *
  * Why no thief takes what the owner has taken at t < b, without a CAS. One fence comes
  * first. If T2 does, O3 reads the thief's top or a later one: with t < b the thief is at
  * an item below b. If O2 does, T3 reads the bottom of O1 or a later one: b is not below
  * it, or has been pushed anew and is seen as that [Q1].
  *
- * The last item, t = b: the owner does as a thief does, and top passes t once. Whoever
- * wins, the deque is empty then, with top = b + 1. So O5 must follow a win as well: without it
- * bottom is below top, where a push is lost. A thief that reads the bottom of O5 sees
- * filled slots below it, as O2 releases them and is before O5; an old top loses at T5.
+ * The last item, t = b. The owner does as a thief does, and top passes b once. Whoever
+ * has won, the deque is empty then and top is b + 1. So O5 follows a win, too: otherwise
+ * bottom stays below top, where the next push is lost. Who reads the bottom of O5 sees
+ * the slots below it filled, since O2 has released them; with an old top it loses at T5.
  *
- * A slot is filled again for t + slots only when the owner has read a top beyond t [Q3]. A
- * thief that reads that item at T4 loses at T5. Top never comes back to t, not in 64 bits:
- * at one item per nanosecond they last for 292 years. So there is no ABA.
+ * A slot is filled again, for t + slots, only when the owner has read a top beyond t. A
+ * thief that finds the new item at T4 loses at T5, since top never comes back to t. In 64
+ * bits it does not even by wrapping: at an item per nanosecond that takes 292 years. So
+ * there is no ABA.
  *
- * Growth copies [top, bottom) to a buffer of twice the slots, and stores only there from
- * then on. The old buffer stays as it was: a thief that has it finds at t what the new one has
- * at t, if it is to win. For if t was pushed after the growth, then T3 has read a bottom
- * that came after the new buffer, and T4 finds that one; that is why T4 comes after T3. If
- * t was there before, a thief that wins at T5 proves that top had not passed it, so both
- * buffers hold it. Old buffers are freed by fini only, since nobody knows who still reads
- * them; together they are smaller than the last one.
+ * Growth copies [top, bottom) into a buffer of twice the slots; the old one is not
+ * written any more. A thief that wins at T5 has found the right item in any of them. If it
+ * was pushed after the growth, T3 has read a bottom from after it, and T4, which is
+ * behind T3, the new buffer. If before, it was there when the growth copied, since top
+ * had not passed it: both buffers have it. Nobody knows who still reads an old buffer, so
+ * they are freed by fini; together they are smaller than the last one.
  *
  * Edges.
- * [Q1] push and O1 release bottom, T3 acquires it: the slots below it are filled, and what
- *      was done before their pushes is seen. O1 must release, too: not every release sequence
- *      (C++20's has only read-modify-writes) goes on from U3 to it.
- * [Q2] the fences of O2 and T2, as above. They are those of C++20 and RC11, which every
- *      compiler has. By the letter of C11 a fence in one thread and a top that another thread
- *      had from a third one are not ordered, unless each CAS is seq_cst.
- * [Q3] T5 releases top, push acquires it: a slot seen as free has been read out.
+ * [Q1] U3 and O1 release bottom, T3 acquires it: the slots below are filled, and what was
+ *      done before their pushes is seen. O1, too, since in C++20 (not in C11) a release
+ *      sequence does not go on from U3 to a store that is not a read-modify-write.
+ * [Q2] the fences of O2 and T2, as above. They are the fences of C++20 and RC11, which
+ *      compilers have always made. C11 as it is written orders what T1 has from a third
+ *      thread only if the CASes are seq_cst, as in the paper.
+ * [Q3] T5 releases top, U1 acquires it: a slot seen as free has been read out.
  * [Q4] growth releases the buffer, T4 acquires it: its items and its size are seen.
  *
- * Rejected. Plain slots: a thief that is about to lose reads one while the owner fills it.
- * Reading the slot after T5: it may have been filled again. Freeing an old buffer when top
- * has passed all that was in it: a thief may have read its address long before. A release
- * fence at U3, as in the paper: ARM pays for it with a barrier in each push.
+ * Rejected. Plain slots: a thief that is about to lose reads one that the owner fills.
+ * Reading the slot after T5: it may have been filled again. Freeing an old buffer when
+ * top has passed what was in it: a thief may have had its address long before. A release
+ * fence before U3, as in the paper, with O1 relaxed: on ARM a barrier in each push.
  *
  * Checked by tests/model/deque_model.c.
  */
