@@ -154,6 +154,24 @@ static inline void weft_join2_elsewhere(void *arg)
     weft_join2(both->first, both->first_arg, both->second, both->second_arg);
 }
 
+/* A function and its argument. */
+typedef struct weft_call {
+    void (*function)(void *arg);
+    void *arg;
+} weft_call;
+
+WEFT_EXTERN_C_BEGIN
+
+/*
+ * As weft_join2(), for any number of calls.
+ *
+ * Context:  anywhere. Outside of fibers and weft_par_run() they run one after the other.
+ * Suspends: as weft_fork_join().
+ */
+WEFT_API void weft_join_n(const weft_call *calls, size_t count);
+
+WEFT_EXTERN_C_END
+
 /*
  * Defines a function that can run in parallel, with its arguments and its result. What
  * follows is its body:
