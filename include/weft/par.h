@@ -33,6 +33,7 @@
 
 #include "base.h"
 #include "fork.h"
+#include "loop.h"
 #include "runtime.h"
 
 WEFT_EXTERN_C_BEGIN
@@ -169,6 +170,40 @@ WEFT_EXTERN_C_BEGIN
  * Suspends: as weft_fork_join().
  */
 WEFT_API void weft_join_n(const weft_call *calls, size_t count);
+
+WEFT_EXTERN_C_END
+
+/* A scope for functions that run in parallel; on the stack of who begins it. */
+typedef struct weft_par_scope {
+    uint64_t opaque[14];
+} weft_par_scope;
+
+WEFT_EXTERN_C_BEGIN
+
+/*
+ * Begins a scope. stop, which may be NULL, ends it early.
+ *
+ * Context: anywhere. Scopes of one fiber are ended in reverse order.
+ */
+WEFT_API void weft_par_scope_begin(weft_par_scope *scope, const weft_stop *stop);
+
+/*
+ * Spawns function(arg) in the scope: it runs on an idle worker, or at the end of the
+ * scope. It may spawn others there. An error ends the scope: what has not begun then is
+ * not run.
+ *
+ * Context: between begin and end, and inside what was spawned. Outside of fibers and
+ *          weft_par_run(), and without memory, it is called at once.
+ */
+WEFT_API void weft_par_spawn(weft_par_scope *scope, int (*function)(void *arg), void *arg);
+
+/*
+ * Returns when everything that was spawned is over.
+ *
+ * Suspends: while other workers are at it; not for cancellation.
+ * Errors:   the first one that a function has returned; WEFT_ECANCELED: stopped.
+ */
+WEFT_API WEFT_NODISCARD int weft_par_scope_end(weft_par_scope *scope);
 
 WEFT_EXTERN_C_END
 

@@ -19,6 +19,7 @@
 #ifndef WF_QUEUE_DEQUE_H
 #define WF_QUEUE_DEQUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weft/base.h>
@@ -58,6 +59,20 @@ WEFT_NODISCARD int wf_deque_push(struct wf_deque *deque, void *item);
 
 /* Owner only. Returns the newest item, or NULL. */
 void *wf_deque_pop(struct wf_deque *deque);
+
+/* Owner only. Where the next item goes; what is pushed from now on is at or above it. */
+static inline int64_t wf_deque_mark(const struct wf_deque *deque)
+{
+    /* relaxed: the owner is the only writer of bottom. */
+    return wf_load_relaxed(&deque->bottom);
+}
+
+/* Any thread; a snapshot. A zeroed deque looks empty. */
+static inline bool wf_deque_looks_empty(const struct wf_deque *deque)
+{
+    /* relaxed: a look; who takes does so by CAS. */
+    return wf_load_relaxed(&deque->bottom) <= wf_load_relaxed(&deque->top);
+}
 
 /* Any thread. Takes the oldest item; *out is set on success only. EMPTY holds for a
  * moment of the call, not for its end. */

@@ -36,7 +36,8 @@ struct wf_job {
     weft_word words[6];
 };
 
-#define WF_JOB_DONE ((uintptr_t)1)
+#define WF_JOB_DONE    ((uintptr_t)1)
+#define WF_JOB_SPAWNED ((uintptr_t)2) /* nobody joins it; see sched/job.h */
 
 struct wf_jobs {
     /* As weft_jobs, which user code reads. */

@@ -40,6 +40,7 @@
 #include "base/fork.h"
 #include "sched/heap.h"
 #include "sched/inplace.h"
+#include "sched/job.h"
 #include "sched/loan.h"
 #include "sched/local.h"
 #include "sched/sched.h"
@@ -287,6 +288,16 @@ static void must_be_result(const struct wf_fiber *self, int result)
     }
 }
 
+/* What it has spawned for others is its own to run, if nobody has taken it. */
+static void end_strand(struct wf_fiber *self)
+{
+    while (wf_job_run_spawned(INT64_MIN)) {
+    }
+    if (self->own.strand != 0) { /* It may have waited meanwhile. */
+        wf_strand_end(wf_worker_current(), self);
+    }
+}
+
 /* The first frame on a stack. */
 static void fiber_main(void *carried)
 {
@@ -301,7 +312,7 @@ static void fiber_main(void *carried)
             wf_local_end(&self->locals);
         }
         if (wf_unlikely(self->own.strand != 0)) {
-            wf_strand_end(wf_worker_current(), self);
+            end_strand(self);
         }
         self = finish(self, result);
     }

@@ -31,6 +31,7 @@
  */
 #include "sched/job.h"
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "sched/fiber.h"
@@ -51,6 +52,13 @@ enum {
 static struct wf_strand *strand_of(weft_jobs *own)
 {
     return wf_container_of(wf_jobs_of(own), struct wf_strand, jobs);
+}
+
+/* The strand that forks here; NULL: there is none yet. */
+static struct wf_strand *strand_here(void)
+{
+    weft_jobs *own = weft_jobs_here();
+    return own->head != NULL ? strand_of(own) : NULL;
 }
 
 /* A strand for who has none, or NULL. */
@@ -142,14 +150,21 @@ void weft_jobs_answer(weft_jobs *own)
     answer(strand_of(own));
 }
 
+void wf_job_end(struct wf_job *job)
+{
+    void *waiter = wf_job_finish(job);
+    if (waiter == (void *)WF_JOB_SPAWNED) {
+        job->words[WF_JOB_AFTER].function(job);
+    } else if (waiter != NULL) {
+        wf_task_wake(waiter);
+    }
+}
+
 static int run_job(void *arg)
 {
     struct wf_job *job = arg;
     job->run((weft_job *)(void *)job);
-    struct wf_task *waiter = wf_job_finish(job);
-    if (waiter != NULL) {
-        wf_task_wake(waiter);
-    }
+    wf_job_end(job);
     return 0;
 }
 
@@ -256,14 +271,61 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
     return mine;
 }
 
-/* --- Loops ------------------------------------------------------------------------------ */
+/* --- Jobs that nobody joins ---------------------------------------------------------------- */
 
-/* The strand that forks here; NULL: there is none yet. */
-static struct wf_strand *strand_here(void)
+bool wf_job_spawn(struct wf_job *job)
 {
-    weft_jobs *own = weft_jobs_here();
-    return own->head != NULL ? strand_of(own) : NULL;
+    struct wf_strand *strand = strand_here();
+    if (strand == NULL) {
+        strand = attach();
+    }
+    if (strand == NULL) {
+        return false;
+    }
+    if (!strand->has_spawned) {
+        if (wf_deque_init(&strand->spawned, &wf_alloc_default) != 0) {
+            return false;
+        }
+        strand->has_spawned = true;
+    }
+    /* relaxed: the push publishes it. */
+    wf_store_relaxed(&job->state, WF_JOB_SPAWNED);
+    if (wf_deque_push(&strand->spawned, job) != 0) {
+        return false;
+    }
+    if (strand->shares) {
+        announce(strand);
+    }
+    return true;
 }
+
+int64_t wf_job_spawn_mark(void)
+{
+    const struct wf_strand *strand = strand_here();
+    return strand != NULL ? wf_deque_mark(&strand->spawned) : 0;
+}
+
+bool wf_job_run_spawned(int64_t mark)
+{
+    struct wf_strand *strand = strand_here();
+    if (strand == NULL || !strand->has_spawned || wf_deque_mark(&strand->spawned) <= mark) {
+        return false;
+    }
+    struct wf_job *job = wf_deque_pop(&strand->spawned);
+    if (job != NULL) {
+        (void)run_job(job);
+    }
+    return job != NULL;
+}
+
+void wf_job_await(struct wf_job *job)
+{
+    if (!wf_job_is_done(job)) {
+        wait_for(job);
+    }
+}
+
+/* --- Loops ------------------------------------------------------------------------------ */
 
 /* The watch must look after forks that nobody is told of. */
 static void be_watched(void)
@@ -324,15 +386,11 @@ bool wf_job_may_fork(void)
 /* Takes a job from a strand that runs, or asks for one. */
 static struct wf_job *steal_running(struct wf_strand *strand)
 {
-    struct wf_job *job = NULL;
     if (strand == NULL) {
         return NULL;
     }
-    enum wf_steal result;
-    do {
-        result = wf_jobs_steal(&strand->jobs, &job);
-    } while (result == WF_STEAL_RETRY);
-    if (result == WF_STEAL_EMPTY) {
+    struct wf_job *job = wf_strand_steal(strand);
+    if (job == NULL) {
         wf_jobs_ask(&strand->jobs, ASK_WORK);
     }
     return job;
@@ -397,7 +455,7 @@ bool wf_job_has_public(const struct wf_worker *victim)
 {
     /* acquire [S1]: the strand is initialised. */
     const struct wf_strand *strand = wf_load_acquire(&victim->strand);
-    return (strand != NULL && wf_jobs_has_public(&strand->jobs)) || wf_away_has_jobs(&victim->away);
+    return (strand != NULL && wf_strand_has_public(strand)) || wf_away_has_jobs(&victim->away);
 }
 
 void wf_job_ask_to_yield(struct wf_worker *worker)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct wf_job;
 struct wf_sched;
 struct wf_task;
 struct wf_worker;
@@ -21,6 +22,25 @@ struct wf_task *wf_job_steal_from_guests(struct wf_worker *worker);
 
 /* Is there something that wf_job_steal() could take? A look. */
 bool wf_job_has_public(const struct wf_worker *victim);
+
+/*
+ * Jobs that nobody joins, from the heap of who spawns them. When one has run, the function
+ * in its word WF_JOB_AFTER is called with it. Spawn says false if there is no strand for
+ * it, or no memory: run it here, then. Run_spawned runs the last one that was spawned here
+ * since the mark and that nobody has taken; false if there is none.
+ */
+enum {
+    WF_JOB_AFTER = 5,
+};
+bool wf_job_spawn(struct wf_job *job);
+int64_t wf_job_spawn_mark(void);
+bool wf_job_run_spawned(int64_t mark);
+
+/* A job has run: tells who waits for it, or calls the function after it. */
+void wf_job_end(struct wf_job *job);
+
+/* Returns when wf_job_end() was called for a job that was neither forked nor spawned. */
+void wf_job_await(struct wf_job *job);
 
 /*
  * For loops, which most often are over before a worker could wake up: forks that wake

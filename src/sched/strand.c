@@ -208,7 +208,7 @@ static void take_out(struct wf_away *away, struct wf_strand *strand)
 void wf_strand_leave(struct wf_worker *worker, struct wf_fiber *self)
 {
     struct wf_strand *strand = strand_of(self);
-    if (wf_jobs_len(&strand->jobs) == 0) {
+    if (wf_jobs_len(&strand->jobs) == 0 && wf_deque_looks_empty(&strand->spawned)) {
         detach(worker, self);
         return;
     }
@@ -217,7 +217,7 @@ void wf_strand_leave(struct wf_worker *worker, struct wf_fiber *self)
         wf_jobs_publish(&strand->jobs, private);
     }
     get_up(worker);
-    if (wf_jobs_has_public(&strand->jobs)) {
+    if (wf_strand_has_public(strand)) {
         put_away(&worker->away, strand);
         wf_sched_notify(worker->sched);
     }
@@ -239,7 +239,7 @@ void wf_strand_arrive(struct wf_worker *worker, struct wf_fiber *self)
     wf_jobs_close(&strand->jobs);
     sit_down(worker, strand);
     /* Nor could it see these jobs on their way from the list to here. */
-    if (wf_jobs_has_public(&strand->jobs)) {
+    if (wf_strand_has_public(strand)) {
         wf_sched_notify(worker->sched);
     }
 }
@@ -261,6 +261,18 @@ void wf_strand_end(struct wf_worker *worker, struct wf_fiber *self)
     detach(worker, self);
 }
 
+struct wf_job *wf_strand_steal(struct wf_strand *strand)
+{
+    struct wf_job *job = NULL;
+    while (wf_jobs_steal(&strand->jobs, &job) == WF_STEAL_RETRY) {
+    }
+    void *spawned = NULL;
+    while (job == NULL && !wf_deque_looks_empty(&strand->spawned) &&
+           wf_deque_steal(&strand->spawned, &spawned) == WF_STEAL_RETRY) {
+    }
+    return job != NULL ? job : spawned;
+}
+
 /* --- Away ----------------------------------------------------------------------------- */
 
 void wf_away_init(struct wf_away *away)
@@ -274,10 +286,8 @@ static struct wf_job *steal_first(struct wf_away *away)
 {
     while (!wf_list_is_empty(&away->list)) {
         struct wf_strand *strand = wf_container_of(away->list.next, struct wf_strand, link);
-        struct wf_job *job = NULL;
-        while (wf_jobs_steal(&strand->jobs, &job) == WF_STEAL_RETRY) {
-        }
-        if (!wf_jobs_has_public(&strand->jobs)) {
+        struct wf_job *job = wf_strand_steal(strand);
+        if (!wf_strand_has_public(strand)) {
             take_out(away, strand);
         }
         if (job != NULL) {

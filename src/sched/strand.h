@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "queue/deque.h"
 #include "queue/jobs.h"
 
 struct wf_fiber;
@@ -37,9 +38,11 @@ struct wf_strand {
     struct wf_list link;    /* under away's lock; not linked once it has nothing public */
     /* Owner only, of whom it is: */
     struct wf_sched *sched;
-    uint32_t eager_forks; /* so many are public at once */
-    bool shares;          /* others may take from it while it is not away */
-    int64_t silent_since; /* its forks wake nobody yet; 0: they do */
+    uint32_t eager_forks;    /* so many are public at once */
+    bool shares;             /* others may take from it while it is not away */
+    int64_t silent_since;    /* its forks wake nobody yet; 0: they do */
+    bool has_spawned;        /* the deque is initialised */
+    struct wf_deque spawned; /* jobs that nobody joins; thieves take from it, too */
     struct wf_job slots[];
 };
 
@@ -60,6 +63,15 @@ static inline bool wf_away_has_jobs(const struct wf_away *away)
     /* relaxed: a look; who takes holds the lock. */
     return wf_load_relaxed(&away->count) > 0;
 }
+
+/* Any thread: can something be taken from it? A look. */
+static inline bool wf_strand_has_public(const struct wf_strand *strand)
+{
+    return wf_jobs_has_public(&strand->jobs) || !wf_deque_looks_empty(&strand->spawned);
+}
+
+/* Any thread: takes the oldest job that can be taken, or NULL. */
+struct wf_job *wf_strand_steal(struct wf_strand *strand);
 
 /* A worker's free strands; owner only. */
 struct wf_strand_cache {

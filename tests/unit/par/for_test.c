@@ -182,29 +182,32 @@ enum {
     SMALL_LOOPS = 50,
 };
 
+/* Counts those that were interrupted: they may be taken for long ones. */
 static int loop_little(void *arg)
 {
-    (void)arg;
+    uint64_t *interrupted = arg;
     for (unsigned i = 0; i < SMALL_LOOPS; i++) {
         CHECK_EQ(weft_sleep(WEFT_MS), 0); /* Others fall asleep. */
+        weft_time start = weft_now();
         CHECK_EQ(weft_for(0, 10, NULL, do_nothing, NULL), 0);
+        *interrupted += weft_now() - start > 10 * WEFT_US;
     }
     return 0;
 }
 
-/* One that was interrupted may be taken for a long one. */
 static void a_short_loop_wakes_nobody(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, loop_little, NULL), 0);
-    CHECK_EQ(weft_par_run(rt, loop_little, NULL), 0);
+    uint64_t interrupted = 0;
+    CHECK_EQ(test_run(rt, loop_little, &interrupted), 0);
+    CHECK_EQ(weft_par_run(rt, loop_little, &interrupted), 0);
     uint64_t wakes = 0;
     for (unsigned i = 0; i < 2; i++) {
         weft_worker_stats stats;
         CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
         wakes += stats.wakes;
     }
-    CHECK_LE(wakes, SMALL_LOOPS / 2);
+    CHECK_LE(wakes, SMALL_LOOPS / 4 + interrupted);
     weft_runtime_destroy(rt);
 }
 
