@@ -7,8 +7,8 @@
  * the scope or of its fiber. The scope counts those that are not over, and itself; who
  * counts down to 0 ends it.
  *
- * Edges.
- * [X1] counting down is a chain of read-modify-writes: the end sees what all have done.
+ * Edge: jobs.c's [J2], from the end of the scope to who waits for it; counting down is a
+ * chain of read-modify-writes before that.
  */
 #include <weft/par.h>
 
@@ -47,7 +47,7 @@ void weft_par_scope_begin(weft_par_scope *public_scope, const weft_stop *stop)
 
 static void count_down(struct scope *scope)
 {
-    /* acq_rel [X1]: the last one has seen what all others have done. */
+    /* acq_rel [J2]: the last one has seen what all others have done. */
     if (wf_fetch_sub_acq_rel(&scope->left, (uint64_t)1) == 1) {
         wf_job_end(&scope->end);
     }
@@ -94,7 +94,7 @@ void weft_par_spawn(weft_par_scope *public_scope, int (*function)(void *arg), vo
             .job.run = run_spawned, .scope = scope, .function = function, .arg = arg
         };
         self->job.words[WF_JOB_AFTER].function = after_spawned;
-        /* relaxed [X1]: who spawns is itself counted, and counts down later. */
+        /* relaxed: who spawns is itself counted, and counts down later. */
         (void)wf_fetch_add_relaxed(&scope->left, 1);
         if (wf_job_spawn(&self->job)) {
             return;

@@ -49,11 +49,11 @@ static struct {
 } pool = { .lock = WF_LOCK_INIT(WF_RANK_STACK) };
 
 /* Memory that is committed as it is used. NULL: there is none. */
-static struct wf_strand *map_strand(void)
+static struct wf_job *map_slots(void)
 {
-    size_t size = sizeof(struct wf_strand) + WF_STRAND_SLOTS * sizeof(struct wf_job);
+    size_t size = WF_STRAND_SLOTS * sizeof(struct wf_job);
 #ifdef WF_MODEL /* Memory that the checker knows. */
-    return wf_alloc_zeroed(&wf_alloc_default, size, _Alignof(struct wf_strand));
+    return wf_alloc_zeroed(&wf_alloc_default, size, _Alignof(struct wf_job));
 #else
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -64,12 +64,19 @@ static struct wf_strand *map_strand(void)
 /* Under the lock. */
 static struct wf_strand *make(void)
 {
-    struct wf_strand *strand = pool.made < WF_STRANDS_MAX ? map_strand() : NULL;
-    if (strand != NULL) {
-        wf_jobs_init(&strand->jobs, strand->slots, WF_STRAND_SLOTS);
-        strand->index = ++pool.made;
-        pool.all[strand->index] = strand;
+    if (pool.made == WF_STRANDS_MAX) {
+        return NULL;
     }
+    struct wf_strand *strand =
+        wf_alloc_zeroed(&wf_alloc_default, sizeof *strand, _Alignof(struct wf_strand));
+    struct wf_job *slots = strand != NULL ? map_slots() : NULL;
+    if (slots == NULL) {
+        wf_free(&wf_alloc_default, strand, sizeof *strand, _Alignof(struct wf_strand));
+        return NULL;
+    }
+    wf_jobs_init(&strand->jobs, slots, WF_STRAND_SLOTS);
+    strand->index = ++pool.made;
+    pool.all[strand->index] = strand;
     return strand;
 }
 

@@ -43,7 +43,6 @@ struct wf_strand {
     int64_t silent_since;    /* its forks wake nobody yet; 0: they do */
     bool has_spawned;        /* the deque is initialised */
     struct wf_deque spawned; /* jobs that nobody joins; thieves take from it, too */
-    struct wf_job slots[];
 };
 
 /* Strands that have left their worker and have jobs that can be taken. */
