@@ -49,6 +49,19 @@ WEFT_EXTERN_C_BEGIN
  */
 WEFT_API int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg);
 
+/*
+ * Calls function(arg) once on each worker of the runtime, on a fiber that is pinned there;
+ * weft_worker_current() tells on which. Returns when all have returned.
+ *
+ * Context:  a fiber, or a plain thread.
+ * Suspends: until all have returned; not for cancellation, since they may use what is on
+ *           the caller's stack.
+ * Errors:   what the functions return, that of the lowest worker; -ENOMEM or
+ *           WEFT_ESHUTDOWN, and those that could be started have run.
+ */
+WEFT_API WEFT_NODISCARD int weft_par_broadcast(weft_runtime *rt, int (*function)(void *arg),
+                                               void *arg);
+
 WEFT_EXTERN_C_END
 
 /* One fork, from weft_fork() to weft_fork_join(); on the caller's stack. */

@@ -2,14 +2,66 @@
 /*
  * par.c - the public calls about parallel computation that name a runtime.
  */
-#include <weft/par.h>
+#include <errno.h>
 
+#include <weft/fiber.h>
+#include <weft/par.h>
+#include <weft/task.h>
+
+#include "base/alloc.h"
 #include "rt/runtime.h"
+#include "sched/await.h"
 #include "sched/guest.h"
+#include "sched/sched.h"
+#include "sched/thread.h"
 #include "sched/worker.h"
 
 int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
     wf_runtime_check_fork(rt, "weft_par_run");
     return wf_worker_current() != NULL ? function(arg) : wf_guest_run(rt->sched, function, arg);
+}
+
+/* Waits for a task, whatever happens to who waits. */
+static int join(weft_task *task)
+{
+    bool is_task = wf_thread_running() != NULL;
+    int result = 0;
+    if (is_task) {
+        weft_shield_enter();
+    }
+    int err = weft_join(task, &result, WEFT_NEVER);
+    if (is_task) {
+        weft_shield_leave();
+    }
+    return err != 0 ? err : result;
+}
+
+int weft_par_broadcast(weft_runtime *rt, int (*function)(void *arg), void *arg)
+{
+    wf_runtime_check_fork(rt, "weft_par_broadcast");
+    wf_await_must_suspend("weft_par_broadcast", "call it on a fiber");
+    const weft_allocator *allocator = &rt->sched->options.allocator;
+    unsigned workers = weft_runtime_workers(rt);
+    size_t size = workers * sizeof(weft_task *);
+    weft_task **tasks = wf_alloc(allocator, size, _Alignof(weft_task *));
+    if (tasks == NULL) {
+        return -ENOMEM;
+    }
+    int refused = 0;
+    unsigned started = 0;
+    while (refused == 0 && started < workers) {
+        weft_fiber_spec spec = { .function = function,
+                                 .arg = arg,
+                                 .pinned = WEFT_PINNED_TO(started) };
+        refused = weft_runtime_go(rt, &tasks[started], &spec);
+        started += refused == 0;
+    }
+    int first = 0;
+    for (unsigned i = 0; i < started; i++) {
+        int err = join(tasks[i]);
+        first = first == 0 ? err : first;
+    }
+    wf_free(allocator, tasks, size, _Alignof(weft_task *));
+    return first != 0 ? first : refused;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/par.h>
 
+#include <stdatomic.h>
+
+#include <weft.h>
+
 #include "rt.h"
 #include "test.h"
 
@@ -23,4 +27,88 @@ static void the_function_runs_on_the_thread_of_its_caller(void)
     weft_runtime_destroy(rt);
 }
 
-TEST_MAIN({ TEST(the_function_runs_on_the_thread_of_its_caller) })
+enum {
+    WORKERS = 4,
+};
+
+static _Atomic(unsigned) calls[WORKERS];
+
+static int count_worker(void *arg)
+{
+    (void)arg;
+    int worker = weft_worker_current();
+    CHECK_EQ(weft_yield(), 0);
+    CHECK_EQ(weft_worker_current(), worker);
+    atomic_fetch_add(&calls[worker], 1);
+    return worker == 2 || worker == 3 ? -worker : 0;
+}
+
+static int broadcast(void *arg)
+{
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < WORKERS; i++) {
+            atomic_store(&calls[i], 0);
+        }
+        CHECK_EQ(weft_par_broadcast(arg, count_worker, NULL), -2);
+        for (unsigned i = 0; i < WORKERS; i++) {
+            CHECK_EQ(atomic_load(&calls[i]), 1);
+        }
+    }
+    return 0;
+}
+
+static void a_broadcast_comes_to_each_worker_once(void)
+{
+    weft_runtime *rt = test_start(WORKERS);
+    CHECK_EQ(broadcast(rt), 0);
+    CHECK_EQ(test_run(rt, broadcast, rt), 0);
+    weft_runtime_destroy(rt);
+}
+
+static _Atomic(uint64_t) held;
+static _Atomic(uint64_t) release;
+
+static int hold(void *arg)
+{
+    atomic_fetch_add(&held, 1);
+    test_wait_for(&release, 1);
+    atomic_fetch_add((_Atomic(uint64_t) *)arg, 1);
+    return 0;
+}
+
+static int broadcast_and_count(void *arg)
+{
+    _Atomic(uint64_t) over = 0; /* in this frame */
+    CHECK_EQ(weft_par_broadcast(arg, hold, &over), 0);
+    CHECK_EQ(over, 1);
+    return weft_cancelled() ? 5 : 6;
+}
+
+static void a_cancelled_broadcast_waits_for_all(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_runtime *caller = test_start(1);
+    weft_task *task = test_go(caller, broadcast_and_count, rt);
+    test_wait_for(&held, 1);
+    weft_cancel(task);
+    CHECK_EQ(weft_join(task, NULL, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
+    atomic_store(&release, 1);
+    CHECK_EQ(test_join_soon(task), 5);
+    weft_runtime_destroy(caller);
+    weft_runtime_destroy(rt);
+}
+
+static void after_a_shutdown_a_broadcast_is_refused(void)
+{
+    weft_runtime *rt = test_start(2);
+    weft_runtime_shutdown(rt);
+    CHECK_EQ(weft_par_broadcast(rt, count_worker, NULL), WEFT_ESHUTDOWN);
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(the_function_runs_on_the_thread_of_its_caller),
+    TEST(a_broadcast_comes_to_each_worker_once),
+    TEST(a_cancelled_broadcast_waits_for_all),
+    TEST(after_a_shutdown_a_broadcast_is_refused),
+})
