@@ -24,9 +24,9 @@ struct options {
     const char *filter;
 };
 
-static const struct bench_row *const tables[] = { bench_sched_rows, bench_wake_rows,
+static const struct bench_row *const tables[] = { bench_sched_rows,   bench_wake_rows,
                                                   bench_latency_rows, bench_fiber_rows,
-                                                  bench_time_rows };
+                                                  bench_time_rows,    bench_par_rows };
 
 _Noreturn void bench_failed(const char *file, int line, const char *what)
 {
@@ -122,7 +122,10 @@ static void run_row(const struct options *options, const struct bench_row *row)
 {
     struct bench_run run = { .rt = NULL, .workers = options->workers };
     weft_config config = WEFT_CONFIG_INIT;
-    config.workers = options->workers;
+    if (row->workers_max != 0 && (run.workers == 0 || run.workers > row->workers_max)) {
+        run.workers = row->workers_max;
+    }
+    config.workers = run.workers;
     if (!row->without_runtime) {
         BENCH_CHECK(weft_runtime_create(&run.rt, &config) == 0);
         run.workers = weft_runtime_workers(run.rt);

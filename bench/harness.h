@@ -28,6 +28,7 @@ struct bench_row {
     unsigned reps_max; /* 0: as many as asked for */
     bool without_runtime;
     unsigned workers_min; /* left out with fewer */
+    unsigned workers_max; /* 0: as many as asked for; else no more than these */
 };
 
 /* Tables of rows, one per file in micro/. They end with a row without name. */
@@ -36,6 +37,7 @@ extern const struct bench_row bench_wake_rows[];
 extern const struct bench_row bench_latency_rows[];
 extern const struct bench_row bench_fiber_rows[];
 extern const struct bench_row bench_time_rows[];
+extern const struct bench_row bench_par_rows[];
 
 /* Ends the program: a benchmark whose result is wrong measures nothing. */
 #define BENCH_CHECK(condition)                                                                     \
