@@ -358,6 +358,7 @@ static double for_small(unsigned workers)
 
 static const struct driver_row rows[] = {
     { .name = "par.fork_extra", .unit = "ns", .run = fork_extra },
+    { .name = "par.fork_extra2", .unit = "ns", .run = fork_extra },
     { .name = "par.fib", .unit = "ns", .run = fib_forks, .warmups = 1 },
     { .name = "par.nqueens", .unit = "ms", .run = nqueens, .warmups = 1 },
     { .name = "par.uts_t1", .unit = "ms", .run = uts_t1, .warmups = 1 },

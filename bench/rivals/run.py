@@ -30,28 +30,60 @@ from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 
-# Each row and its unit, in the order in which they run.
-UNITS = {
-    "sched.spawn_join": "ns",
-    "sched.spawn_batch": "ns",
-    "sched.yield": "ns",
-    "sched.self_wake": "ns",
-    "sched.cross_wake": "ns",
-    "sched.inject": "ns",
-    "sched.wake_outside": "ns",
-    "sched.task_bytes": "bytes",
-    "sched.idle_cpu": "ns",
-    "fiber.yield": "ns",
-    "fiber.spawn_join": "ns",
-    "fiber.spawn_batch": "ns",
-    "fiber.bytes": "bytes",
-    "time.create_cancel": "ns",
-    "time.million_sleeps_cpu": "ms",
-    "time.lateness_p99": "ns",
+TOKIO = ("tokio", "tokio-mi")
+TASKS = TOKIO + ("go",)
+FORKS = ("rayon", "tbb", "omp-gcc", "omp-clang")
+PROGRAMS = FORKS + ("serial",)
+SORTS = ("rayon", "tbb", "serial")
+POOLS = ("rayon", "tbb")
+
+
+class Row(NamedTuple):
+    unit: str
+    rivals: tuple  # who has it; whether weft does, weft-bench says
+    workers_max: int = sys.maxsize  # left out with more
+
+
+# In the order in which they run.
+ROWS = {
+    "sched.spawn_join": Row("ns", TASKS),
+    "sched.spawn_batch": Row("ns", TASKS),
+    "sched.yield": Row("ns", TASKS),
+    "sched.self_wake": Row("ns", TOKIO),
+    "sched.cross_wake": Row("ns", TASKS),
+    "sched.inject": Row("ns", TASKS),
+    "sched.wake_outside": Row("ns", TASKS + ("futex",)),
+    "sched.task_bytes": Row("bytes", TASKS),
+    "sched.idle_cpu": Row("ns", TASKS),
+    "fiber.yield": Row("ns", TASKS),
+    "fiber.spawn_join": Row("ns", TASKS),
+    "fiber.spawn_batch": Row("ns", TASKS),
+    "fiber.bytes": Row("bytes", TASKS),
+    "time.create_cancel": Row("ns", TASKS),
+    "time.million_sleeps_cpu": Row("ms", TASKS),
+    "time.lateness_p99": Row("ns", TASKS),
+    "par.fork_extra": Row("ns", FORKS, workers_max=1),
+    "par.fork_extra2": Row("ns", FORKS, workers_max=1),
+    "par.fib": Row("ns", PROGRAMS),
+    "par.nqueens": Row("ms", PROGRAMS),
+    "par.uts_t1": Row("ms", PROGRAMS),
+    "par.skynet": Row("ms", PROGRAMS),
+    "par.two_seconds": Row("ms", PROGRAMS),
+    "par.outside_call": Row("ns", FORKS),
+    "par.task_wait_p99": Row("ns", POOLS),
+    "par.imbalance": Row("ms", PROGRAMS),
+    "par.sum": Row("ms", PROGRAMS),
+    "par.scan": Row("ms", PROGRAMS),
+    "par.for_small": Row("us", PROGRAMS),
+    "par.sort_u32": Row("ms", SORTS),
+    "par.sort_f64": Row("ms", SORTS),
+    "par.sort_cmp": Row("ms", SORTS),
 }
 # What the bare system calls cost: it runs in the same rounds as the row above it.
 FLOORS = {"sched.wake_outside": "floor.futex_wake"}
-NOT_IN_GO = {"sched.self_wake"}
+# As weft-bench is compiled, and as a rival's user would.
+C_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-pthread")
+CXX_FLAGS = ("-std=c++17", "-pthread")
 
 ROUNDS_MIN = 7
 ROUNDS_QUICK = 2
@@ -74,7 +106,13 @@ class Contender(NamedTuple):
     name: str
     program: Path
     version: str
-    rows: dict  # of UNITS' rows, those it has, each with the name it prints
+    rows: dict  # of ROWS, those it has, each with the name it prints
+    workers_max: int = sys.maxsize
+
+
+def rows_of(name):
+    """The rows of a rival, under the names that it prints."""
+    return {row: row for row in ROWS if name in ROWS[row].rivals}
 
 
 # --- building ----------------------------------------------------------------
@@ -112,9 +150,17 @@ def need_version(tool, version_line, manifest, pattern):
         raise LeftOut(f"{tool} is too old: {version_line}; {oldest} is needed")
 
 
-def build(command, cwd, log):
+def need_library(command, source, probe, package):
+    """Checks that a program compiles with a library, which the last argument names."""
+    probe.write_text(source)
+    command = [*command[:-1], probe, command[-1], "-o", probe.with_suffix("")]
+    if subprocess.run(command, capture_output=True).returncode != 0:
+        raise LeftOut(f"{command[0]} does not find its library; install {package}")
+
+
+def build(command, cwd, log, **variables):
     """Runs a build whose every input is at hand: if it fails, we are wrong."""
-    environment = dict(os.environ, GOTOOLCHAIN="local")
+    environment = dict(os.environ, GOTOOLCHAIN="local", **variables)
     with log.open("w") as out:
         done = subprocess.run(command, cwd=cwd, env=environment, stdout=out, stderr=out)
     if done.returncode != 0:
@@ -136,16 +182,16 @@ def fetch_crates(manifest):
         raise LeftOut(f"its packages cannot be had: {reason}")
 
 
-def build_tokio(directory, name="tokio", allocator=None):
+def build_cargo(directory, crate, name, allocator=None, **variables):
     """A copy of the sources is built, so that Cargo.lock stays out of the tree."""
-    manifest = HERE / "tokio" / "Cargo.toml"
+    manifest = HERE / crate / "Cargo.toml"
     need_tool("cargo", "--version")
     rustc = need_tool("rustc", "--version")
     need_version("rustc", rustc, manifest, r'^rust-version = "([\d.]+)"')
 
-    sources = directory / "tokio-src"
+    sources = directory / f"{crate}-src"
     ignore = shutil.ignore_patterns("Cargo.lock", "target")
-    shutil.copytree(HERE / "tokio", sources, ignore=ignore, dirs_exist_ok=True)
+    shutil.copytree(HERE / crate, sources, ignore=ignore, dirs_exist_ok=True)
     copy = sources / "Cargo.toml"
     fetch_crates(copy)
 
@@ -153,18 +199,22 @@ def build_tokio(directory, name="tokio", allocator=None):
     command = ["cargo", "build", "--release", "--manifest-path", copy, "--target-dir", target]
     if allocator:
         command += ["--features", allocator]
-    build(command, sources, directory / f"{name}.log")
+    build(command, sources, directory / f"{name}.log", **variables)
 
     version_of = dict(re.findall(r'^(\w+) = \{ version = "=([\d.]+)"', copy.read_text(), re.M))
-    version = f"tokio {version_of['tokio']}, {rustc}"
+    version = f"{crate} {version_of[crate]}, {rustc}"
     if allocator:
         version += f", {allocator} {version_of[allocator]}"
-    return Contender(name, target / "release" / "rival-tokio", version, {row: row for row in UNITS})
+    return Contender(name, target / "release" / f"rival-{crate}", version, rows_of(name))
+
+
+def build_tokio(directory):
+    return build_cargo(directory, "tokio", "tokio")
 
 
 def build_tokio_mi(directory):
     """Tokio's tasks are allocated one by one; many of its users replace malloc."""
-    return build_tokio(directory, name="tokio-mi", allocator="mimalloc")
+    return build_cargo(directory, "tokio", "tokio-mi", allocator="mimalloc")
 
 
 def build_go(directory):
@@ -173,8 +223,7 @@ def build_go(directory):
     program = directory / "rival-go"
     # Without version control: what it says of the tree is not for a benchmark.
     build(["go", "build", "-buildvcs=false", "-o", program, "."], HERE / "go", directory / "go.log")
-    rows = {row: row for row in UNITS if row not in NOT_IN_GO}
-    return Contender("go", program, version.removeprefix("go version "), rows)
+    return Contender("go", program, version.removeprefix("go version "), rows_of("go"))
 
 
 def build_futex(directory):
@@ -185,19 +234,93 @@ def build_futex(directory):
     return Contender("futex", program, version, FLOORS)
 
 
-RIVALS = {"tokio": build_tokio, "tokio-mi": build_tokio_mi, "go": build_go, "futex": build_futex}
+def build_shared(directory):
+    """The work of the par rows, compiled once and as weft-bench's is, and the command
+    line of the rivals in C and C++."""
+    need_tool("cc", "--version")
+    objects = {"work": HERE.parent / "work.c", "driver": HERE / "driver.c"}
+    for name, source in objects.items():
+        command = ["cc", *C_FLAGS, "-O2", "-c", source, "-o", directory / f"{name}.o"]
+        build(command, HERE, directory / f"{name}.log")
+    return [directory / f"{name}.o" for name in objects]
 
 
-def gather(weft, directory):
-    """Every contender that can run here, weft first."""
+def build_rayon(directory):
+    work, _ = build_shared(directory)
+    library = directory / "libwork.a"
+    build(["ar", "rcs", library, work], HERE, directory / "libwork.log")
+    return build_cargo(directory, "rayon", "rayon", RUSTFLAGS=f"-L native={directory}")
+
+
+def build_tbb(directory):
+    version = need_tool("c++", "--version")
+    code = "#include <tbb/version.h>\nint main() { return TBB_runtime_interface_version() == 0; }"
+    need_library(["c++", *CXX_FLAGS, "-ltbb"], code, directory / "probe-tbb.cpp", "libtbb-dev")
+    tbb = output_of("pkg-config", "--modversion", "tbb") or "of an unknown version"
+    program = directory / "rival-tbb"
+    command = ["c++", *CXX_FLAGS, "-O3", HERE / "tbb.cpp", *build_shared(directory)]
+    build([*command, "-ltbb", "-lm", "-o", program], HERE, directory / "tbb.log")
+    return Contender("tbb", program, f"oneTBB {tbb}, {version}", rows_of("tbb"))
+
+
+def build_omp(directory, name, compiler, package):
+    version = need_tool(compiler, "--version")
+    code = "#include <omp.h>\nint main(void) { return omp_get_max_threads() == 0; }"
+    need_library([compiler, *C_FLAGS, "-fopenmp"], code, directory / f"probe-{name}.c", package)
+    program = directory / f"rival-{name}"
+    command = [compiler, *C_FLAGS, "-O3", "-fopenmp", HERE / "omp.c", *build_shared(directory)]
+    build([*command, "-lm", "-o", program], HERE, directory / f"{name}.log")
+    return Contender(name, program, version, rows_of(name))
+
+
+def build_omp_gcc(directory):
+    return build_omp(directory, "omp-gcc", "gcc", "libgomp1")
+
+
+def build_omp_clang(directory):
+    return build_omp(directory, "omp-clang", "clang", "libomp-dev")
+
+
+def build_serial(directory):
+    version = need_tool("cc", "--version")
+    program = directory / "rival-serial"
+    command = ["cc", *C_FLAGS, "-O2", HERE / "serial.c", *build_shared(directory)]
+    build([*command, "-lm", "-o", program], HERE, directory / "serial.log")
+    return Contender("serial", program, version, rows_of("serial"), workers_max=1)
+
+
+RIVALS = {
+    "tokio": build_tokio,
+    "tokio-mi": build_tokio_mi,
+    "go": build_go,
+    "futex": build_futex,
+    "rayon": build_rayon,
+    "tbb": build_tbb,
+    "omp-gcc": build_omp_gcc,
+    "omp-clang": build_omp_clang,
+    "serial": build_serial,
+}
+
+
+def rows_of_weft(program):
+    """Those of ROWS that weft-bench has: a rival may be there first."""
+    done = subprocess.run([program, "--list"], capture_output=True, text=True, timeout=60)
+    listed = set(done.stdout.split())
+    return {row: row for row in ROWS if row in listed}
+
+
+def gather(weft, directory, rows):
+    """Every contender that can run here and has one of the rows, weft first."""
     contenders = []
     if weft:
         if not os.access(weft, os.X_OK):
             raise Failure(f"{weft} is not a program")
         version = output_of(weft, "--version") or "version not known"
-        contenders.append(Contender("weft", weft.resolve(), version, {row: row for row in UNITS}))
+        contenders.append(Contender("weft", weft.resolve(), version, rows_of_weft(weft.resolve())))
     directory.mkdir(parents=True, exist_ok=True)
     for name, build_rival in RIVALS.items():
+        if not any(name in ROWS[row].rivals for row in rows):
+            continue
         print(f"building {name}", file=sys.stderr)
         try:
             contenders.append(build_rival(directory.resolve()))
@@ -242,7 +365,7 @@ def run_once(contender, row, workers):
         result = json.loads(lines[0])
     except ValueError as error:
         raise Failure(f"{shown}: {error}\n{lines[0]}") from None
-    wrong = check_result(result, {"bench": bench, "workers": workers, "unit": UNITS[row]})
+    wrong = check_result(result, {"bench": bench, "workers": workers, "unit": ROWS[row].unit})
     if wrong:
         raise Failure(f"{shown}: {wrong}\n{lines[0]}")
     return result["median"]
@@ -250,7 +373,8 @@ def run_once(contender, row, workers):
 
 def run_rounds(contenders, row, workers, rounds):
     """The figures of every contender that has the row, by its name."""
-    active = [contender for contender in contenders if row in contender.rows]
+    active = [contender for contender in contenders
+              if row in contender.rows and workers <= contender.workers_max]
     figures = defaultdict(list)
     for round_number in range(rounds):
         first = round_number % len(active) if active else 0
@@ -295,7 +419,7 @@ def print_table(contenders, results):
     rivals = [name for name in names if name != "weft"] if "weft" in names else []
     table = [["row", "workers", "unit", *names, *(f"weft/{rival}" for rival in rivals)]]
     for (row, workers), figures in results.items():
-        line = [row, str(workers), UNITS[row]]
+        line = [row, str(workers), ROWS[row].unit]
         line += [cell(figures[name]) for name in names]
         ratios = [ratio(figures, rival) for rival in rivals]
         line += ["-" if value is None else f"{value:.2f}" for value in ratios]
@@ -319,7 +443,7 @@ def write_csv(path, contenders, results):
                     continue
                 value = ratio(figures, contender.name)
                 spread = (statistics.median(values), min(values), max(values))
-                out.writerow([contender.rows[row], workers, UNITS[row], contender.name,
+                out.writerow([contender.rows[row], workers, ROWS[row].unit, contender.name,
                               *(f"{figure:.2f}" for figure in spread), len(values),
                               "" if value is None else f"{value:.3f}"])
 
@@ -329,11 +453,11 @@ def write_csv(path, contenders, results):
 
 def select_rows(text):
     """The row of exactly that name, or else those whose name begins so."""
-    names = {row: (row, FLOORS.get(row, row)) for row in UNITS}
-    exact = [row for row in UNITS if text in names[row]]
-    rows = exact or [row for row in UNITS if any(name.startswith(text) for name in names[row])]
+    names = {row: (row, FLOORS.get(row, row)) for row in ROWS}
+    exact = [row for row in ROWS if text in names[row]]
+    rows = exact or [row for row in ROWS if any(name.startswith(text) for name in names[row])]
     if not rows:
-        raise Failure(f"no row is named '{text}'; there are {', '.join(UNITS)}")
+        raise Failure(f"no row is named '{text}'; there are {', '.join(ROWS)}")
     return rows
 
 
@@ -369,13 +493,15 @@ def parse_arguments(arguments):
 def main(arguments):
     options = parse_arguments(arguments)
     rows = select_rows(options.filter)
-    contenders = gather(options.weft, options.build)
+    contenders = gather(options.weft, options.build, rows)
     if not contenders:
         raise Failure("there is no contender to run")
     print_machine(contenders)
     results = {}
     for workers in options.workers:
         for row in rows:
+            if workers > ROWS[row].workers_max:
+                continue
             print(f"running {row}, {workers} workers", file=sys.stderr)
             results[row, workers] = run_rounds(contenders, row, workers, options.rounds)
     print_table(contenders, results)

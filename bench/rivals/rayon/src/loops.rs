@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+
+//! The rows of loops and sorts.
+
+use crate::rows::{repeat, Sampling};
+use crate::work::{self, check, Item, Record};
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::time::Instant;
+
+pub fn sum(workers: usize, reps: usize) -> Vec<f64> {
+    let items = work::numbers();
+    repeat(workers, reps, Sampling { warmups: 2, reps_max: 0 }, || {
+        let start = Instant::now();
+        let total: u64 = items.par_iter().sum();
+        let ms = start.elapsed().as_secs_f64() * 1e3;
+        check(total == work::SUM_RESULT, "the sum");
+        ms
+    })
+}
+
+/// Two passes, a part for each thread: its sum, and its scan from the sum of the
+/// parts before it. Rayon has no scan of its own.
+fn scan_items(items: &[u64], sums: &mut [u64]) {
+    let part = items.len().div_ceil(rayon::current_num_threads());
+    let mut before = 0;
+    let totals: Vec<u64> = if part == items.len() {
+        vec![0]
+    } else {
+        items.par_chunks(part).map(|chunk| chunk.iter().sum()).collect()
+    };
+    let starts: Vec<u64> = totals
+        .iter()
+        .map(|total| {
+            before += total;
+            before - total
+        })
+        .collect();
+    let parts = items.par_chunks(part).zip(sums.par_chunks_mut(part)).zip(starts);
+    parts.for_each(|((items, sums), start)| {
+        let mut total = start;
+        for (item, sum) in items.iter().zip(sums) {
+            total += item;
+            *sum = total;
+        }
+    });
+}
+
+pub fn scan(workers: usize, reps: usize) -> Vec<f64> {
+    let items = work::small_numbers();
+    let mut sums = items.clone(); // its pages exist before the clock starts
+    repeat(workers, reps, Sampling { warmups: 2, reps_max: 0 }, move || {
+        let start = Instant::now();
+        scan_items(&items, &mut sums);
+        let ms = start.elapsed().as_secs_f64() * 1e3;
+        check(work::is_scan(&sums), "the scan");
+        ms
+    })
+}
+
+pub fn for_small(workers: usize, reps: usize) -> Vec<f64> {
+    repeat(workers, reps, Sampling { warmups: 2, reps_max: 0 }, || {
+        let mut items = [0u64; work::SMALL_ITEMS];
+        let start = Instant::now();
+        for _ in 0..work::SMALL_LOOPS {
+            items.par_iter_mut().enumerate().for_each(|(i, item)| *item += i as u64);
+        }
+        let us = start.elapsed().as_secs_f64() * 1e6;
+        check(work::is_small_result(&items), "the array");
+        us / work::SMALL_LOOPS as f64
+    })
+}
+
+fn sort<T: Item>(workers: usize, reps: usize, order: fn(&mut [T])) -> Vec<f64> {
+    repeat(workers, reps, Sampling { warmups: 1, reps_max: 0 }, || {
+        let mut items = vec![T::default(); work::ITEMS];
+        T::fill(&mut items);
+        let start = Instant::now();
+        order(&mut items);
+        let ms = start.elapsed().as_secs_f64() * 1e3;
+        check(T::is_sorted(&items), "the order");
+        ms
+    })
+}
+
+pub fn sort_u32(workers: usize, reps: usize) -> Vec<f64> {
+    sort::<u32>(workers, reps, |items| items.par_sort_unstable())
+}
+
+pub fn sort_f64(workers: usize, reps: usize) -> Vec<f64> {
+    // No item is a NaN; total_cmp() would take longer.
+    sort::<f64>(workers, reps, |items| {
+        items.par_sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    })
+}
+
+pub fn sort_cmp(workers: usize, reps: usize) -> Vec<f64> {
+    sort::<Record>(workers, reps, |items| {
+        items.par_sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    })
+}
