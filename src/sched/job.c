@@ -13,8 +13,9 @@
  *   is.
  * - A worker that goes to sleep asks all; the owner that answers wakes one.
  *
- * The watch asks, too, when tasks wait for a worker that computes: then the fiber that
- * forks there lets them go first, with its forks public meanwhile.
+ * Tasks that come from outside while all workers are busy ask, too, and the watch asks for
+ * those that wait for a worker that computes: then the fiber that forks there lets them go
+ * first, with its forks public meanwhile.
  *
  * A stolen job runs on a fiber of its own, so it may wait. Its joiner looks for a moment
  * whether it has ended, and then suspends:
@@ -118,7 +119,11 @@ static void yield(void)
 {
     struct wf_fiber *self = wf_fiber_current();
     if (self != NULL && !self->polling) {
-        wf_fiber_yield(self, wf_worker_current());
+        struct wf_worker *worker = wf_worker_current();
+        /* Those from outside first: this fiber itself would come before them. */
+        worker->polls_to_inject = 1;
+        worker->job_turn = true;
+        wf_fiber_yield(self, worker);
     }
 }
 
@@ -458,13 +463,14 @@ bool wf_job_has_public(const struct wf_worker *victim)
     return (strand != NULL && wf_strand_has_public(strand)) || wf_away_has_jobs(&victim->away);
 }
 
-void wf_job_ask_to_yield(struct wf_worker *worker)
+bool wf_job_ask_to_yield(struct wf_worker *worker)
 {
     /* acquire [S1]: the strand is initialised. */
     struct wf_strand *strand = wf_load_acquire(&worker->strand);
     if (strand != NULL) {
         wf_jobs_ask(&strand->jobs, ASK_YIELD);
     }
+    return strand != NULL;
 }
 
 void wf_job_ask_all(struct wf_worker *worker)

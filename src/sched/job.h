@@ -57,8 +57,9 @@ bool wf_job_may_fork(void);
 /* Would a fork be taken by somebody, as far as can be seen? */
 bool wf_job_is_wanted(void);
 
-/* The watch: asks whoever forks at this worker to let its tasks run. */
-void wf_job_ask_to_yield(struct wf_worker *worker);
+/* Any thread: asks whoever forks at this worker to let its tasks run. False: nobody forks
+ * there. */
+bool wf_job_ask_to_yield(struct wf_worker *worker);
 
 /* Worker that is about to sleep: asks who forks to wake it. */
 void wf_job_ask_all(struct wf_worker *worker);

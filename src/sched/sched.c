@@ -126,11 +126,31 @@ static bool has_work(void *sched)
     return wf_sched_has_work(sched);
 }
 
-void wf_sched_notify(struct wf_sched *sched)
+/* Wakes a worker if need be. Says whether it has. */
+static bool wake_one(struct wf_sched *sched)
 {
     uint32_t worker = wf_idle_notify(&sched->idle, has_work, sched);
     if (worker != WF_IDLE_NOBODY) {
         wf_worker_wake(&sched->workers[worker]);
+    }
+    return worker != WF_IDLE_NOBODY;
+}
+
+void wf_sched_notify(struct wf_sched *sched)
+{
+    (void)wake_one(sched);
+}
+
+void wf_sched_notify_injected(struct wf_sched *sched)
+{
+    if (wake_one(sched) || wf_idle_searching(&sched->idle) > 0) {
+        return;
+    }
+    /* All are busy: if one of them computes and forks, it may let the task go first. */
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        if (wf_job_ask_to_yield(&sched->workers[i])) {
+            return;
+        }
     }
 }
 
@@ -152,6 +172,8 @@ void wf_sched_deliver(struct wf_sched *sched, struct wf_task *task)
     wf_fence_full();
     if (wf_idle_is_parked(&sched->idle, index)) {
         wf_worker_wake(target);
+    } else {
+        (void)wf_job_ask_to_yield(target);
     }
 }
 
@@ -170,6 +192,6 @@ void wf_sched_schedule(struct wf_task *task)
         wf_worker_push(worker, task);
     } else {
         wf_inject_push(&sched->inject, &task->node);
-        wf_sched_notify(sched);
+        wf_sched_notify_injected(sched);
     }
 }

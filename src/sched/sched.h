@@ -91,6 +91,9 @@ void wf_sched_schedule(struct wf_task *task);
 /* Any thread, after publishing stealable work: wakes a worker if need be. */
 void wf_sched_notify(struct wf_sched *sched);
 
+/* The same, for work in the inject queue: if all workers are busy, asks one that forks. */
+void wf_sched_notify_injected(struct wf_sched *sched);
+
 /* Does any queue that every worker can take from hold work? */
 bool wf_sched_has_work(const struct wf_sched *sched);
 

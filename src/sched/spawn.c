@@ -182,7 +182,7 @@ static int start_outside(struct wf_sched *sched, struct wf_task *task, bool deta
     if (pinned) {
         wf_sched_deliver(sched, task);
     } else {
-        wf_sched_notify(sched);
+        wf_sched_notify_injected(sched);
     }
     return 0;
 }

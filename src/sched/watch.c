@@ -82,7 +82,7 @@ static bool sees_stall(struct wf_sched *sched)
         /* relaxed: a look, as above. */
         bool has_timer = wf_load_relaxed(&worker->next_deadline) <= wf_clock_at(now);
         if (has_lifo || has_timer || has_tasks(worker)) {
-            wf_job_ask_to_yield(worker);
+            (void)wf_job_ask_to_yield(worker);
         }
         waiting = waiting || (sched->options.stealing && (has_lifo || wf_job_has_public(worker)));
         overdue = overdue || has_timer;

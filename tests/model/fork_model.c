@@ -153,8 +153,8 @@ static void an_owner_that_is_asked_to_yield(void)
 {
     begin(2);
     struct wf_task *task = go(fork_two);
-    wf_job_ask_to_yield(&sched->workers[0]);
-    wf_job_ask_to_yield(&sched->workers[1]);
+    (void)wf_job_ask_to_yield(&sched->workers[0]);
+    (void)wf_job_ask_to_yield(&sched->workers[1]);
     end(task);
 }
 

@@ -67,9 +67,10 @@ bool wf_job_has_public(const struct wf_worker *of)
     return false;
 }
 
-void wf_job_ask_to_yield(struct wf_worker *of)
+bool wf_job_ask_to_yield(struct wf_worker *of)
 {
     (void)of;
+    return false;
 }
 
 void wf_sched_notify(struct wf_sched *of)
