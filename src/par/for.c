@@ -2,14 +2,15 @@
 /*
  * for.c - a loop over a range.
  *
- * Who runs a part of the range works through it piece by piece, and looks between two
- * pieces whether somebody asks for work (job.h). Then it forks the upper half of what is
- * left, and goes on with the lower one. So a loop is divided as often as there is
- * somebody to take a half, and no more.
+ * At first the range is divided among as many as there are workers, or some more. Then who
+ * runs a part of it works through it piece by piece, and looks between two pieces whether
+ * somebody asks for work (job.h): if so, it forks the upper half of what is left, and goes
+ * on with the lower one. So a loop is divided as often as there is somebody to take a
+ * half, and no more; and each time after a piece that was worth it, however many ask.
  *
  * Pieces begin with one number and double until they take 10 us: then the look at the
- * clock and at who asks costs nothing beside them. What was learned goes along with the
- * half.
+ * clock and at who asks costs nothing beside them. What one part has learned of that
+ * the others know.
  *
  * The first forks are offered silently: if the loop is over in 20 us, nobody was woken for
  * it, and if its first piece takes a second, the watch has found a worker for the rest.
@@ -17,6 +18,7 @@
 #include <weft/loop.h>
 #include <weft/par.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "par/stop.h"
 #include "sched/job.h"
@@ -28,7 +30,8 @@ enum {
 struct loop {
     weft_range_fn body;
     void *arg;
-    size_t piece; /* given, or 0 */
+    size_t piece;            /* given, or 0 */
+    _Atomic(size_t) learned; /* the longest piece so far; any part writes it */
     struct wf_stopper stopper;
 };
 
@@ -38,7 +41,26 @@ struct part {
     size_t first;
     size_t end;
     size_t piece;
+    unsigned splits; /* that it may still do */
 };
+
+/* After a piece that took so long: how long should the next one be? */
+static void learn(struct part *part, int64_t elapsed)
+{
+    if (elapsed >= PIECE_NS / 2) {
+        part->splits = 1;
+        if (elapsed > 2 * PIECE_NS && part->piece > 1) {
+            part->piece /= 2;
+        }
+        return;
+    }
+    part->piece *= 2;
+    /* relaxed: a guess for others. */
+    if (part->piece > wf_load_relaxed(&part->loop->learned)) {
+        /* relaxed: a guess; one that is lost is learned again. */
+        wf_store_relaxed(&part->loop->learned, part->piece);
+    }
+}
 
 static void run_piece(struct part *part)
 {
@@ -52,12 +74,9 @@ static void run_piece(struct part *part)
     }
     part->first = end;
     if (loop->piece == 0) {
-        int64_t now = wf_clock_real();
-        if (now - start < PIECE_NS / 2) {
-            part->piece *= 2;
-        } else if (now - start > 2 * PIECE_NS && part->piece > 1) {
-            part->piece /= 2;
-        }
+        learn(part, wf_clock_real() - start);
+    } else {
+        part->splits = 1;
     }
     wf_job_speak_up();
 }
@@ -65,9 +84,13 @@ static void run_piece(struct part *part)
 static void run_part(void *arg)
 {
     struct part *part = arg;
+    /* relaxed: a guess. */
+    size_t learned = wf_load_relaxed(&part->loop->learned);
+    part->piece = learned > part->piece ? learned : part->piece;
     while (part->first < part->end && !wf_stopper_is_set(&part->loop->stopper)) {
         size_t left = part->end - part->first;
-        if (left > part->piece && wf_job_is_wanted()) {
+        if (left > part->piece && part->splits > 0 && wf_job_is_wanted()) {
+            part->splits--;
             struct part upper = *part;
             upper.first += left / 2;
             part->end = upper.first;
@@ -86,10 +109,12 @@ int weft_for(size_t first, size_t end, const weft_loop_options *options, weft_ra
         loop.piece = options->piece;
         loop.stopper.stop = options->stop;
     }
-    struct part part = {
-        .loop = &loop, .first = first, .end = end, .piece = loop.piece != 0 ? loop.piece : 1
-    };
     bool silent = wf_job_begin_silently();
+    struct part part = { .loop = &loop,
+                         .first = first,
+                         .end = end,
+                         .piece = loop.piece != 0 ? loop.piece : 1,
+                         .splits = wf_job_eager_forks() };
     run_part(&part);
     wf_job_end_silently(silent);
     return wf_stopper_result(&loop.stopper);

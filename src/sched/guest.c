@@ -82,7 +82,7 @@ struct wf_strand *wf_guest_attach(void)
     strand->sched = sched;
     strand->shares = sched->options.stealing;
     strand->eager_forks = wf_strand_eager_forks(sched->options.workers + 1);
-    strand->silent_since = wf_clock_real();
+    wf_strand_be_silent(strand, wf_clock_real());
     if (!find_place(guest, strand)) {
         wf_strand_give(strand);
         return NULL;

@@ -96,8 +96,8 @@ static uint32_t to_publish(const struct wf_strand *strand, bool asked)
 /* Who was silent for long enough announces what it has. */
 static void speak_up(struct wf_strand *strand, int64_t now)
 {
-    if (now - strand->silent_since > SILENCE_NS) {
-        strand->silent_since = 0;
+    if (now - wf_strand_silent_since(strand) > SILENCE_NS) {
+        wf_strand_be_silent(strand, 0);
         if (wf_jobs_has_public(&strand->jobs)) {
             wf_sched_notify(strand->sched);
         }
@@ -107,7 +107,7 @@ static void speak_up(struct wf_strand *strand, int64_t now)
 /* There are new public jobs. */
 static void announce(struct wf_strand *strand)
 {
-    if (strand->silent_since == 0) {
+    if (wf_strand_silent_since(strand) == 0) {
         wf_sched_notify(strand->sched);
     } else {
         speak_up(strand, wf_clock_real());
@@ -347,9 +347,10 @@ bool wf_job_begin_silently(void)
     if (strand == NULL) {
         strand = attach();
     }
-    bool begins = strand != NULL && wf_jobs_len(&strand->jobs) == 0 && strand->silent_since == 0;
+    bool begins =
+        strand != NULL && wf_jobs_len(&strand->jobs) == 0 && wf_strand_silent_since(strand) == 0;
     if (begins) {
-        strand->silent_since = wf_clock_real();
+        wf_strand_be_silent(strand, wf_clock_real());
         be_watched();
     }
     return begins;
@@ -359,8 +360,14 @@ void wf_job_end_silently(bool begun)
 {
     struct wf_strand *strand = begun ? strand_here() : NULL;
     if (strand != NULL) {
-        strand->silent_since = 0;
+        wf_strand_be_silent(strand, 0);
     }
+}
+
+unsigned wf_job_eager_forks(void)
+{
+    const struct wf_strand *strand = strand_here();
+    return strand != NULL && strand->shares ? strand->eager_forks : 0;
 }
 
 bool wf_job_is_wanted(void)
@@ -372,7 +379,7 @@ bool wf_job_is_wanted(void)
 void wf_job_speak_up(void)
 {
     struct wf_strand *strand = strand_here();
-    if (strand != NULL && strand->silent_since != 0) {
+    if (strand != NULL && wf_strand_silent_since(strand) != 0) {
         speak_up(strand, wf_clock_real());
     }
 }
@@ -388,10 +395,17 @@ bool wf_job_may_fork(void)
 
 /* --- Other workers ----------------------------------------------------------------------- */
 
+/* Is what is forked there over soon, as far as anybody knows? */
+static bool is_short(const struct wf_strand *strand)
+{
+    int64_t since = wf_strand_silent_since(strand);
+    return since != 0 && wf_clock_real() - since < SILENCE_NS;
+}
+
 /* Takes a job from a strand that runs, or asks for one. */
 static struct wf_job *steal_running(struct wf_strand *strand)
 {
-    if (strand == NULL) {
+    if (strand == NULL || is_short(strand)) {
         return NULL;
     }
     struct wf_job *job = wf_strand_steal(strand);
@@ -460,7 +474,8 @@ bool wf_job_has_public(const struct wf_worker *victim)
 {
     /* acquire [S1]: the strand is initialised. */
     const struct wf_strand *strand = wf_load_acquire(&victim->strand);
-    return (strand != NULL && wf_strand_has_public(strand)) || wf_away_has_jobs(&victim->away);
+    return (strand != NULL && wf_strand_has_public(strand) && !is_short(strand)) ||
+           wf_away_has_jobs(&victim->away);
 }
 
 bool wf_job_ask_to_yield(struct wf_worker *worker)

@@ -54,6 +54,9 @@ void wf_job_speak_up(void);
 /* Can another worker take what is forked here? */
 bool wf_job_may_fork(void);
 
+/* So many forks in each other are public at once here; 0: nobody can take any. */
+unsigned wf_job_eager_forks(void);
+
 /* Would a fork be taken by somebody, as far as can be seen? */
 bool wf_job_is_wanted(void);
 

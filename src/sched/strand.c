@@ -177,7 +177,7 @@ struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *se
     strand->sched = worker->sched;
     strand->eager_forks = worker->eager_forks;
     strand->shares = worker->shares;
-    strand->silent_since = 0;
+    wf_strand_be_silent(strand, 0);
     self->own.strand = strand->index;
     sit_down(worker, strand);
     return strand;
@@ -219,6 +219,7 @@ void wf_strand_leave(struct wf_worker *worker, struct wf_fiber *self)
         detach(worker, self);
         return;
     }
+    wf_strand_be_silent(strand, 0);
     uint32_t private = wf_jobs_private(&strand->jobs);
     if (private > 0) {
         wf_jobs_publish(&strand->jobs, private);

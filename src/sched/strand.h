@@ -38,11 +38,11 @@ struct wf_strand {
     struct wf_list link;    /* under away's lock; not linked once it has nothing public */
     /* Owner only, of whom it is: */
     struct wf_sched *sched;
-    uint32_t eager_forks;    /* so many are public at once */
-    bool shares;             /* others may take from it while it is not away */
-    int64_t silent_since;    /* its forks wake nobody yet; 0: they do */
-    bool has_spawned;        /* the deque is initialised */
-    struct wf_deque spawned; /* jobs that nobody joins; thieves take from it, too */
+    uint32_t eager_forks;          /* so many are public at once */
+    bool shares;                   /* others may take from it while it is not away */
+    _Atomic(int64_t) silent_since; /* its forks are not to be taken yet; 0: they are */
+    bool has_spawned;              /* the deque is initialised */
+    struct wf_deque spawned;       /* jobs that nobody joins; thieves take from it, too */
 };
 
 /* Strands that have left their worker and have jobs that can be taken. */
@@ -67,6 +67,20 @@ static inline bool wf_away_has_jobs(const struct wf_away *away)
 static inline bool wf_strand_has_public(const struct wf_strand *strand)
 {
     return wf_jobs_has_public(&strand->jobs) || !wf_deque_looks_empty(&strand->spawned);
+}
+
+/* Owner: from this time on its forks are silent; 0: not any more. */
+static inline void wf_strand_be_silent(struct wf_strand *strand, int64_t since)
+{
+    /* relaxed: a hint for thieves. */
+    wf_store_relaxed(&strand->silent_since, since);
+}
+
+/* Any thread: since when; 0 if not. */
+static inline int64_t wf_strand_silent_since(const struct wf_strand *strand)
+{
+    /* relaxed: a hint. */
+    return wf_load_relaxed(&strand->silent_since);
 }
 
 /* Any thread: takes the oldest job that can be taken, or NULL. */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loops.c - rows about loops, reductions and scans.
+ */
+#include <stdlib.h>
+
+#include "harness.h"
+#include "work.h"
+
+static uint64_t *items;
+static uint64_t *sums;
+
+static double ms_since(weft_time start)
+{
+    return (double)(weft_now() - start) / 1e6;
+}
+
+static uint64_t *allocate(size_t count)
+{
+    uint64_t *array = malloc(count * sizeof *array);
+    BENCH_CHECK(array != NULL);
+    return array;
+}
+
+static const uint64_t zero = 0;
+
+static int add_up(void *value, size_t first, size_t end, void *arg)
+{
+    const uint64_t *numbers = arg;
+    uint64_t sum = *(uint64_t *)value;
+    for (size_t i = first; i < end; i++) {
+        sum += numbers[i];
+    }
+    *(uint64_t *)value = sum;
+    return 0;
+}
+
+static void combine(void *value, const void *next, void *arg)
+{
+    (void)arg;
+    *(uint64_t *)value += *(const uint64_t *)next;
+}
+
+#define SUM                                                                                        \
+    {                                                                                              \
+        .size = sizeof zero, .identity = &zero, .fold = add_up, .combine = combine                 \
+    }
+
+/* par.sum: 10 million numbers. */
+
+static int sum_main(void *arg)
+{
+    static const weft_reduction how = SUM;
+    uint64_t sum = 0;
+    weft_time start = weft_now();
+    BENCH_CHECK(weft_reduce(0, WORK_ITEMS, NULL, &how, &sum, items) == 0);
+    *(double *)arg = ms_since(start);
+    BENCH_CHECK(sum == WORK_SUM_RESULT);
+    return 0;
+}
+
+static double sum_row(const struct bench_run *run)
+{
+    double ms;
+    items = allocate(WORK_ITEMS);
+    work_fill_numbers(items, WORK_ITEMS);
+    bench_run_fiber(run, sum_main, &ms);
+    free(items);
+    return ms;
+}
+
+/* par.scan: their running sums. */
+
+static int write_sums(void *value, size_t first, size_t end, void *arg)
+{
+    const uint64_t *numbers = arg;
+    uint64_t sum = *(uint64_t *)value;
+    for (size_t i = first; i < end; i++) {
+        sum += numbers[i];
+        sums[i] = sum;
+    }
+    return 0;
+}
+
+static int scan_main(void *arg)
+{
+    static const weft_scanner how = { .reduction = SUM, .scan = write_sums };
+    weft_time start = weft_now();
+    BENCH_CHECK(weft_scan(0, WORK_ITEMS, NULL, &how, NULL, items) == 0);
+    *(double *)arg = ms_since(start);
+    return 0;
+}
+
+static double scan_row(const struct bench_run *run)
+{
+    double ms;
+    items = allocate(WORK_ITEMS);
+    sums = allocate(WORK_ITEMS);
+    work_fill_small(items, WORK_ITEMS);
+    work_fill_small(sums, WORK_ITEMS); /* Its pages exist before the clock starts. */
+    bench_run_fiber(run, scan_main, &ms);
+    BENCH_CHECK(work_is_scan(sums, WORK_ITEMS));
+    free(sums);
+    free(items);
+    return ms;
+}
+
+/* par.for_small: 1000 loops over 10 000 numbers. */
+
+static int add_index(size_t first, size_t end, void *arg)
+{
+    uint64_t *numbers = arg;
+    for (size_t i = first; i < end; i++) {
+        numbers[i] += i;
+    }
+    return 0;
+}
+
+static int for_small_main(void *arg)
+{
+    weft_time start = weft_now();
+    for (int i = 0; i < WORK_SMALL_LOOPS; i++) {
+        BENCH_CHECK(weft_for(0, WORK_SMALL_ITEMS, NULL, add_index, items) == 0);
+    }
+    *(double *)arg = ms_since(start) * 1000 / WORK_SMALL_LOOPS;
+    return 0;
+}
+
+static double for_small(const struct bench_run *run)
+{
+    double us;
+    items = calloc(WORK_SMALL_ITEMS, sizeof *items);
+    BENCH_CHECK(items != NULL);
+    bench_run_fiber(run, for_small_main, &us);
+    BENCH_CHECK(work_is_small_result(items));
+    free(items);
+    return us;
+}
+
+const struct bench_row bench_loop_rows[] = {
+    { .name = "par.sum", .unit = "ms", .run = sum_row, .warmups = 2 },
+    { .name = "par.scan", .unit = "ms", .run = scan_row, .warmups = 2 },
+    { .name = "par.for_small", .unit = "us", .run = for_small, .warmups = 2 },
+    { 0 },
+};
