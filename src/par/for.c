@@ -84,7 +84,7 @@ static void run_piece(struct part *part)
 static void run_part(void *arg)
 {
     struct part *part = arg;
-    /* relaxed: a guess. */
+    /* relaxed: a guess; a wrong one is learned again. */
     size_t learned = wf_load_relaxed(&part->loop->learned);
     part->piece = learned > part->piece ? learned : part->piece;
     while (part->first < part->end && !wf_stopper_is_set(&part->loop->stopper)) {

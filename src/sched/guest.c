@@ -131,7 +131,7 @@ bool wf_guests_have_public(const struct wf_guests *guests)
     for (unsigned i = 0; wf_guests_are_there(guests) && i < WF_GUESTS_MAX; i++) {
         /* acquire [S1]: the strand is initialised. */
         const struct wf_strand *strand = wf_load_acquire(&guests->strands[i]);
-        if (strand != NULL && wf_jobs_has_public(&strand->jobs)) {
+        if (strand != NULL && wf_strand_has_public(strand)) {
             return true;
         }
     }

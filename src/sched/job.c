@@ -98,7 +98,7 @@ static void speak_up(struct wf_strand *strand, int64_t now)
 {
     if (now - wf_strand_silent_since(strand) > SILENCE_NS) {
         wf_strand_be_silent(strand, 0);
-        if (wf_jobs_has_public(&strand->jobs)) {
+        if (wf_strand_has_public(strand)) {
             wf_sched_notify(strand->sched);
         }
     }

@@ -72,14 +72,14 @@ static inline bool wf_strand_has_public(const struct wf_strand *strand)
 /* Owner: from this time on its forks are silent; 0: not any more. */
 static inline void wf_strand_be_silent(struct wf_strand *strand, int64_t since)
 {
-    /* relaxed: a hint for thieves. */
+    /* relaxed: a hint for thieves; nothing comes with it. */
     wf_store_relaxed(&strand->silent_since, since);
 }
 
 /* Any thread: since when; 0 if not. */
 static inline int64_t wf_strand_silent_since(const struct wf_strand *strand)
 {
-    /* relaxed: a hint. */
+    /* relaxed: a hint; a thief that is wrong comes too early, or again. */
     return wf_load_relaxed(&strand->silent_since);
 }
 
