@@ -63,6 +63,8 @@ static void free_sched(struct wf_sched *sched)
 
 void wf_sched_fini(struct wf_sched *sched)
 {
+    /* Not before: who is refused in a shutdown may have been promised a stack first. */
+    wf_stacks_fini(&sched->stacks);
     wf_heap_retire(sched->heap, free_sched);
 }
 
@@ -104,7 +106,6 @@ void wf_sched_stop(struct wf_sched *sched)
     join_workers(sched, sched->options.workers);
     wf_pool_join(&sched->pool);
     wf_watch_stop(sched);
-    wf_stacks_fini(&sched->stacks);
 }
 
 bool wf_sched_has_work(const struct wf_sched *sched)
