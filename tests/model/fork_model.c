@@ -139,13 +139,49 @@ static int fork_as_guest(void *arg)
     return 0;
 }
 
+/* As the watch. */
+static void look_at_guests(void *arg)
+{
+    (void)arg;
+    (void)wf_guests_have_public(&sched->guests);
+}
+
 /* Goal: a plain thread shares its forks like a fiber, and waits for those that were taken. */
 static void a_guest(void)
 {
     begin(1);
+    mc_go(look_at_guests, NULL);
     mc_assert(wf_guest_run(sched, fork_as_guest, NULL) == 0);
+    mc_join();
     wf_sched_stop(sched);
     wf_sched_fini(sched);
+}
+
+static int count_spawned(void *arg)
+{
+    count(arg);
+    return 0;
+}
+
+static int spawn_two(void *arg)
+{
+    (void)arg;
+    struct item items[2] = { { .payload = 7 }, { .payload = 7 } };
+    int here = weft_worker_current();
+    weft_par_scope scope;
+    weft_par_scope_begin(&scope, NULL);
+    weft_par_spawn(&scope, count_spawned, &items[0]);
+    weft_par_spawn(&scope, count_spawned, &items[1]);
+    mc_assert(weft_par_scope_end(&scope) == 0);
+    check(&items[0], here);
+    check(&items[1], here);
+    return 0;
+}
+
+/* Goal: the end of a scope has seen what all have done, whoever was the last. */
+static void a_scope(void)
+{
+    run(2, spawn_two);
 }
 
 /* Goal: an owner may be asked to yield at any time. */
@@ -399,6 +435,12 @@ static const struct mc_test tests[] = {
       .runs = 1000,
       .steps_max = 20000,
       .clock_step_ns = 15000 },
+    { .name = "a_scope",
+      .run = a_scope,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 1000,
+      .steps_max = 20000 },
     { .name = "an_owner_that_is_asked_to_yield",
       .run = an_owner_that_is_asked_to_yield,
       .seen = MC_OUTCOMES(1, 2),
