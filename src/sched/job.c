@@ -267,13 +267,17 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
     struct wf_strand *strand = strand_of(own);
     struct wf_jobs *jobs = &strand->jobs;
     struct wf_job *job = (struct wf_job *)(void *)public_job;
-    bool mine = wf_jobs_reclaim(jobs, job);
-    if (!mine) {
-        wait_for(job);
-        wf_jobs_joined(jobs, job);
+    if (wf_jobs_reclaim(jobs, job)) {
+        answer(strand);
+        return true;
     }
+    wait_for(job);
+    /* While the job is on the stack: who yields with an empty one gives it to others, and
+     * the result is still in the slot. */
     answer(strand);
-    return mine;
+    wf_jobs_joined(jobs, job);
+    wf_jobs_close(jobs);
+    return false;
 }
 
 /* --- Jobs that nobody joins ---------------------------------------------------------------- */
