@@ -96,6 +96,52 @@ static void a_parallel_function_returns_what_its_body_does(void)
     }
 }
 
+/* --- Others in between -------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) over;
+
+static int sum_often(void *arg)
+{
+    static double numbers[64];
+    (void)arg;
+    for (unsigned i = 0; i < 64; i++) {
+        numbers[i] = i;
+    }
+    for (uint64_t i = 0; i < test_scale(20000); i++) {
+        CHECK(sum_two(numbers, 64) == 2016);
+    }
+    atomic_fetch_add(&over, 1);
+    return 0;
+}
+
+/*
+ * Goal:   what a fork that was taken has returned is not lost when its joiner lets others
+ *         run, who fork, too.
+ * Method: more fibers than workers, and tasks from outside all the time, for which they
+ *         are asked to yield.
+ */
+static void results_survive_who_runs_in_between(void)
+{
+    enum {
+        FIBERS = 6
+    };
+    for (unsigned workers = 2; workers <= 4; workers++) {
+        weft_runtime *rt = test_start(workers);
+        weft_task *tasks[FIBERS];
+        atomic_store(&over, 0);
+        for (unsigned i = 0; i < FIBERS; i++) {
+            tasks[i] = test_go(rt, sum_often, NULL);
+        }
+        while (atomic_load(&over) < FIBERS) {
+            CHECK_EQ(test_join_soon(test_spawn(rt, test_return_7, NULL)), 7);
+        }
+        for (unsigned i = 0; i < FIBERS; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
 /* --- Deep recursion --------------------------------------------------------------------- */
 
 /* Each level has a frame of its own that is used after the return from below. */
@@ -173,5 +219,6 @@ static void recursion_is_deeper_than_a_stack(void)
 
 TEST_MAIN({
     TEST(a_parallel_function_returns_what_its_body_does),
+    TEST(results_survive_who_runs_in_between),
     TEST(recursion_is_deeper_than_a_stack),
 })
