@@ -256,23 +256,26 @@ WEFT_EXTERN_C_END
 #define WEFT_PARALLEL_BARE(...)                                 __VA_ARGS__
 
 #define WEFT_PARALLEL_1(result, name, type1, arg1)                                                 \
-    WEFT_PARALLEL_MAKE(result, name, (type1 arg1;), (type1 arg1), (type1 other_##arg1), (arg1),    \
-                       (other_##arg1), (from->arg1))
+    WEFT_PARALLEL_MAKE(result, name, (type1 arg1;), (type1 arg1), (type1 weft_other_##arg1),       \
+                       (arg1), (weft_other_##arg1), (from->arg1))
 #define WEFT_PARALLEL_2(result, name, type1, arg1, type2, arg2)                                    \
     WEFT_PARALLEL_MAKE(result, name, (type1 arg1; type2 arg2;), (type1 arg1, type2 arg2),          \
-                       (type1 other_##arg1, type2 other_##arg2), (arg1, arg2),                     \
-                       (other_##arg1, other_##arg2), (from->arg1, from->arg2))
+                       (type1 weft_other_##arg1, type2 weft_other_##arg2), (arg1, arg2),           \
+                       (weft_other_##arg1, weft_other_##arg2), (from->arg1, from->arg2))
 #define WEFT_PARALLEL_3(result, name, type1, arg1, type2, arg2, type3, arg3)                       \
     WEFT_PARALLEL_MAKE(                                                                            \
         result, name, (type1 arg1; type2 arg2; type3 arg3;), (type1 arg1, type2 arg2, type3 arg3), \
-        (type1 other_##arg1, type2 other_##arg2, type3 other_##arg3), (arg1, arg2, arg3),          \
-        (other_##arg1, other_##arg2, other_##arg3), (from->arg1, from->arg2, from->arg3))
+        (type1 weft_other_##arg1, type2 weft_other_##arg2, type3 weft_other_##arg3),               \
+        (arg1, arg2, arg3), (weft_other_##arg1, weft_other_##arg2, weft_other_##arg3),             \
+        (from->arg1, from->arg2, from->arg3))
 #define WEFT_PARALLEL_4(result, name, type1, arg1, type2, arg2, type3, arg3, type4, arg4)          \
     WEFT_PARALLEL_MAKE(                                                                            \
         result, name, (type1 arg1; type2 arg2; type3 arg3; type4 arg4;),                           \
         (type1 arg1, type2 arg2, type3 arg3, type4 arg4),                                          \
-        (type1 other_##arg1, type2 other_##arg2, type3 other_##arg3, type4 other_##arg4),          \
-        (arg1, arg2, arg3, arg4), (other_##arg1, other_##arg2, other_##arg3, other_##arg4),        \
+        (type1 weft_other_##arg1, type2 weft_other_##arg2, type3 weft_other_##arg3,                \
+         type4 weft_other_##arg4),                                                                 \
+        (arg1, arg2, arg3, arg4),                                                                  \
+        (weft_other_##arg1, weft_other_##arg2, weft_other_##arg3, weft_other_##arg4),              \
         (from->arg1, from->arg2, from->arg3, from->arg4))
 
 #define WEFT_PARALLEL_MAKE(result, name, fields, parameters, others, values, other_values, stored) \
@@ -314,9 +317,9 @@ WEFT_EXTERN_C_END
     static inline __attribute__((unused)) result name parameters                                   \
     {                                                                                              \
         if (__builtin_expect(weft_jobs_stack_is_low(weft_jobs_here()), 0)) {                       \
-            name##_carried carried = { { WEFT_PARALLEL_BARE values } };                            \
-            weft_jobs_call_elsewhere(name##_run_elsewhere, &carried);                              \
-            return carried.value;                                                                  \
+            name##_carried weft_carried = { { WEFT_PARALLEL_BARE values } };                       \
+            weft_jobs_call_elsewhere(name##_run_elsewhere, &weft_carried);                         \
+            return weft_carried.value;                                                             \
         }                                                                                          \
         return name##_body values;                                                                 \
     }                                                                                              \
@@ -343,12 +346,12 @@ WEFT_EXTERN_C_END
             weft_jobs_answer(jobs);                                                                \
         }                                                                                          \
     }                                                                                              \
-    static inline __attribute__((unused)) void name##_fork(name##_forked *forked,                  \
+    static inline __attribute__((unused)) void name##_fork(name##_forked *weft_forked_at,          \
                                                            WEFT_PARALLEL_BARE parameters)          \
     {                                                                                              \
-        name##_args args = { WEFT_PARALLEL_BARE values };                                          \
-        forked->args = args;                                                                       \
-        name##_fork_at(weft_jobs_here(), forked);                                                  \
+        name##_args weft_args = { WEFT_PARALLEL_BARE values };                                     \
+        weft_forked_at->args = weft_args;                                                          \
+        name##_fork_at(weft_jobs_here(), weft_forked_at);                                          \
     }                                                                                              \
     static inline __attribute__((unused)) result name##_join(name##_forked *forked)                \
     {                                                                                              \
@@ -371,20 +374,20 @@ WEFT_EXTERN_C_END
     {                                                                                              \
         name##_both_at(weft_jobs_here(), (const name##_pair *)arg);                                \
     }                                                                                              \
-    static inline                                                                                  \
-        __attribute__((unused)) void name##_both(result *value, WEFT_PARALLEL_BARE parameters,     \
-                                                 result *other_value, WEFT_PARALLEL_BARE others)   \
+    static inline __attribute__((unused)) void name##_both(                                        \
+        result *weft_first, WEFT_PARALLEL_BARE parameters, result *weft_second,                    \
+        WEFT_PARALLEL_BARE others)                                                                 \
     {                                                                                              \
-        weft_jobs *jobs = weft_jobs_here();                                                        \
-        name##_pair pair = { { { WEFT_PARALLEL_BARE values },                                      \
-                               { WEFT_PARALLEL_BARE other_values } },                              \
-                             { value, other_value } };                                             \
-        if (__builtin_expect(weft_jobs_stack_is_low(jobs), 0)) {                                   \
-            name##_pair copy = pair;                                                               \
-            weft_jobs_call_elsewhere(name##_both_elsewhere, &copy);                                \
+        weft_jobs *weft_own = weft_jobs_here();                                                    \
+        name##_pair weft_pair = { { { WEFT_PARALLEL_BARE values },                                 \
+                                    { WEFT_PARALLEL_BARE other_values } },                         \
+                                  { weft_first, weft_second } };                                   \
+        if (__builtin_expect(weft_jobs_stack_is_low(weft_own), 0)) {                               \
+            name##_pair weft_copy = weft_pair;                                                     \
+            weft_jobs_call_elsewhere(name##_both_elsewhere, &weft_copy);                           \
             return;                                                                                \
         }                                                                                          \
-        name##_both_at(jobs, &pair);                                                               \
+        name##_both_at(weft_own, &weft_pair);                                                      \
     }                                                                                              \
                                                                                                    \
     static result name##_body parameters

@@ -9,6 +9,7 @@
 
 #include "rt.h"
 #include "sched/strand.h"
+#include "sched/worker.h"
 #include "test.h"
 
 static _Atomic(uint64_t) runs;
@@ -240,6 +241,57 @@ static void a_fiber_may_move_between_fork_and_join(void)
     weft_runtime_destroy(rt);
 }
 
+static _Atomic(uint64_t) returning;
+
+WEFT_PARALLEL(uint64_t, give_back, uint64_t, value)
+{
+    atomic_store(&returning, 1);
+    return value;
+}
+
+static int fork_in_between(void *arg)
+{
+    struct tree tree = { .depth = 3 };
+    grow(&tree);
+    CHECK_EQ(tree.leaves, 8);
+    atomic_store((_Atomic(uint64_t) *)arg, 1);
+    return 0;
+}
+
+static int yield_in_a_join(void *arg)
+{
+    (void)arg;
+    for (uint64_t i = 1; i <= 100; i++) {
+        _Atomic(uint64_t) ran = 0;
+        give_back_forked forked;
+        weft_task *other;
+        atomic_store(&returning, 0);
+        give_back_fork(&forked, i << 32);
+        test_wait_for(&returning, 1); /* Another worker has it. */
+        weft_fiber_spec spec = { .function = fork_in_between,
+                                 .arg = &ran,
+                                 .pinned = WEFT_PINNED_TO((unsigned)weft_worker_current()) };
+        CHECK_EQ(weft_go_with(&other, &spec), 0);
+        CHECK(wf_job_ask_to_yield(wf_worker_current()));
+        CHECK_EQ(give_back_join(&forked), i << 32);
+        CHECK_EQ(atomic_load(&ran), 1); /* The join has yielded. */
+        CHECK_EQ(test_join_soon(other), 0);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   the result of a fork that was taken is there after its join, whoever has run
+ *         meanwhile.
+ * Method: the joiner is asked to yield, to a fiber that forks on the same worker.
+ */
+static void a_join_that_yields_keeps_its_result(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, yield_in_a_join, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 static _Atomic(uint64_t) enough;
 
 static int compute_until_enough(void *arg)
@@ -404,6 +456,7 @@ TEST_MAIN({
     TEST(forks_of_a_fiber_that_waits_are_run),
     TEST(forks_may_wait),
     TEST(a_fiber_may_move_between_fork_and_join),
+    TEST(a_join_that_yields_keeps_its_result),
     TEST(forks_let_tasks_run),
     TEST(a_cancelled_joiner_waits_for_its_fork),
     TEST(a_shutdown_waits_for_forks),
