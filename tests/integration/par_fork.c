@@ -102,7 +102,7 @@ static _Atomic(uint64_t) over;
 
 static int sum_often(void *arg)
 {
-    static double numbers[64];
+    double numbers[64];
     (void)arg;
     for (unsigned i = 0; i < 64; i++) {
         numbers[i] = i;
