@@ -53,7 +53,7 @@ static int sum_main(void *arg)
     static const weft_reduction how = SUM;
     uint64_t sum = 0;
     weft_time start = weft_now();
-    BENCH_CHECK(weft_reduce(0, WORK_ITEMS, NULL, &how, &sum, items) == 0);
+    BENCH_CHECK(weft_reduce(0, WORK_ITEMS, &how, items, &sum, NULL) == 0);
     *(double *)arg = ms_since(start);
     BENCH_CHECK(sum == WORK_SUM_RESULT);
     return 0;
@@ -86,7 +86,7 @@ static int scan_main(void *arg)
 {
     static const weft_scanner how = { .reduction = SUM, .scan = write_sums };
     weft_time start = weft_now();
-    BENCH_CHECK(weft_scan(0, WORK_ITEMS, NULL, &how, NULL, items) == 0);
+    BENCH_CHECK(weft_scan(0, WORK_ITEMS, &how, items, NULL, NULL) == 0);
     *(double *)arg = ms_since(start);
     return 0;
 }
@@ -120,7 +120,7 @@ static int for_small_main(void *arg)
 {
     weft_time start = weft_now();
     for (int i = 0; i < WORK_SMALL_LOOPS; i++) {
-        BENCH_CHECK(weft_for(0, WORK_SMALL_ITEMS, NULL, add_index, items) == 0);
+        BENCH_CHECK(weft_for(0, WORK_SMALL_ITEMS, add_index, items, NULL) == 0);
     }
     *(double *)arg = ms_since(start) * 1000 / WORK_SMALL_LOOPS;
     return 0;

@@ -11,7 +11,7 @@
  *         return 0;
  *     }
  *
- *     weft_for(0, count, NULL, add_one, numbers);
+ *     weft_for(0, count, add_one, numbers, NULL);
  *
  * A loop is divided as workers ask for parts of it, and its pieces are as long as it takes
  * to make dividing them cheap; a short loop runs where it is called, and wakes nobody.
@@ -38,10 +38,10 @@ typedef struct weft_stop {
 WEFT_API void weft_stop_set(weft_stop *stop);
 
 /* Zero is a default everywhere; and so is NULL for all of it. */
-typedef struct weft_loop_options {
+typedef struct weft_par_options {
     size_t piece;          /* call the body with so many at most, and do not measure */
     const weft_stop *stop; /* NULL: nobody stops it */
-} weft_loop_options;
+} weft_par_options;
 
 /* The body of a loop: its part from first to before end. 0, or an error, which ends the
  * loop. */
@@ -57,8 +57,8 @@ typedef int (*weft_range_fn)(size_t first, size_t end, void *arg);
  *           may use what is on the caller's stack.
  * Errors:   what the body returns, the first one that did; WEFT_ECANCELED: stopped.
  */
-WEFT_API WEFT_NODISCARD int weft_for(size_t first, size_t end, const weft_loop_options *options,
-                                     weft_range_fn body, void *arg);
+WEFT_API WEFT_NODISCARD int weft_for(size_t first, size_t end, weft_range_fn body, void *arg,
+                                     const weft_par_options *options);
 
 /*
  * How many values become one. The operation must be associative: the range is folded in
@@ -82,8 +82,8 @@ typedef struct weft_reduction {
  * Suspends: as weft_for().
  * Errors:   as weft_for(), and -ENOMEM. *result is then the identity.
  */
-WEFT_API WEFT_NODISCARD int weft_reduce(size_t first, size_t end, const weft_loop_options *options,
-                                        const weft_reduction *how, void *result, void *arg);
+WEFT_API WEFT_NODISCARD int weft_reduce(size_t first, size_t end, const weft_reduction *how,
+                                        void *arg, void *result, const weft_par_options *options);
 
 /* How to write running totals. */
 typedef struct weft_scanner {
@@ -102,8 +102,8 @@ typedef struct weft_scanner {
  * Suspends: as weft_for().
  * Errors:   as weft_for(), and -ENOMEM. *total is unchanged then.
  */
-WEFT_API WEFT_NODISCARD int weft_scan(size_t first, size_t end, const weft_loop_options *options,
-                                      const weft_scanner *how, void *total, void *arg);
+WEFT_API WEFT_NODISCARD int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg,
+                                      void *total, const weft_par_options *options);
 
 WEFT_EXTERN_C_END
 

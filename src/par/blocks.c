@@ -10,7 +10,7 @@ enum {
     ALIGNMENT = 64,
 };
 
-struct wf_blocks wf_blocks_of(size_t first, size_t end, const weft_loop_options *options)
+struct wf_blocks wf_blocks_of(size_t first, size_t end, const weft_par_options *options)
 {
     struct wf_blocks blocks = { .first = first, .end = end };
     if (first >= end) {

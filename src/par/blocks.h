@@ -25,7 +25,7 @@ struct wf_blocks {
 };
 
 /* options->piece, if given, is the length; options may be NULL. */
-struct wf_blocks wf_blocks_of(size_t first, size_t end, const weft_loop_options *options);
+struct wf_blocks wf_blocks_of(size_t first, size_t end, const weft_par_options *options);
 
 static inline size_t wf_blocks_first(const struct wf_blocks *blocks, size_t block)
 {

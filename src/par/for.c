@@ -101,8 +101,8 @@ static void run_part(void *arg)
     }
 }
 
-int weft_for(size_t first, size_t end, const weft_loop_options *options, weft_range_fn body,
-             void *arg)
+int weft_for(size_t first, size_t end, weft_range_fn body, void *arg,
+             const weft_par_options *options)
 {
     struct loop loop = { .body = body, .arg = arg };
     if (options != NULL) {

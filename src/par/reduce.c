@@ -74,8 +74,8 @@ static void fold_part(void *arg)
     }
 }
 
-int weft_reduce(size_t first, size_t end, const weft_loop_options *options,
-                const weft_reduction *how, void *result, void *arg)
+int weft_reduce(size_t first, size_t end, const weft_reduction *how, void *arg, void *result,
+                const weft_par_options *options)
 {
     struct reduce reduce = { .how = how, .arg = arg };
     reduce.blocks = wf_blocks_of(first, end, options);

@@ -100,17 +100,17 @@ static int scan_alone(struct scan *scan, void *total, void *own)
 
 static int scan_shared(struct scan *scan, void *total, void *own)
 {
-    weft_loop_options options = { .stop = scan->stopper.stop };
-    int err = weft_for(0, scan->blocks.count, &options, fold_blocks, scan);
+    weft_par_options options = { .stop = scan->stopper.stop };
+    int err = weft_for(0, scan->blocks.count, fold_blocks, scan, &options);
     if (err == 0) {
         add_up(scan, total, own);
-        err = weft_for(0, scan->blocks.count, &options, scan_blocks, scan);
+        err = weft_for(0, scan->blocks.count, scan_blocks, scan, &options);
     }
     return err;
 }
 
-int weft_scan(size_t first, size_t end, const weft_loop_options *options, const weft_scanner *how,
-              void *total, void *arg)
+int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void *total,
+              const weft_par_options *options)
 {
     struct scan scan = { .how = how, .arg = arg };
     size_t size = how->reduction.size;

@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-static void check_blocks(size_t first, size_t end, const weft_loop_options *options)
+static void check_blocks(size_t first, size_t end, const weft_par_options *options)
 {
     struct wf_blocks blocks = wf_blocks_of(first, end, options);
     size_t at = first;
@@ -22,11 +22,11 @@ static void blocks_follow_each_other(void)
 {
     for (size_t count = 0; count < 3000; count += 7) {
         check_blocks(11, 11 + count, NULL);
-        check_blocks(0, count, &(weft_loop_options){ .piece = 1 + count % 13 });
+        check_blocks(0, count, &(weft_par_options){ .piece = 1 + count % 13 });
     }
     check_blocks(0, 100000000, NULL);
     check_blocks(SIZE_MAX - 1000, SIZE_MAX, NULL);
-    check_blocks(SIZE_MAX - 1000, SIZE_MAX, &(weft_loop_options){ .piece = 999 });
+    check_blocks(SIZE_MAX - 1000, SIZE_MAX, &(weft_par_options){ .piece = 999 });
 }
 
 static void blocks_are_many_and_no_longer_than_a_cache(void)
@@ -36,7 +36,7 @@ static void blocks_are_many_and_no_longer_than_a_cache(void)
     CHECK_EQ(wf_blocks_of(0, 100, NULL).count, 100);
     CHECK_GE(wf_blocks_of(0, 100000, NULL).count, WF_BLOCKS_WANTED);
     CHECK_EQ(wf_blocks_of(0, 100000000, NULL).length, WF_BLOCK_LENGTH_MAX);
-    weft_loop_options options = { .piece = 50000 };
+    weft_par_options options = { .piece = 50000 };
     CHECK_EQ(wf_blocks_of(0, 100000, &options).count, 2);
 }
 

@@ -27,10 +27,10 @@ static int count_each(size_t first, size_t end, void *arg)
     return 0;
 }
 
-static void check_range(size_t first, size_t end, const weft_loop_options *options)
+static void check_range(size_t first, size_t end, const weft_par_options *options)
 {
     memset(seen, 0, sizeof seen);
-    CHECK_EQ(weft_for(first, end, options, count_each, NULL), 0);
+    CHECK_EQ(weft_for(first, end, count_each, NULL, options), 0);
     for (size_t i = 0; i < COUNT; i++) {
         CHECK_EQ(seen[i], i >= first && i < end);
     }
@@ -43,7 +43,7 @@ static int check_ranges(void *arg)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         check_range(0, ends[i], NULL);
         check_range(ends[i] / 3, ends[i], NULL);
-        check_range(0, ends[i], &(weft_loop_options){ .piece = 1 + ends[i] / 5 });
+        check_range(0, ends[i], &(weft_par_options){ .piece = 1 + ends[i] / 5 });
     }
     check_range(5, 3, NULL);
     return 0;
@@ -65,7 +65,7 @@ static int give_a_piece(void *arg)
     (void)arg;
     for (size_t piece = 1; piece < 2000; piece = piece * 3 + 1) {
         CHECK_EQ(
-            weft_for(0, 5000, &(weft_loop_options){ .piece = piece }, no_piece_is_larger, &piece),
+            weft_for(0, 5000, no_piece_is_larger, &piece, &(weft_par_options){ .piece = piece }),
             0);
     }
     return 0;
@@ -91,11 +91,11 @@ static int fail_somewhere(void *arg)
 {
     (void)arg;
     for (size_t bad = 0; bad < 3000; bad += 271) {
-        CHECK_EQ(weft_for(0, 3000, NULL, fail_at, &bad), -77);
+        CHECK_EQ(weft_for(0, 3000, fail_at, &bad, NULL), -77);
     }
     /* The first piece fails: of the others only those that had begun are run. */
     atomic_store(&calls, 0);
-    CHECK_EQ(weft_for(0, COUNT, &(weft_loop_options){ .piece = 1 }, fail_at, &(size_t){ 0 }), -77);
+    CHECK_EQ(weft_for(0, COUNT, fail_at, &(size_t){ 0 }, &(weft_par_options){ .piece = 1 }), -77);
     CHECK_LT(atomic_load(&calls), COUNT);
     return 0;
 }
@@ -123,10 +123,10 @@ static int stop_a_loop(void *arg)
     (void)arg;
     stop = (weft_stop){ 0 };
     atomic_store(&calls, 0);
-    weft_loop_options options = { .piece = 1, .stop = &stop };
-    CHECK_EQ(weft_for(0, COUNT, &options, stop_it, NULL), WEFT_ECANCELED);
+    weft_par_options options = { .piece = 1, .stop = &stop };
+    CHECK_EQ(weft_for(0, COUNT, stop_it, NULL, &options), WEFT_ECANCELED);
     CHECK_LT(atomic_load(&calls), COUNT);
-    CHECK_EQ(weft_for(0, COUNT, &options, stop_it, NULL), WEFT_ECANCELED);
+    CHECK_EQ(weft_for(0, COUNT, stop_it, NULL, &options), WEFT_ECANCELED);
     return 0;
 }
 
@@ -153,7 +153,7 @@ static int meet_in_a_loop(void *arg)
     (void)arg;
     for (unsigned i = 0; i < 20; i++) {
         atomic_store(&begun, 0);
-        CHECK_EQ(weft_for(0, 2, NULL, meet, NULL), 0);
+        CHECK_EQ(weft_for(0, 2, meet, NULL, NULL), 0);
         CHECK_EQ(weft_sleep(i % 2 * WEFT_MS), 0); /* Others fall asleep. */
     }
     return 0;
@@ -190,7 +190,7 @@ static int loop_little(void *arg)
     for (unsigned i = 0; i < SMALL_LOOPS; i++) {
         test_wait_ns(WEFT_MS / 2); /* Others fall asleep, and no timer wakes them. */
         weft_time start = weft_now();
-        CHECK_EQ(weft_for(0, 10, NULL, do_nothing, NULL), 0);
+        CHECK_EQ(weft_for(0, 10, do_nothing, NULL, NULL), 0);
         *interrupted += weft_now() - start > 10 * WEFT_US;
     }
     return 0;
@@ -224,7 +224,7 @@ static int wait_a_little(size_t first, size_t end, void *arg)
 static int nest_and_wait(size_t first, size_t end, void *arg)
 {
     for (size_t i = first; i < end; i++) {
-        CHECK_EQ(weft_for(0, 10, NULL, wait_a_little, arg), 0);
+        CHECK_EQ(weft_for(0, 10, wait_a_little, arg, NULL), 0);
     }
     return 0;
 }
@@ -233,7 +233,7 @@ static int nest_loops(void *arg)
 {
     (void)arg;
     _Atomic(uint64_t) count = 0;
-    CHECK_EQ(weft_for(0, 20, NULL, nest_and_wait, &count), 0);
+    CHECK_EQ(weft_for(0, 20, nest_and_wait, &count, NULL), 0);
     CHECK_EQ(count, 200);
     return 0;
 }

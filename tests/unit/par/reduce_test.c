@@ -19,11 +19,11 @@ static int check_affine(void *arg)
             struct affine wanted = affine_identity;
             CHECK_EQ(affine_fold(&wanted, first, first + lengths[i], NULL), 0);
             struct affine result = { 99, 99 };
-            CHECK_EQ(weft_reduce(first, first + lengths[i], NULL, &how, &result, NULL), 0);
+            CHECK_EQ(weft_reduce(first, first + lengths[i], &how, NULL, &result, NULL), 0);
             CHECK_EQ(result.a, wanted.a);
             CHECK_EQ(result.b, wanted.b);
-            weft_loop_options options = { .piece = 1 + lengths[i] / 7 };
-            CHECK_EQ(weft_reduce(first, first + lengths[i], &options, &how, &result, NULL), 0);
+            weft_par_options options = { .piece = 1 + lengths[i] / 7 };
+            CHECK_EQ(weft_reduce(first, first + lengths[i], &how, NULL, &result, &options), 0);
             CHECK_EQ(result.b, wanted.b);
         }
     }
@@ -41,7 +41,7 @@ static int check_sum(void *arg)
     double *wanted = arg;
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         double sum = -1;
-        CHECK_EQ(weft_reduce(0, lengths[i], NULL, &how, &sum, NULL), 0);
+        CHECK_EQ(weft_reduce(0, lengths[i], &how, NULL, &sum, NULL), 0);
         if (wanted[i] == -2) { /* The first run, which is alone. */
             wanted[i] = sum;
         }
@@ -76,12 +76,12 @@ static int check_ends(void *arg)
     (void)arg;
     weft_reduction how = SUM_REDUCTION;
     double sum = -1;
-    weft_loop_options options = { .stop = &stop };
-    CHECK_EQ(weft_reduce(0, 10000, &options, &how, &sum, NULL), WEFT_ECANCELED);
+    weft_par_options options = { .stop = &stop };
+    CHECK_EQ(weft_reduce(0, 10000, &how, NULL, &sum, &options), WEFT_ECANCELED);
     CHECK(sum == 0);
     how.fold = fail_at_100;
     sum = -1;
-    CHECK_EQ(weft_reduce(0, 10000, NULL, &how, &sum, NULL), -55);
+    CHECK_EQ(weft_reduce(0, 10000, &how, NULL, &sum, NULL), -55);
     CHECK(sum == 0);
     return 0;
 }

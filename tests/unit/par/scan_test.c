@@ -39,7 +39,7 @@ static int check_affine(void *arg)
         size_t count = lengths[k / 2];
         struct affine total = { 99, 99 };
         memset(affines, 0, sizeof affines);
-        CHECK_EQ(weft_scan(0, count, NULL, &how, &total, &inclusive), 0);
+        CHECK_EQ(weft_scan(0, count, &how, &inclusive, &total, NULL), 0);
         struct affine wanted = affine_identity;
         for (size_t i = 0; i < count; i++) {
             struct affine next = affine_then(wanted, affine_of(i));
@@ -73,7 +73,7 @@ static int check_sums(void *arg)
 {
     bool *is_first = arg;
     static const weft_scanner how = { .reduction = SUM_REDUCTION, .scan = sum_scan };
-    CHECK_EQ(weft_scan(0, COUNT, NULL, &how, NULL, NULL), 0);
+    CHECK_EQ(weft_scan(0, COUNT, &how, NULL, NULL, NULL), 0);
     if (*is_first) {
         *is_first = false;
         memcpy(first_sums, sums, sizeof sums);
@@ -129,7 +129,7 @@ static int check_in_place(void *arg)
         numbers[i] = i;
     }
     uint64_t total = 0;
-    CHECK_EQ(weft_scan(0, COUNT, NULL, &how, &total, NULL), 0);
+    CHECK_EQ(weft_scan(0, COUNT, &how, NULL, &total, NULL), 0);
     for (size_t i = 0; i < COUNT; i++) {
         CHECK_EQ(numbers[i], i * (i + 1) / 2);
     }
@@ -161,11 +161,11 @@ static int check_ends(void *arg)
     (void)arg;
     double total = -1;
     weft_scanner how = { .reduction = SUM_REDUCTION, .scan = fail_scan };
-    CHECK_EQ(weft_scan(0, 10000, NULL, &how, &total, NULL), -56);
+    CHECK_EQ(weft_scan(0, 10000, &how, NULL, &total, NULL), -56);
     how.reduction.fold = fail_fold;
-    CHECK_EQ(weft_scan(0, 10000, NULL, &how, &total, NULL), -55);
-    weft_loop_options options = { .stop = &stop };
-    CHECK_EQ(weft_scan(0, 10000, &options, &how, &total, NULL), WEFT_ECANCELED);
+    CHECK_EQ(weft_scan(0, 10000, &how, NULL, &total, NULL), -55);
+    weft_par_options options = { .stop = &stop };
+    CHECK_EQ(weft_scan(0, 10000, &how, NULL, &total, &options), WEFT_ECANCELED);
     CHECK(total == -1);
     return 0;
 }
