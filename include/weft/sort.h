@@ -188,8 +188,8 @@ WEFT_API WEFT_NODISCARD int weft_sort_run(const weft_sort_ops *ops, const void *
 WEFT_EXTERN_C_END
 
 /*
- * What a comparison says, as a number. The compiler must not know where it comes from: it
- * would make branches of it again, which are mispredicted half of the time.
+ * What a comparison says, as 0 or 1, and as no bits or all. The compiler must not know
+ * where it comes from: it would make branches of it again, half of them mispredicted.
  */
 static inline size_t weft_sort_bit(bool says)
 {
@@ -198,11 +198,18 @@ static inline size_t weft_sort_bit(bool says)
     return bit;
 }
 
-/* One of two pointers, by a number that is 0 or 1. */
-static inline const void *weft_sort_pick(size_t bit, const void *zero, const void *one)
+static inline size_t weft_sort_mask(bool says)
 {
-    uintptr_t both = (uintptr_t)zero ^ (uintptr_t)one;
-    return (const void *)((uintptr_t)zero ^ (both & (0 - bit)));
+    size_t mask = 0 - (size_t)says;
+    __asm__("" : "+r"(mask));
+    return mask;
+}
+
+/* The first of two pointers if the mask is no bits, the second if it is all. */
+static inline const void *weft_sort_pick(size_t mask, const void *zero, const void *ones)
+{
+    uintptr_t both = (uintptr_t)zero ^ (uintptr_t)ones;
+    return (const void *)((uintptr_t)zero ^ (both & mask));
 }
 
 /* Below this many, merges do not look whether there is anything to do. */
@@ -210,7 +217,7 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
 
 /*
  * Defines name_ops for a type, given a function
- * bool name_less(const type *a, const type *b, const void *order).
+ * bool name_less(type const *a, type const *b, const void *order).
  *
  * It is a merge sort from one array into another and back: halves, down to four elements
  * and less, and then a merge of each two. Nothing but the less decides which way data
@@ -222,12 +229,17 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
  * element was taken twice, and the merge does not happen.
  */
 #define WEFT_SORT_MAKE(name, type)                                                                 \
-    static inline const type *name##_pick(size_t bit, const type *zero, const type *one)           \
+    static inline type const *name##_moved(type const *from, size_t bytes)                         \
     {                                                                                              \
-        return (const type *)weft_sort_pick(bit, zero, one);                                       \
+        return (type const *)(const void *)((const char *)from + (ptrdiff_t)bytes);                \
     }                                                                                              \
                                                                                                    \
-    static inline void name##_sort_2(const type *from, type *to, const void *order)                \
+    static inline type const *name##_pick(size_t mask, type const *zero, type const *ones)         \
+    {                                                                                              \
+        return (type const *)weft_sort_pick(mask, zero, ones);                                     \
+    }                                                                                              \
+                                                                                                   \
+    static inline void name##_sort_2(type const *from, type *to, const void *order)                \
     {                                                                                              \
         size_t swap = weft_sort_bit(name##_less(from + 1, from, order));                           \
         type low = from[swap];                                                                     \
@@ -237,15 +249,15 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
     }                                                                                              \
                                                                                                    \
     /* A pair, and where the third one goes. */                                                    \
-    static inline void name##_sort_3(const type *from, type *to, const void *order)                \
+    static inline void name##_sort_3(type const *from, type *to, const void *order)                \
     {                                                                                              \
         size_t swap = weft_sort_bit(name##_less(from + 1, from, order));                           \
-        const type *low = from + swap;                                                             \
-        const type *high = from + 1 - swap;                                                        \
-        const type *last = from + 2;                                                               \
-        size_t before_high = weft_sort_bit(name##_less(last, high, order));                        \
-        size_t before_low = weft_sort_bit(name##_less(last, low, order)) & before_high;            \
-        const type *middle = name##_pick(before_high, high, last);                                 \
+        type const *low = from + swap;                                                             \
+        type const *high = from + 1 - swap;                                                        \
+        type const *last = from + 2;                                                               \
+        size_t before_high = weft_sort_mask(name##_less(last, high, order));                       \
+        size_t before_low = weft_sort_mask(name##_less(last, low, order)) & before_high;           \
+        type const *middle = name##_pick(before_high, high, last);                                 \
         type first = *name##_pick(before_low, low, last);                                          \
         type second = *name##_pick(before_low, middle, low);                                       \
         type third = *name##_pick(before_high, last, high);                                        \
@@ -255,19 +267,19 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
     }                                                                                              \
                                                                                                    \
     /* Two pairs, then the least and the greatest, then those between. */                          \
-    static inline void name##_sort_4(const type *from, type *to, const void *order)                \
+    static inline void name##_sort_4(type const *from, type *to, const void *order)                \
     {                                                                                              \
         size_t swap = weft_sort_bit(name##_less(from + 1, from, order));                           \
         size_t swap_last = weft_sort_bit(name##_less(from + 3, from + 2, order));                  \
-        const type *a = from + swap;                                                               \
-        const type *b = from + 1 - swap;                                                           \
-        const type *c = from + 2 + swap_last;                                                      \
-        const type *d = from + 3 - swap_last;                                                      \
-        size_t c_first = weft_sort_bit(name##_less(c, a, order));                                  \
-        size_t b_last = weft_sort_bit(name##_less(d, b, order));                                   \
-        const type *left = name##_pick(c_first, name##_pick(b_last, b, c), a);                     \
-        const type *right = name##_pick(b_last, name##_pick(c_first, c, b), d);                    \
-        size_t turn = weft_sort_bit(name##_less(right, left, order));                              \
+        type const *a = from + swap;                                                               \
+        type const *b = from + 1 - swap;                                                           \
+        type const *c = from + 2 + swap_last;                                                      \
+        type const *d = from + 3 - swap_last;                                                      \
+        size_t c_first = weft_sort_mask(name##_less(c, a, order));                                 \
+        size_t b_last = weft_sort_mask(name##_less(d, b, order));                                  \
+        type const *left = name##_pick(c_first, name##_pick(b_last, b, c), a);                     \
+        type const *right = name##_pick(b_last, name##_pick(c_first, c, b), d);                    \
+        size_t turn = weft_sort_mask(name##_less(right, left, order));                             \
         type first = *name##_pick(c_first, a, c);                                                  \
         type second = *name##_pick(turn, left, right);                                             \
         type third = *name##_pick(turn, right, left);                                              \
@@ -278,7 +290,7 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
         to[3] = fourth;                                                                            \
     }                                                                                              \
                                                                                                    \
-    static inline void name##_sort_few(const type *from, type *to, size_t count,                   \
+    static inline void name##_sort_few(type const *from, type *to, size_t count,                   \
                                        const void *order)                                          \
     {                                                                                              \
         switch (count) {                                                                           \
@@ -299,49 +311,124 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    /* The halves of count elements, the second of which may have one more. */                     \
-    static inline void name##_merge(const type *from, type *to, size_t count, const void *order)   \
+    typedef struct name##_merge_state {                                                            \
+        type const *from;                                                                          \
+        type const *middle;                                                                        \
+        type const *end;                                                                           \
+        type *to;                                                                                  \
+        size_t from_right; /* bytes that were taken from it, to the front */                       \
+        size_t from_left;  /* bytes that were taken from it, to the back */                        \
+    } name##_merge_state;                                                                          \
+                                                                                                   \
+    /* One element to the front, and one to the back, of what two runs are merged to. */           \
+    static inline void name##_merge_step(name##_merge_state *merge, size_t i, const void *order)   \
     {                                                                                              \
-        size_t half = count / 2;                                                                   \
-        const type *left = from;                                                                   \
-        const type *right = from + half;                                                           \
-        const type *left_end = right;                                                              \
-        const type *right_end = from + count;                                                      \
-        if (count >= WEFT_SORT_LOOK_MIN && !name##_less(right, right - 1, order)) {                \
-            memcpy((void *)to, (const void *)from, count * sizeof(type));                          \
-            return;                                                                                \
+        type const *left = name##_moved(merge->from + i, 0 - merge->from_right);                   \
+        type const *right = name##_moved(merge->middle, merge->from_right);                        \
+        size_t mask = weft_sort_mask(name##_less(right, left, order));                             \
+        merge->to[i] = *name##_pick(mask, left, right);                                            \
+        merge->from_right += mask & sizeof(type);                                                  \
+        left = name##_moved(merge->middle - 1, 0 - merge->from_left);                              \
+        right = name##_moved(merge->end - 1 - i, merge->from_left);                                \
+        mask = weft_sort_mask(name##_less(right, left, order));                                    \
+        merge->to[merge->end - merge->from - 1 - i] = *name##_pick(mask, right, left);             \
+        merge->from_left += mask & sizeof(type);                                                   \
+    }                                                                                              \
+                                                                                                   \
+    static inline void name##_merge_begin(name##_merge_state *merge, type const *from, type *to,   \
+                                          size_t count)                                            \
+    {                                                                                              \
+        merge->from = from;                                                                        \
+        merge->middle = from + count / 2;                                                          \
+        merge->end = from + count;                                                                 \
+        merge->to = to;                                                                            \
+        merge->from_right = 0;                                                                     \
+        merge->from_left = 0;                                                                      \
+    }                                                                                              \
+                                                                                                   \
+    static inline void name##_merge_end(name##_merge_state *merge)                                 \
+    {                                                                                              \
+        size_t count = (size_t)(merge->end - merge->from);                                         \
+        bool meet = merge->from_right == merge->from_left;                                         \
+        if (count % 2 != 0 && !meet) {                                                             \
+            meet = merge->from_right == merge->from_left + sizeof(type);                           \
+            merge->to[count / 2] = *name##_moved(merge->middle, 0 - merge->from_right);            \
+        } else if (count % 2 != 0) {                                                               \
+            merge->to[count / 2] = *name##_moved(merge->middle, merge->from_right);                \
         }                                                                                          \
-        for (size_t i = 0; i < half; i++) {                                                        \
-            size_t from_right = weft_sort_bit(name##_less(right, left, order));                    \
-            to[i] = *name##_pick(from_right, left, right);                                         \
-            right += from_right;                                                                   \
-            left += 1 - from_right;                                                                \
-            size_t from_left = weft_sort_bit(name##_less(right_end - 1, left_end - 1, order));     \
-            to[count - 1 - i] = *name##_pick(from_left, right_end - 1, left_end - 1);              \
-            left_end -= from_left;                                                                 \
-            right_end -= 1 - from_left;                                                            \
-        }                                                                                          \
-        if (count % 2 != 0) {                                                                      \
-            size_t from_right = left >= left_end;                                                  \
-            to[half] = *(from_right ? right : left);                                               \
-            right += from_right;                                                                   \
-            left += 1 - from_right;                                                                \
-        }                                                                                          \
-        if (left != left_end || right != right_end) {                                              \
-            memcpy((void *)to, (const void *)from, count * sizeof(type));                          \
+        if (!meet) {                                                                               \
+            memcpy((void *)merge->to, (const void *)merge->from, count * sizeof(type));            \
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static inline void name##_sort_part(type *from, type *other, size_t count, bool into_other,    \
-                                        const void *order)                                         \
+    static inline bool name##_is_merged(const name##_merge_state *merge, const void *order)        \
+    {                                                                                              \
+        return !name##_less(merge->middle, merge->middle - 1, order);                              \
+    }                                                                                              \
+                                                                                                   \
+    static inline void name##_merge(type const *from, type *to, size_t count, const void *order)   \
+    {                                                                                              \
+        name##_merge_state merge;                                                                  \
+        name##_merge_begin(&merge, from, to, count);                                               \
+        if (count >= WEFT_SORT_LOOK_MIN && name##_is_merged(&merge, order)) {                      \
+            memcpy((void *)to, (const void *)from, count * sizeof(type));                          \
+            return;                                                                                \
+        }                                                                                          \
+        for (size_t i = 0; i < count / 2; i++) {                                                   \
+            name##_merge_step(&merge, i, order);                                                   \
+        }                                                                                          \
+        name##_merge_end(&merge);                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    /* Each half of count elements, as name_merge() does. */                                       \
+    static inline void name##_merge_both(type const *from, type *to, size_t count,                 \
+                                         const void *order)                                        \
+    {                                                                                              \
+        size_t half = count / 2;                                                                   \
+        name##_merge_state first;                                                                  \
+        name##_merge_state second;                                                                 \
+        name##_merge_begin(&first, from, to, half);                                                \
+        name##_merge_begin(&second, from + half, to + half, count - half);                         \
+        if (count >= WEFT_SORT_LOOK_MIN && name##_is_merged(&first, order) &&                      \
+            name##_is_merged(&second, order)) {                                                    \
+            memcpy((void *)to, (const void *)from, count * sizeof(type));                          \
+            return;                                                                                \
+        }                                                                                          \
+        size_t i = 0;                                                                              \
+        for (; i < half / 2; i++) {                                                                \
+            name##_merge_step(&first, i, order);                                                   \
+            name##_merge_step(&second, i, order);                                                  \
+        }                                                                                          \
+        if (i < (count - half) / 2) {                                                              \
+            name##_merge_step(&second, i, order);                                                  \
+        }                                                                                          \
+        name##_merge_end(&first);                                                                  \
+        name##_merge_end(&second);                                                                 \
+    }                                                                                              \
+                                                                                                   \
+    static inline void name##_sort_halves(type *from, type *other, size_t count, bool into_other,  \
+                                          const void *order)                                       \
+    {                                                                                              \
+        size_t half = count / 2;                                                                   \
+        type *to = into_other ? other : from;                                                      \
+        if (count <= 8) {                                                                          \
+            name##_sort_few(from, to, half, order);                                                \
+            name##_sort_few(from + half, to + half, count - half, order);                          \
+            return;                                                                                \
+        }                                                                                          \
+        name##_sort_halves(from, other, half, !into_other, order);                                 \
+        name##_sort_halves(from + half, other + half, count - half, !into_other, order);           \
+        name##_merge_both(into_other ? from : other, to, count, order);                            \
+    }                                                                                              \
+                                                                                                   \
+    static inline void name##_sort_all(type *from, type *other, size_t count, bool into_other,     \
+                                       const void *order)                                          \
     {                                                                                              \
         if (count <= 4) {                                                                          \
             name##_sort_few(from, into_other ? other : from, count, order);                        \
             return;                                                                                \
         }                                                                                          \
-        size_t half = count / 2;                                                                   \
-        name##_sort_part(from, other, half, !into_other, order);                                   \
-        name##_sort_part(from + half, other + half, count - half, !into_other, order);             \
+        name##_sort_halves(from, other, count, !into_other, order);                                \
         name##_merge(into_other ? from : other, into_other ? other : from, count, order);          \
     }                                                                                              \
                                                                                                    \
@@ -373,7 +460,7 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
                                    const void *order)                                              \
     {                                                                                              \
         if (count < WEFT_SORT_LOOK_MIN || !name##_settle(from, count, order)) {                    \
-            name##_sort_part((type *)from, (type *)other, count, into_other, order);               \
+            name##_sort_all((type *)from, (type *)other, count, into_other, order);                \
         } else if (into_other) {                                                                   \
             memcpy(other, from, count * sizeof(type));                                             \
         }                                                                                          \
@@ -381,18 +468,25 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
                                                                                                    \
     static inline bool name##_is_less(const void *a, const void *b, const void *order)             \
     {                                                                                              \
-        return name##_less((const type *)a, (const type *)b, order);                               \
+        return name##_less((type const *)a, (type const *)b, order);                               \
     }                                                                                              \
                                                                                                    \
-    static inline unsigned char name##_bucket(const type *element, size_t leaf,                    \
+    static inline unsigned char name##_bucket(type const *element, size_t leaf,                    \
                                               const weft_splitters *splitters, const void *order)  \
     {                                                                                              \
         size_t bucket = leaf - ((size_t)1 << splitters->levels);                                   \
         if (splitters->with_equal) {                                                               \
-            const type *last = (const type *)splitters->sorted + bucket - (bucket > 0);            \
+            type const *last = (type const *)splitters->sorted + bucket - (bucket > 0);            \
             bucket = 2 * bucket - (bucket > 0 && !name##_less(last, element, order));              \
         }                                                                                          \
         return (unsigned char)bucket;                                                              \
+    }                                                                                              \
+                                                                                                   \
+    /* From a node of the tree to one below. */                                                    \
+    static inline size_t name##_descend(type const *element, type const *tree, size_t node,        \
+                                        const void *order)                                         \
+    {                                                                                              \
+        return 2 * node + 1 - weft_sort_bit(name##_less(element, tree + node, order));             \
     }                                                                                              \
                                                                                                    \
     /* Four at a time, since each waits for its last comparison. */                                \
@@ -400,27 +494,31 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
                                        const weft_splitters *splitters, unsigned char *buckets,    \
                                        const void *order)                                          \
     {                                                                                              \
-        const type *element = (const type *)from;                                                  \
-        const type *tree = (const type *)splitters->tree;                                          \
-        size_t i = 0;                                                                              \
-        for (; i + 4 <= count; i += 4) {                                                           \
-            size_t at[4] = { 1, 1, 1, 1 };                                                         \
-            for (unsigned level = 0; level < splitters->levels; level++) {                         \
-                for (unsigned k = 0; k < 4; k++) {                                                 \
-                    at[k] = 2 * at[k] + 1 -                                                        \
-                            weft_sort_bit(name##_less(element + i + k, tree + at[k], order));      \
-                }                                                                                  \
+        type const *element = (type const *)from;                                                  \
+        type const *tree = (type const *)splitters->tree;                                          \
+        type const *end = element + count;                                                         \
+        for (; end - element >= 4; element += 4, buckets += 4) {                                   \
+            size_t a = 1;                                                                          \
+            size_t b = 1;                                                                          \
+            size_t c = 1;                                                                          \
+            size_t d = 1;                                                                          \
+            for (unsigned level = splitters->levels; level > 0; level--) {                         \
+                a = name##_descend(element, tree, a, order);                                       \
+                b = name##_descend(element + 1, tree, b, order);                                   \
+                c = name##_descend(element + 2, tree, c, order);                                   \
+                d = name##_descend(element + 3, tree, d, order);                                   \
             }                                                                                      \
-            for (unsigned k = 0; k < 4; k++) {                                                     \
-                buckets[i + k] = name##_bucket(element + i + k, at[k], splitters, order);          \
-            }                                                                                      \
+            buckets[0] = name##_bucket(element, a, splitters, order);                              \
+            buckets[1] = name##_bucket(element + 1, b, splitters, order);                          \
+            buckets[2] = name##_bucket(element + 2, c, splitters, order);                          \
+            buckets[3] = name##_bucket(element + 3, d, splitters, order);                          \
         }                                                                                          \
-        for (; i < count; i++) {                                                                   \
-            size_t leaf = 1;                                                                       \
-            for (unsigned level = 0; level < splitters->levels; level++) {                         \
-                leaf = 2 * leaf + 1 - weft_sort_bit(name##_less(element + i, tree + leaf, order)); \
+        for (; element < end; element++, buckets++) {                                              \
+            size_t node = 1;                                                                       \
+            for (unsigned level = splitters->levels; level > 0; level--) {                         \
+                node = name##_descend(element, tree, node, order);                                 \
             }                                                                                      \
-            buckets[i] = name##_bucket(element + i, leaf, splitters, order);                       \
+            *buckets = name##_bucket(element, node, splitters, order);                             \
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
@@ -432,7 +530,7 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
  *
  *     static int name(type *base, size_t count, const weft_sort_options *options);
  *
- * less(a, b) is a function or a macro that gets two const type *, and says whether *a comes
+ * less(a, b) is a function or a macro that gets two type const *, and says whether *a comes
  * before *b. It is used as the function of weft_sort() is. Equal elements may change
  * places. Elements are copied by assignment and by memcpy.
  *
@@ -441,7 +539,7 @@ static inline const void *weft_sort_pick(size_t bit, const void *zero, const voi
  * Errors:   as weft_sort().
  */
 #define WEFT_SORT_DEFINE(name, type, less)                                                         \
-    static inline bool name##_less(const type *a, const type *b, const void *order)                \
+    static inline bool name##_less(type const *a, type const *b, const void *order)                \
     {                                                                                              \
         (void)order;                                                                               \
         return less(a, b);                                                                         \

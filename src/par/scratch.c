@@ -5,9 +5,19 @@
 #include "par/scratch.h"
 
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+
+/*
+ * Large memory is asked for in huge pages. A sort writes to hundreds of places in turn,
+ * each in a page of its own; and the memory is new, so each page costs a fault.
+ */
+enum {
+    HUGE_PAGE = 2 << 20,
+    LARGE = 4 * HUGE_PAGE,
+};
 
 /* A multiple of the alignment, or SIZE_MAX. */
 static size_t piece_size(size_t count, size_t size)
@@ -46,14 +56,22 @@ int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_sort_opti
     if (sum > PTRDIFF_MAX) {
         return -ENOMEM;
     }
-    scratch->owned = wf_alloc(&wf_alloc_default, sum, WF_SCRATCH_ALIGN);
+    scratch->align = sum >= LARGE ? HUGE_PAGE : WF_SCRATCH_ALIGN;
+    scratch->owned = wf_alloc(&wf_alloc_default, sum, scratch->align);
     scratch->next = scratch->owned;
-    return scratch->owned != NULL ? 0 : -ENOMEM;
+    if (scratch->owned == NULL) {
+        return -ENOMEM;
+    }
+    if (sum >= LARGE) {
+        /* Whether it is heard or not, the memory is there. */
+        (void)madvise(scratch->owned, sum & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
+    }
+    return 0;
 }
 
 void wf_scratch_fini(struct wf_scratch *scratch)
 {
-    wf_free(&wf_alloc_default, scratch->owned, scratch->size, WF_SCRATCH_ALIGN);
+    wf_free(&wf_alloc_default, scratch->owned, scratch->size, scratch->align);
 }
 
 void *wf_scratch_take(struct wf_scratch *scratch, size_t count, size_t size)

@@ -16,6 +16,7 @@ struct wf_scratch {
     char *next;  /* what is left of it */
     void *owned; /* what is to be freed, or NULL */
     size_t size;
+    size_t align;
 };
 
 /*

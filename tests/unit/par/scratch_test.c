@@ -16,7 +16,9 @@ static void a_sum_that_does_not_fit_is_the_largest(void)
     CHECK(wf_scratch_with_slack(SIZE_MAX) == SIZE_MAX);
     struct wf_scratch scratch;
     CHECK_EQ(wf_scratch_init(&scratch, SIZE_MAX, NULL), -ENOMEM);
-    CHECK_EQ(wf_scratch_init(&scratch, (size_t)PTRDIFF_MAX - 100, NULL), -ENOMEM);
+    if (!test_is_sanitized()) { /* which report such a call */
+        CHECK_EQ(wf_scratch_init(&scratch, (size_t)PTRDIFF_MAX - 100, NULL), -ENOMEM);
+    }
 }
 
 static void take_pieces(struct wf_scratch *scratch, const char *begin, const char *end)
