@@ -7,14 +7,17 @@
 
 #include <stddef.h>
 
-/* Where the element comes from that goes to index. */
-typedef const void *(*wf_gather_fn)(size_t index, const void *arg);
+/* Where elements come from: the first one's pointer, and how far the next one is. */
+struct wf_gather_sources {
+    const void *const *first;
+    size_t stride; /* in bytes */
+};
 
 /*
- * Puts the element at source(i) to index i of base, for all i below count, in parallel. The
- * sources are in base. other is as large as base.
+ * Puts the element that the i-th source points to at index i of base, for all i below
+ * count, in parallel. The sources point into base. other is as large as base.
  */
-void wf_gather(void *base, void *other, size_t count, size_t size, wf_gather_fn source,
-               const void *arg);
+void wf_gather(void *base, void *other, size_t count, size_t size,
+               struct wf_gather_sources sources);
 
 #endif

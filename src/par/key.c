@@ -2,7 +2,7 @@
 /*
  * key.c - sorting by a key of each element.
  *
- * The keys, each with the index of its element, are sorted; then each element is moved
+ * The keys, each with a pointer to its element, are sorted; then each element is moved
  * once.
  */
 #include <weft/sort.h>
@@ -28,15 +28,10 @@ static void compute(size_t begin, size_t end, void *arg)
 {
     const struct keys *keys = arg;
     for (size_t i = begin; i < end; i++) {
-        keys->pairs[i].key = keys->key(keys->base + i * keys->size, keys->ctx);
-        keys->pairs[i].index = i;
+        const void *element = keys->base + i * keys->size;
+        keys->pairs[i].key = keys->key(element, keys->ctx);
+        keys->pairs[i].element = element;
     }
-}
-
-static const void *source(size_t index, const void *arg)
-{
-    const struct keys *keys = arg;
-    return keys->base + keys->pairs[index].index * keys->size;
 }
 
 static size_t scratch_of(size_t count, size_t size)
@@ -71,7 +66,8 @@ int weft_sort_by_key_u64(void *base, size_t count, size_t size, weft_key_fn key,
     wf_range_each(count, GRAIN, compute, &keys);
     struct wf_radix_order order = { 0, 0 };
     wf_radix_sort(WF_RADIX_PAIR, order, keys.pairs, count, &scratch);
-    wf_gather(base, other, count, size, source, &keys);
+    struct wf_gather_sources sources = { &keys.pairs->element, sizeof(struct wf_radix_pair) };
+    wf_gather(base, other, count, size, sources);
     wf_scratch_fini(&scratch);
     return 0;
 }

@@ -36,7 +36,8 @@ enum {
     DIGITS = 256,
     LEVELS = 3,
     SLOT = 8 * 1024,
-    SPREAD_MIN = 4 * SLOT, /* below, a part is sorted from its lowest digit up */
+    SPREAD_MIN = 4 * SLOT,        /* below, an array is sorted from its lowest digit up */
+    SPREAD_AGAIN_MIN = 64 * SLOT, /* and so is a bucket: its passes may be within a cache */
     CHUNKS_MAX = 64,
     MERGE_MAX = 256, /* up to here, a merge sort is faster */
     SPARE_BITS = 4,  /* that are sorted by, besides those that many elements need */
@@ -387,13 +388,18 @@ static void spread(struct part *part)
     wf_range_each(DIGITS, 1, sort_buckets, part);
 }
 
+static size_t spread_min(unsigned level)
+{
+    return level == 0 ? SPREAD_MIN : level < LEVELS ? SPREAD_AGAIN_MIN : SIZE_MAX;
+}
+
 static void sort_part(struct part *part)
 {
     const struct methods *methods = part->sort->methods;
     if (part->count <= MERGE_MAX) {
         methods->merge->sort(begin_of(part, part->array), begin_of(part, 1 - part->array),
                              part->count, part->array != 0, &part->sort->order);
-    } else if (part->count >= SPREAD_MIN && part->level < LEVELS) {
+    } else if (part->count >= spread_min(part->level)) {
         spread(part);
     } else {
         const char *from = begin_of(part, part->array);

@@ -9,10 +9,10 @@
 
 #include "par/scratch.h"
 
-/* An element with its key: where it was. */
+/* A key, and where its element is. */
 struct wf_radix_pair {
     uint64_t key;
-    uint64_t index;
+    const void *element;
 };
 
 /* What is sorted. */

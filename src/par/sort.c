@@ -46,12 +46,14 @@ WEFT_SORT_MAKE(item4, struct item4)
 WEFT_SORT_MAKE(item8, struct item8)
 WEFT_SORT_MAKE(item16, struct item16)
 
-static inline bool pointer_less(const void *const *a, const void *const *b, const void *order)
+typedef const void *pointer;
+
+static inline bool pointer_less(pointer const *a, pointer const *b, const void *order)
 {
     return is_before(*a, *b, order);
 }
 
-WEFT_SORT_MAKE(pointer, const void *)
+WEFT_SORT_MAKE(pointer, pointer)
 
 /* --- Pointers -------------------------------------------------------------------------- */
 
@@ -71,12 +73,6 @@ static void point(size_t begin, size_t end, void *arg)
     for (size_t i = begin; i < end; i++) {
         pointers->pointers[i] = pointers->base + i * pointers->size;
     }
-}
-
-static const void *source(size_t index, const void *arg)
-{
-    const struct pointers *pointers = arg;
-    return pointers->pointers[index];
 }
 
 static size_t pointers_scratch(size_t count, size_t size)
@@ -99,7 +95,8 @@ static int sort_by_pointers(void *base, size_t count, size_t size, const struct 
     pointers.pointers = wf_scratch_take(&scratch, count, sizeof(void *));
     wf_range_each(count, GRAIN, point, &pointers);
     wf_sample_sort(&pointer_ops, order, pointers.pointers, count, &scratch);
-    wf_gather(base, other, count, size, source, &pointers);
+    struct wf_gather_sources sources = { pointers.pointers, sizeof(void *) };
+    wf_gather(base, other, count, size, sources);
     wf_scratch_fini(&scratch);
     return 0;
 }

@@ -31,6 +31,7 @@ enum pattern {
     SAWTOOTH,
     NEARLY_SORTED,
     CLUSTERED, /* in a few places, far apart */
+    HALVES,    /* each of equal ones, the greater half first */
     PATTERNS,
 };
 
@@ -60,6 +61,8 @@ static inline uint64_t input_value(enum pattern pattern, size_t i, size_t count,
         return wf_rng_below(rng, 100) > 0 ? i : wf_rng_below(rng, (uint32_t)count + 1);
     case CLUSTERED:
         return (UINT64_C(1) << (60 - 7 * wf_rng_below(rng, 3))) + wf_rng_below(rng, 100000);
+    case HALVES:
+        return i < count / 2 ? 2 : 1;
     default:
         return random_value(rng);
     }

@@ -83,7 +83,7 @@ static int compare_and_count(const void *a, const void *b, void *ctx)
 static void no_input_needs_many_comparisons(void)
 {
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
-        for (unsigned bits = 10; bits <= 17; bits++) {
+        for (unsigned bits = 10; bits <= 16; bits += 2) {
             size_t count = (size_t)1 << bits;
             size_t size = 16;
             struct records records = records_create((enum pattern)pattern, count, size, 0);
@@ -217,7 +217,7 @@ static void what_cannot_be_is_refused(void)
     CHECK_EQ(weft_sort(NULL, 0, 4, compare_records, &size, NULL), 0);
 }
 
-static int sort_a_million(void *arg)
+static int sort_records(void *arg)
 {
     struct records *records = arg;
     return weft_sort(records->array.at, records->count, records->size, compare_records,
@@ -226,11 +226,11 @@ static int sort_a_million(void *arg)
 
 static void without_memory_nothing_changes(void)
 {
-    static const size_t tight_sizes[] = { 3, 4, 8, 16 };
-    for (size_t k = 0; k < 4; k++) {
-        struct records records = records_create(RANDOM, 1000000, tight_sizes[k], 0);
+    static const size_t tight_sizes[] = { 3, 16 };
+    for (size_t k = 0; k < 2; k++) {
+        struct records records = records_create(RANDOM, 300000, tight_sizes[k], 0);
         memcpy(records.expected.at, records.array.at, records.array.size);
-        CHECK_EQ(result_without_memory(sort_a_million, &records), -ENOMEM);
+        CHECK_EQ(result_without_memory(sort_records, &records), -ENOMEM);
         records_check(&records);
         records_destroy(&records);
     }
