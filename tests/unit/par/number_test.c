@@ -95,6 +95,7 @@ static int sort_many(void *arg)
 {
     (void)arg;
     sort_one_u32(RANDOM, test_scale(1000000), false);
+    sort_one_u32(HALVES, 65536, false);
     sort_one_f64(CLUSTERED, test_scale(500000), true);
     sort_one_i64(MOSTLY_EQUAL, test_scale(500000), false);
     return 0;

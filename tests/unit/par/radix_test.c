@@ -69,19 +69,22 @@ static void pairs_are_sorted_by_any_bits(void)
 
 /*
  * Goal:   buckets that are large again and again are spread, up to the last level.
- * Method: of each eight bits, few elements have any, so that nearly all share a bucket.
+ * Method: few elements have any of the higher bits, so that nearly all share a bucket;
+ *         or half of them have, so that two large ones are sorted at once.
  */
 static int sort_what_is_nested(void *arg)
 {
-    (void)arg;
-    size_t count = 200000;
+    unsigned parts = *(const unsigned *)arg;
+    size_t count = 1200000;
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
     uint64_t *values = malloc(count * sizeof *values);
     CHECK(values != NULL);
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
-        values[i] = random_value(&rng) >> (wf_rng_below(&rng, 20) > 0 ? 40 : i % 5 * 8);
+        uint64_t value = random_value(&rng);
+        values[i] = wf_rng_below(&rng, parts) > 0 ? value >> 40 : value >> i % 5 * 8;
+        values[i] = parts > 2 ? values[i] : (value & 1) << 63 | value >> 8;
         sum += values[i];
     }
     struct wf_scratch scratch;
@@ -100,7 +103,13 @@ static int sort_what_is_nested(void *arg)
 
 static void buckets_in_buckets_are_sorted(void)
 {
-    run_everywhere(sort_what_is_nested, NULL);
+    static unsigned parts[] = { 2, 100 };
+    weft_runtime *rt = test_start(4);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(sort_what_is_nested(&parts[i]), 0);
+        CHECK_EQ(test_run(rt, sort_what_is_nested, &parts[i]), 0);
+    }
+    weft_runtime_destroy(rt);
 }
 
 /* --- Orders ---------------------------------------------------------------------------- */

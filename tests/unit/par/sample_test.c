@@ -80,8 +80,10 @@ static void a_defined_sort_sorts(void)
 static int sort_many_points(void *arg)
 {
     (void)arg;
-    sort_points_once(RANDOM, test_scale(1000000));
-    sort_points_once(FEW_DISTINCT, test_scale(300000));
+    /* So many that there are as many splitters as can be. */
+    sort_points_once(RANDOM, test_scale(1100000));
+    sort_points_once(FEW_DISTINCT, test_scale(1100000));
+    sort_points_once(MOSTLY_EQUAL, test_scale(300000));
     return 0;
 }
 
