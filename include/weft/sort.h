@@ -143,7 +143,7 @@ WEFT_API WEFT_NODISCARD int weft_sort_f64(double *base, size_t count,
                                           const weft_sort_options *options);
 
 /*
- * What follows is how WEFT_SORT_DEFINE() is made; see its end.
+ * What follows is how WEFT_SORT_DEFINE() is made, which comes last.
  */
 
 /* Elements that cut the array into buckets: 2^levels - 1 of them. */
@@ -223,10 +223,11 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
  * and less, and then a merge of each two. Nothing but the less decides which way data
  * goes, and no branch depends on it: what it says becomes an index.
  *
- * A merge works from both ends at once, which are two computations that do not wait for
- * each other; the halves differ by one at most, so neither end can run out of elements.
- * If the less contradicts itself, the two may disagree on where they meet; then some
- * element was taken twice, and the merge does not happen.
+ * A merge works from both ends at once, and two merges are done at once: four computations
+ * that do not wait for each other, since each step waits for its last comparison. Halves
+ * differ by one at most, so neither end can run out of elements. If the less contradicts
+ * itself, the two ends may disagree on where they meet; then some element was taken twice,
+ * and the merge does not happen.
  */
 #define WEFT_SORT_MAKE(name, type)                                                                 \
     static inline type const *name##_moved(type const *from, size_t bytes)                         \
