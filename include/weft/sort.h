@@ -172,7 +172,7 @@ typedef struct weft_sort_ops {
     /* Each element's bucket: how many splitters are not greater. with_equal: twice that,
      * less one if the last of those is equal to the element. */
     void (*classify)(const void *from, size_t count, const weft_splitters *splitters,
-                     unsigned char *buckets, const void *order);
+                     uint16_t *buckets, const void *order);
 } weft_sort_ops;
 
 /*
@@ -472,15 +472,15 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
         return name##_less((type const *)a, (type const *)b, order);                               \
     }                                                                                              \
                                                                                                    \
-    static inline unsigned char name##_bucket(type const *element, size_t leaf,                    \
-                                              const weft_splitters *splitters, const void *order)  \
+    static inline uint16_t name##_bucket(type const *element, size_t leaf,                         \
+                                         const weft_splitters *splitters, const void *order)       \
     {                                                                                              \
         size_t bucket = leaf - ((size_t)1 << splitters->levels);                                   \
         if (splitters->with_equal) {                                                               \
             type const *last = (type const *)splitters->sorted + bucket - (bucket > 0);            \
             bucket = 2 * bucket - (bucket > 0 && !name##_less(last, element, order));              \
         }                                                                                          \
-        return (unsigned char)bucket;                                                              \
+        return (uint16_t)bucket;                                                                   \
     }                                                                                              \
                                                                                                    \
     /* From a node of the tree to one below. */                                                    \
@@ -492,7 +492,7 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
                                                                                                    \
     /* Four at a time, since each waits for its last comparison. */                                \
     static inline void name##_classify(const void *from, size_t count,                             \
-                                       const weft_splitters *splitters, unsigned char *buckets,    \
+                                       const weft_splitters *splitters, uint16_t *buckets,         \
                                        const void *order)                                          \
     {                                                                                              \
         type const *element = (type const *)from;                                                  \

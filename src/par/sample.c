@@ -33,9 +33,9 @@
 #include "par/scratch.h"
 
 enum {
-    BUCKETS = 256,
+    BUCKETS = 1024,
     COUNT_MIN = 16 * 1024,      /* below, all of it is one merge sort */
-    BUCKET_COUNT_MIN = 4096,    /* of elements, on average */
+    BUCKET_COUNT_MIN = 1024,    /* of elements, on average */
     CHUNK_COUNT_MIN = 4 * 1024, /* of elements */
     CHUNKS_MAX = 64,
     OVERSAMPLING = 16,
@@ -47,7 +47,7 @@ struct sort {
     char *base;
     size_t count;
     char *other;               /* as large as base */
-    unsigned char *buckets;    /* of each element */
+    uint16_t *buckets;         /* of each element */
     size_t (*places)[BUCKETS]; /* of each chunk: counts, and then where the next one goes */
     char *sorted;              /* the splitters, twice */
     char *tree;
@@ -65,7 +65,7 @@ size_t wf_sample_scratch(size_t sum, size_t count, size_t size)
 {
     sum = wf_scratch_add(sum, count, size);
     if (count >= COUNT_MIN) {
-        sum = wf_scratch_add(sum, count, 1);
+        sum = wf_scratch_add(sum, count, sizeof(uint16_t));
         sum = wf_scratch_add(sum, chunks_of(count), sizeof(size_t[BUCKETS]));
         sum = wf_scratch_add(sum, BUCKETS, size);
         sum = wf_scratch_add(sum, BUCKETS, size);
@@ -180,7 +180,7 @@ static void place_chunks(struct sort *sort)
 
 /* Inlined for sizes that are known, where a copy is a few instructions. */
 static inline __attribute__((always_inline)) void move_elements(const char *from, char *to,
-                                                                const unsigned char *buckets,
+                                                                const uint16_t *buckets,
                                                                 size_t count, size_t *places,
                                                                 size_t size)
 {
@@ -197,7 +197,7 @@ static void move_chunks(size_t begin, size_t end, void *arg)
         size_t first = chunk_begin(sort, chunk);
         size_t count = chunk_begin(sort, chunk + 1) - first;
         const char *from = sort->base + first * size;
-        const unsigned char *buckets = sort->buckets + first;
+        const uint16_t *buckets = sort->buckets + first;
         size_t *places = sort->places[chunk];
         if (size == 8) {
             move_elements(from, sort->other, buckets, count, places, 8);
@@ -236,7 +236,7 @@ void wf_sample_sort(const weft_sort_ops *ops, const void *order, void *base, siz
         return;
     }
     sort.chunks = chunks_of(count);
-    sort.buckets = wf_scratch_take(scratch, count, 1);
+    sort.buckets = wf_scratch_take(scratch, count, sizeof(uint16_t));
     sort.places = wf_scratch_take(scratch, sort.chunks, sizeof(size_t[BUCKETS]));
     sort.sorted = wf_scratch_take(scratch, BUCKETS, ops->size);
     sort.tree = wf_scratch_take(scratch, BUCKETS, ops->size);

@@ -166,7 +166,7 @@ static void classify_finds_the_bucket(void)
     uint64_t sorted[7] = { 10, 20, 20, 30, 40, 50, 60 };
     uint64_t tree[8] = { 0, 30, 20, 50, 10, 20, 40, 60 };
     uint64_t elements[71];
-    unsigned char buckets[71];
+    uint16_t buckets[71];
     for (unsigned i = 0; i < 71; i++) {
         elements[i] = i;
     }
