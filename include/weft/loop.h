@@ -37,10 +37,13 @@ typedef struct weft_stop {
  */
 WEFT_API void weft_stop_set(weft_stop *stop);
 
-/* Zero is a default everywhere; and so is NULL for all of it. */
+/* How to run something in parallel. Zero is a default everywhere; and so is NULL for all
+ * of it. */
 typedef struct weft_par_options {
     size_t piece;          /* call the body with so many at most, and do not measure */
     const weft_stop *stop; /* NULL: nobody stops it */
+    void *scratch;         /* memory to work in; NULL: it is allocated, and freed again */
+    size_t scratch_size;   /* as many bytes as the function says that it needs, or more */
 } weft_par_options;
 
 /* The body of a loop: its part from first to before end. 0, or an error, which ends the

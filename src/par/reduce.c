@@ -79,7 +79,7 @@ int weft_reduce(size_t first, size_t end, const weft_reduction *how, void *arg, 
 {
     struct reduce reduce = { .how = how, .arg = arg };
     reduce.blocks = wf_blocks_of(first, end, options);
-    reduce.stopper.stop = options != NULL ? options->stop : NULL;
+    reduce.stopper.stop = wf_stop_of(options);
     memcpy(result, how->identity, how->size);
     if (reduce.blocks.count == 0) {
         return 0;

@@ -115,7 +115,7 @@ int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void
     struct scan scan = { .how = how, .arg = arg };
     size_t size = how->reduction.size;
     scan.blocks = wf_blocks_of(first, end, options);
-    scan.stopper.stop = options != NULL ? options->stop : NULL;
+    scan.stopper.stop = wf_stop_of(options);
     /* And one for the total, and one to hold another. */
     if (!wf_values_init(&scan.values, scan.blocks.count + 2, size)) {
         return -ENOMEM;

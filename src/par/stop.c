@@ -19,5 +19,5 @@ void weft_stop_set(weft_stop *stop)
 bool wf_stop_is_set(const weft_stop *stop)
 {
     /* relaxed: a request; nothing comes with it. */
-    return wf_load_relaxed(word_of(stop)) != 0;
+    return stop != NULL && wf_load_relaxed(word_of(stop)) != 0;
 }

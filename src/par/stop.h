@@ -16,15 +16,20 @@ struct wf_stopper {
     _Atomic(int) error;    /* of the first part that failed; any part sets it */
 };
 
-/* Has somebody asked for a stop? */
+/* Has somebody asked for a stop? Nobody has, if there is no way to: NULL. */
 bool wf_stop_is_set(const weft_stop *stop);
+
+/* The one of these options, or NULL. */
+static inline const weft_stop *wf_stop_of(const weft_par_options *options)
+{
+    return options != NULL ? options->stop : NULL;
+}
 
 /* Must no further part begin? */
 static inline bool wf_stopper_is_set(const struct wf_stopper *stopper)
 {
     /* relaxed: a part too many does no harm. */
-    return wf_load_relaxed(&stopper->error) != 0 ||
-           (stopper->stop != NULL && wf_stop_is_set(stopper->stop));
+    return wf_load_relaxed(&stopper->error) != 0 || wf_stop_is_set(stopper->stop);
 }
 
 /* A part has failed. */
@@ -40,7 +45,7 @@ static inline int wf_stopper_result(const struct wf_stopper *stopper)
 {
     /* relaxed: all parts have been joined. */
     int error = wf_load_relaxed(&stopper->error);
-    if (error == 0 && stopper->stop != NULL && wf_stop_is_set(stopper->stop)) {
+    if (error == 0 && wf_stop_is_set(stopper->stop)) {
         error = WEFT_ECANCELED;
     }
     return error;

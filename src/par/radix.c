@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * radix.c - sorting by the digits of a number.
+ *
+ * A large array is first moved to 256 buckets by the highest digit in which its elements
+ * differ, chunks of it in parallel; then the buckets are sorted, in parallel, each of them
+ * from its lowest digit up. So memory is read and written twice, and the many passes from
+ * the lowest digit up are within a cache.
+ *
+ * The highest digit is the eight bits below the highest bit that differs at all, wherever
+ * that is. If most elements share even those, their bucket is large still: it is treated
+ * as the array was, with the next bits, up to LEVELS times. After that it is sorted from
+ * the lowest digit up, however large it is.
+ *
+ * From the lowest digit up, but not from the lowest bit: of n numbers that are spread at
+ * all, hardly two agree in their highest bits, a few more than log2 n of them. So only
+ * those are sorted by; what agrees in them is next to each other then, and is sorted by
+ * the rest of its bits. For 64 bits that saves half of the passes.
+ *
+ * Every pass keeps the order of elements with an equal digit; so all of it is stable.
+ *
+ * Tables: each pass to buckets needs one for each chunk, and buckets of one array do this
+ * at once. A part of the array has the tables of the slots, SLOT elements each, that lie
+ * inside of it on its level; so they need not be shared out.
+ */
+#include "par/radix.h"
+
+#include <string.h>
+
+#include <weft/par.h>
+
+#include "base/assert.h"
+#include "par/range.h"
+#include "par/stop.h"
+
+enum {
+    DIGITS = 256,
+    LEVELS = 3,
+    SLOT = 8 * 1024,
+    SPREAD_MIN = 4 * SLOT,        /* below, an array is sorted from its lowest digit up */
+    SPREAD_AGAIN_MIN = 64 * SLOT, /* and so is a bucket: its passes may be within a cache */
+    CHUNKS_MAX = 64,
+    MERGE_MAX = 256, /* up to here, a merge sort is faster */
+    SPARE_BITS = 4,  /* that are sorted by, besides those that many elements need */
+};
+
+typedef size_t table[DIGITS];
+
+struct sort {
+    const struct methods *methods;
+    struct wf_radix_order order;
+    const weft_stop *stop;
+    char *arrays[2]; /* the caller's, and the other one */
+    table *tables;   /* of all levels */
+    size_t slots;    /* of a level */
+};
+
+/* A part of one of the arrays, on its way to the first one. */
+struct part {
+    struct sort *sort;
+    size_t begin;
+    size_t count;
+    unsigned array;
+    unsigned level;
+    unsigned shift; /* of the digit that it is spread by */
+    size_t chunks;
+};
+
+/* The loops, of one kind of elements. */
+struct methods {
+    size_t size;
+    uint64_t (*survey)(const struct wf_radix_order *order, const char *from, size_t count);
+    void (*count)(const struct wf_radix_order *order, const char *from, size_t count,
+                  unsigned shift, size_t *counts);
+    void (*move)(const struct wf_radix_order *order, const char *from, char *to, size_t count,
+                 unsigned shift, size_t *places);
+    size_t (*find)(const struct wf_radix_order *order, const char *from, size_t begin, size_t count,
+                   unsigned shift, bool agree);
+    const weft_sort_ops *merge; /* for few elements */
+};
+
+/* --- One element ----------------------------------------------------------------------- */
+
+static inline uint64_t key_32(const uint32_t *element, const struct wf_radix_order *order)
+{
+    uint32_t bits = *element;
+    uint32_t negative = 0 - (bits >> 31);
+    return bits ^ (negative & (uint32_t)order->if_negative) ^ (uint32_t)order->always;
+}
+
+static inline uint64_t key_64(const uint64_t *element, const struct wf_radix_order *order)
+{
+    uint64_t negative = 0 - (*element >> 63);
+    return *element ^ (negative & order->if_negative) ^ order->always;
+}
+
+static inline uint64_t key_pair(const struct wf_radix_pair *element,
+                                const struct wf_radix_order *order)
+{
+    return key_64(&element->key, order);
+}
+
+/* --- Loops over many ------------------------------------------------------------------- */
+
+/*
+ * Makes the methods of a kind. survey returns the bits in which keys differ; count adds up
+ * digits; move puts each element at the next place of its digit; find returns the first
+ * element from begin on, which is not 0, that agrees with the one before it from the bit
+ * shift on, or does not, or count.
+ */
+#define MAKE_METHODS(kind, type)                                                                   \
+    static uint64_t survey_##kind(const struct wf_radix_order *order, const char *from,            \
+                                  size_t count)                                                    \
+    {                                                                                              \
+        const type *elements = (const type *)from;                                                 \
+        struct wf_radix_order by = *order;                                                         \
+        uint64_t first = key_##kind(&elements[0], &by);                                            \
+        uint64_t differ = 0;                                                                       \
+        for (size_t i = 1; i < count; i++) {                                                       \
+            differ |= key_##kind(&elements[i], &by) ^ first;                                       \
+        }                                                                                          \
+        return differ;                                                                             \
+    }                                                                                              \
+                                                                                                   \
+    static void count_##kind(const struct wf_radix_order *order, const char *from, size_t count,   \
+                             unsigned shift, size_t *counts)                                       \
+    {                                                                                              \
+        const type *elements = (const type *)from;                                                 \
+        struct wf_radix_order by = *order;                                                         \
+        memset(counts, 0, sizeof(table));                                                          \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            counts[(key_##kind(&elements[i], &by) >> shift) % DIGITS]++;                           \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    static void move_##kind(const struct wf_radix_order *order, const char *from, char *to,        \
+                            size_t count, unsigned shift, size_t *places)                          \
+    {                                                                                              \
+        const type *elements = (const type *)from;                                                 \
+        type *moved = (type *)to;                                                                  \
+        struct wf_radix_order by = *order;                                                         \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            moved[places[(key_##kind(&elements[i], &by) >> shift) % DIGITS]++] = elements[i];      \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    static size_t find_##kind(const struct wf_radix_order *order, const char *from, size_t begin,  \
+                              size_t count, unsigned shift, bool agree)                            \
+    {                                                                                              \
+        const type *elements = (const type *)from;                                                 \
+        struct wf_radix_order by = *order;                                                         \
+        uint64_t last = key_##kind(&elements[begin - 1], &by) >> shift;                            \
+        for (size_t i = begin; i < count; i++) {                                                   \
+            uint64_t this = key_##kind(&elements[i], &by) >> shift;                                \
+            if ((this == last) == agree) {                                                         \
+                return i;                                                                          \
+            }                                                                                      \
+            last = this;                                                                           \
+        }                                                                                          \
+        return count;                                                                              \
+    }                                                                                              \
+                                                                                                   \
+    static inline bool merge_##kind##_less(const type *a, const type *b, const void *order)        \
+    {                                                                                              \
+        return key_##kind(a, (const struct wf_radix_order *)order) <                               \
+               key_##kind(b, (const struct wf_radix_order *)order);                                \
+    }                                                                                              \
+                                                                                                   \
+    WEFT_SORT_MAKE(merge_##kind, type)                                                             \
+                                                                                                   \
+    static const struct methods methods_##kind = {                                                 \
+        sizeof(type), survey_##kind, count_##kind, move_##kind, find_##kind, &merge_##kind##_ops   \
+    };
+
+MAKE_METHODS(32, uint32_t)
+MAKE_METHODS(64, uint64_t)
+MAKE_METHODS(pair, struct wf_radix_pair)
+
+static void sort_part(struct part *part);
+
+/* --- From the lowest digit up ---------------------------------------------------------- */
+
+static unsigned lowest_bit(uint64_t bits)
+{
+    return (unsigned)__builtin_ctzll(bits);
+}
+
+static unsigned highest_bit(uint64_t bits)
+{
+    return 63 - (unsigned)__builtin_clzll(bits);
+}
+
+static char *begin_of(const struct part *part, unsigned array)
+{
+    return part->sort->arrays[array] + part->begin * part->sort->methods->size;
+}
+
+static void copy_if_elsewhere(const struct part *part, unsigned array)
+{
+    if (array != 0) {
+        memcpy(begin_of(part, 0), begin_of(part, 1), part->count * part->sort->methods->size);
+    }
+}
+
+static void counts_to_places(size_t *counts)
+{
+    size_t place = 0;
+    for (unsigned digit = 0; digit < DIGITS; digit++) {
+        size_t count = counts[digit];
+        counts[digit] = place;
+        place += count;
+    }
+}
+
+/* One pass after the other; returns the array in which they end. */
+static unsigned sort_from_bit(const struct part *part, uint64_t differ, unsigned low)
+{
+    const struct methods *methods = part->sort->methods;
+    const struct wf_radix_order *order = &part->sort->order;
+    unsigned array = part->array;
+    table places;
+    for (unsigned shift = low; shift < 64 && differ >> shift != 0; shift += 8) {
+        if ((differ >> shift) % DIGITS == 0) {
+            continue;
+        }
+        methods->count(order, begin_of(part, array), part->count, shift, places);
+        counts_to_places(places);
+        methods->move(order, begin_of(part, array), begin_of(part, 1 - array), part->count, shift,
+                      places);
+        array = 1 - array;
+    }
+    return array;
+}
+
+/* Sorts those that agree from this bit on by the bits below. */
+static void sort_those_that_agree(const struct part *part, unsigned low)
+{
+    const struct methods *methods = part->sort->methods;
+    const struct wf_radix_order *order = &part->sort->order;
+    const char *from = begin_of(part, 0);
+    size_t end = 1;
+    while (end < part->count) {
+        size_t second = methods->find(order, from, end, part->count, low, true);
+        if (second == part->count) {
+            break;
+        }
+        end = methods->find(order, from, second, part->count, low, false);
+        struct part run = { .sort = part->sort,
+                            .begin = part->begin + second - 1,
+                            .count = end - second + 1,
+                            .level = LEVELS };
+        sort_part(&run);
+    }
+}
+
+/* The lowest bit of the digits that nearly tell so many elements apart. */
+static unsigned lowest_needed(uint64_t differ, size_t count)
+{
+    unsigned lowest = lowest_bit(differ);
+    unsigned bits = highest_bit(differ) + 1 - lowest;
+    unsigned needed = (highest_bit(count) + SPARE_BITS + 8) / 8 * 8;
+    /* To save one pass is not worth it. */
+    return bits > needed + 8 ? lowest + bits - needed : lowest;
+}
+
+static void sort_from_lowest(const struct part *part, uint64_t differ)
+{
+    unsigned low = lowest_needed(differ, part->count);
+    copy_if_elsewhere(part, sort_from_bit(part, differ, low));
+    if (low > lowest_bit(differ)) {
+        sort_those_that_agree(part, low);
+    }
+}
+
+/* --- By the highest digit, in parallel ------------------------------------------------- */
+
+/* The tables of a part: there are more slots inside of it than chunks. */
+static table *tables_of(const struct part *part)
+{
+    size_t slot = (part->begin + SLOT - 1) / SLOT;
+    return part->sort->tables + part->level * part->sort->slots + slot;
+}
+
+static size_t chunks_of(size_t count)
+{
+    size_t chunks = count / (2 * SLOT);
+    return chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX;
+}
+
+/* The first element of a chunk; of the one behind the last: the count. */
+static size_t chunk_begin(const struct part *part, size_t chunk)
+{
+    size_t length = part->count / part->chunks;
+    size_t longer = part->count % part->chunks;
+    return chunk * length + (chunk < longer ? chunk : longer);
+}
+
+/* The answers are where the counts will be. */
+static void survey_chunks(size_t begin, size_t end, void *arg)
+{
+    const struct part *part = arg;
+    const struct methods *methods = part->sort->methods;
+    const char *from = begin_of(part, part->array);
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        /* With the last one before it, so that chunks are compared with each other. */
+        size_t first = chunk_begin(part, chunk);
+        first -= first > 0;
+        tables_of(part)[chunk][0] = methods->survey(
+            &part->sort->order, from + first * methods->size, chunk_begin(part, chunk + 1) - first);
+    }
+}
+
+static uint64_t survey(struct part *part)
+{
+    wf_range_each(part->chunks, 1, survey_chunks, part);
+    uint64_t differ = 0;
+    for (size_t chunk = 0; chunk < part->chunks; chunk++) {
+        differ |= tables_of(part)[chunk][0];
+    }
+    return differ;
+}
+
+static void count_chunks(size_t begin, size_t end, void *arg)
+{
+    const struct part *part = arg;
+    const struct methods *methods = part->sort->methods;
+    const char *from = begin_of(part, part->array);
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        size_t first = chunk_begin(part, chunk);
+        methods->count(&part->sort->order, from + first * methods->size,
+                       chunk_begin(part, chunk + 1) - first, part->shift, tables_of(part)[chunk]);
+    }
+}
+
+/* Counts become places: digits one after the other, and for each the chunks. */
+static void place_chunks(const struct part *part)
+{
+    table *tables = tables_of(part);
+    size_t place = 0;
+    for (unsigned digit = 0; digit < DIGITS; digit++) {
+        for (size_t chunk = 0; chunk < part->chunks; chunk++) {
+            size_t count = tables[chunk][digit];
+            tables[chunk][digit] = place;
+            place += count;
+        }
+    }
+}
+
+static void move_chunks(size_t begin, size_t end, void *arg)
+{
+    const struct part *part = arg;
+    const struct methods *methods = part->sort->methods;
+    const char *from = begin_of(part, part->array);
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        size_t first = chunk_begin(part, chunk);
+        methods->move(&part->sort->order, from + first * methods->size,
+                      begin_of(part, 1 - part->array), chunk_begin(part, chunk + 1) - first,
+                      part->shift, tables_of(part)[chunk]);
+    }
+}
+
+static void sort_buckets(size_t begin, size_t end, void *arg)
+{
+    const struct part *part = arg;
+    const size_t *ends = tables_of(part)[part->chunks - 1];
+    for (size_t digit = begin; digit < end; digit++) {
+        size_t first = digit > 0 ? ends[digit - 1] : 0;
+        struct part bucket = { .sort = part->sort,
+                               .begin = part->begin + first,
+                               .count = ends[digit] - first,
+                               .array = 1 - part->array,
+                               .level = part->level + 1 };
+        sort_part(&bucket);
+    }
+}
+
+static void spread(struct part *part)
+{
+    part->chunks = chunks_of(part->count);
+    uint64_t differ = survey(part);
+    if (differ == 0) {
+        copy_if_elsewhere(part, part->array);
+        return;
+    }
+    unsigned highest = highest_bit(differ);
+    part->shift = highest < 7 ? 0 : highest - 7;
+    wf_range_each(part->chunks, 1, count_chunks, part);
+    place_chunks(part);
+    wf_range_each(part->chunks, 1, move_chunks, part);
+    wf_range_each(DIGITS, 1, sort_buckets, part);
+}
+
+static size_t spread_min(unsigned level)
+{
+    return level == 0 ? SPREAD_MIN : level < LEVELS ? SPREAD_AGAIN_MIN : SIZE_MAX;
+}
+
+static void sort_part(struct part *part)
+{
+    const struct methods *methods = part->sort->methods;
+    if (wf_stop_is_set(part->sort->stop)) {
+        copy_if_elsewhere(part, part->array);
+    } else if (part->count <= MERGE_MAX) {
+        methods->merge->sort(begin_of(part, part->array), begin_of(part, 1 - part->array),
+                             part->count, part->array != 0, &part->sort->order);
+    } else if (part->count >= spread_min(part->level)) {
+        spread(part);
+    } else {
+        const char *from = begin_of(part, part->array);
+        uint64_t differ = methods->survey(&part->sort->order, from, part->count);
+        if (differ != 0) {
+            sort_from_lowest(part, differ);
+        } else {
+            copy_if_elsewhere(part, part->array);
+        }
+    }
+}
+
+static const struct methods *methods_of(enum wf_radix_kind kind)
+{
+    switch (kind) {
+    case WF_RADIX_32:
+        return &methods_32;
+    case WF_RADIX_64:
+        return &methods_64;
+    default:
+        return &methods_pair;
+    }
+}
+
+size_t wf_radix_scratch(size_t sum, size_t count, size_t size)
+{
+    sum = wf_scratch_add(sum, count, size);
+    return count < SPREAD_MIN ? sum
+                              : wf_scratch_add(sum, LEVELS * (count / SLOT + 1), sizeof(table));
+}
+
+void wf_radix_sort(enum wf_radix_kind kind, struct wf_radix_order order, void *base, size_t count,
+                   struct wf_scratch *scratch, const weft_stop *stop)
+{
+    struct sort sort = {
+        .methods = methods_of(kind), .order = order, .stop = stop, .slots = count / SLOT + 1
+    };
+    sort.arrays[0] = base;
+    sort.arrays[1] = wf_scratch_take(scratch, count, sort.methods->size);
+    if (count >= SPREAD_MIN) {
+        sort.tables = wf_scratch_take(scratch, LEVELS * sort.slots, sizeof(table));
+    }
+    struct part all = { .sort = &sort, .count = count };
+    sort_part(&all);
+}

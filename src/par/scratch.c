@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scratch.c - memory that a sort needs while it runs: the caller's, or its own.
+ */
+#include "par/scratch.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+/*
+ * Large memory is asked for in huge pages. A sort writes to hundreds of places in turn,
+ * each in a page of its own; and the memory is new, so each page costs a fault.
+ */
+enum {
+    HUGE_PAGE = 2 << 20,
+    LARGE = 4 * HUGE_PAGE,
+};
+
+/* A multiple of the alignment, or SIZE_MAX. */
+static size_t piece_size(size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - WF_SCRATCH_ALIGN) {
+        return SIZE_MAX;
+    }
+    return (bytes + WF_SCRATCH_ALIGN - 1) & ~(size_t)(WF_SCRATCH_ALIGN - 1);
+}
+
+size_t wf_scratch_add(size_t sum, size_t count, size_t size)
+{
+    size_t total;
+    return __builtin_add_overflow(sum, piece_size(count, size), &total) ? SIZE_MAX : total;
+}
+
+size_t wf_scratch_with_slack(size_t sum)
+{
+    size_t total;
+    return __builtin_add_overflow(sum, WF_SCRATCH_ALIGN - 1, &total) ? SIZE_MAX : total;
+}
+
+int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_par_options *options)
+{
+    *scratch = (struct wf_scratch){ .size = sum };
+    if (options != NULL && options->scratch != NULL) {
+        if (options->scratch_size < wf_scratch_with_slack(sum)) {
+            return -EINVAL;
+        }
+        uintptr_t at = (uintptr_t)options->scratch;
+        scratch->next = (char *)options->scratch + (-at & (WF_SCRATCH_ALIGN - 1));
+        return 0;
+    }
+    /* More than PTRDIFF_MAX no allocator has, and sizes near SIZE_MAX would wrap there. */
+    if (sum > PTRDIFF_MAX) {
+        return -ENOMEM;
+    }
+    scratch->align = sum >= LARGE ? HUGE_PAGE : WF_SCRATCH_ALIGN;
+    scratch->owned = wf_alloc(&wf_alloc_default, sum, scratch->align);
+    scratch->next = scratch->owned;
+    if (scratch->owned == NULL) {
+        return -ENOMEM;
+    }
+    if (sum >= LARGE) {
+        /* Whether it is heard or not, the memory is there. */
+        (void)madvise(scratch->owned, sum & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
+    }
+    return 0;
+}
+
+void wf_scratch_fini(struct wf_scratch *scratch)
+{
+    wf_free(&wf_alloc_default, scratch->owned, scratch->size, scratch->align);
+}
+
+void *wf_scratch_take(struct wf_scratch *scratch, size_t count, size_t size)
+{
+    void *piece = scratch->next;
+    scratch->next += piece_size(count, size);
+    WF_ASSERT(((uintptr_t)piece & (WF_SCRATCH_ALIGN - 1)) == 0);
+    return piece;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdatomic.h>
+
+#include "records.h"
+
+static _Atomic(uint64_t) calls;
+
+static uint64_t key_of(const void *element, void *arg)
+{
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+    return record_key(element, *(const size_t *)arg);
+}
+
+static void sort_one(enum pattern pattern, size_t count, size_t size, bool with_scratch)
+{
+    struct records records = records_create(pattern, count, size, count % 3);
+    size_t scratch_size = weft_sort_by_key_scratch(count, size);
+    struct guarded scratch = guarded_create(scratch_size, size % 64);
+    weft_par_options options = { .scratch = scratch.at, .scratch_size = scratch_size };
+    const weft_par_options *given = with_scratch ? &options : NULL;
+    atomic_store(&calls, 0);
+    CHECK_EQ(weft_sort_by_key_u64(records.array.at, count, size, key_of, &size, given), 0);
+    CHECK_EQ(atomic_load(&calls), count < 2 ? 0 : count);
+    records_check(&records);
+    guarded_destroy(&scratch);
+    records_destroy(&records);
+}
+
+static int sort_all(void *arg)
+{
+    (void)arg;
+    static const size_t sizes[] = { 1, 2, 3, 4, 7, 8, 12, 16, 24, 100 };
+    for (size_t k = 0; k < 10; k++) {
+        for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
+            for (size_t i = 0; i < INPUT_COUNTS; i++) {
+                if (input_counts[i] <= test_scale(300) || (i * 3 + pattern + k) % 41 == 0) {
+                    sort_one((enum pattern)pattern, input_counts[i], sizes[k], i % 2 == 0);
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+static void elements_are_sorted_by_a_key_that_is_computed_once(void)
+{
+    test_run_everywhere(sort_all, NULL);
+}
+
+static int sort_many(void *arg)
+{
+    (void)arg;
+    sort_one(RANDOM, test_scale(500000), 16, false);
+    sort_one(MOSTLY_EQUAL, test_scale(200000), 24, false);
+    return 0;
+}
+
+static void many_elements_are_sorted(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, sort_many, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static void what_cannot_be_is_refused(void)
+{
+    uint32_t values[2] = { 2, 1 };
+    size_t size = 4;
+    char scratch[16];
+    weft_par_options options = { .scratch = scratch, .scratch_size = sizeof scratch };
+    CHECK_EQ(weft_sort_by_key_u64(values, 2, 0, key_of, &size, NULL), -EINVAL);
+    CHECK_EQ(weft_sort_by_key_u64(values, 2, 4, key_of, &size, &options), -EINVAL);
+    CHECK_EQ(weft_sort_by_key_u64(values, SIZE_MAX / 2, 4, key_of, &size, NULL), -ENOMEM);
+    CHECK_EQ(values[0], 2);
+    CHECK_EQ(weft_sort_by_key_u64(NULL, 0, 4, key_of, &size, NULL), 0);
+}
+
+static int sort_records(void *arg)
+{
+    struct records *records = arg;
+    return weft_sort_by_key_u64(records->array.at, records->count, records->size, key_of,
+                                &records->size, NULL);
+}
+
+static void without_memory_nothing_changes(void)
+{
+    struct records records = records_create(RANDOM, 300000, 12, 0);
+    memcpy(records.expected.at, records.array.at, records.array.size);
+    CHECK_EQ(result_without_memory(sort_records, &records), -ENOMEM);
+    records_check(&records);
+    records_destroy(&records);
+}
+
+TEST_MAIN({
+    TEST(what_cannot_be_is_refused),
+    TEST(without_memory_nothing_changes),
+    TEST(elements_are_sorted_by_a_key_that_is_computed_once),
+    TEST(many_elements_are_sorted),
+})
