@@ -7,6 +7,7 @@
 
 #include "weft/base.h"
 #include "weft/clock.h"
+#include "weft/element.h"
 #include "weft/fiber.h"
 #include "weft/fork.h"
 #include "weft/future.h"

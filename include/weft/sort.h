@@ -4,7 +4,8 @@
  *
  *     weft_sort_u64(values, count, NULL);               numbers
  *     weft_sort(people, count, sizeof *people, by_age, NULL, NULL);
- *     weft_sort_by_key_u64(people, count, sizeof *people, age_of, NULL, NULL);
+ *     WEFT_KEY(age_of, struct person, person, person->age)
+ *     weft_sort_by_key(people, count, sizeof *people, age_of, NULL, NULL);
  *
  *     #define YOUNGER(a, b) ((a)->age < (b)->age)
  *     WEFT_SORT_DEFINE(sort_people, struct person, YOUNGER)
@@ -23,25 +24,13 @@
 #ifndef WEFT_SORT_H
 #define WEFT_SORT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base.h"
+#include "element.h"
 #include "loop.h"
 
 WEFT_EXTERN_C_BEGIN
-
-/*
- * Compares two elements: negative, zero, or positive, as for qsort_r(). It is called on
- * several threads at once, and must not keep the pointers, nor suspend. If it contradicts
- * itself, the order is any, but each element is still there once.
- */
-typedef int (*weft_compare_fn)(const void *a, const void *b, void *arg);
-
-/* The key of an element. Called once for each, on several threads at once. */
-typedef uint64_t (*weft_key_fn)(const void *element, void *arg);
 
 /*
  * Returns how many bytes of scratch weft_sort(), weft_sort_stable() and what
@@ -60,7 +49,7 @@ WEFT_API size_t weft_sort_scratch(size_t count, size_t size);
 WEFT_API size_t weft_sort_number_scratch(size_t count, size_t size);
 
 /*
- * The same for weft_sort_by_key_u64().
+ * The same for weft_sort_by_key().
  *
  * Context: any thread.
  */
@@ -91,16 +80,15 @@ WEFT_API WEFT_NODISCARD int weft_sort_stable(void *base, size_t count, size_t si
                                              const weft_par_options *options);
 
 /*
- * Sorts by a number of each element, which is computed once, before any element is moved.
+ * Sorts by a key of each element, which is computed once, before any element is moved.
  * Equal ones stay in their order.
  *
  * Context:  any thread.
  * Suspends: as weft_sort().
- * Errors:   as weft_sort().
+ * Errors:   as weft_sort(), and what the key function returns.
  */
-WEFT_API WEFT_NODISCARD int weft_sort_by_key_u64(void *base, size_t count, size_t size,
-                                                 weft_key_fn key, void *arg,
-                                                 const weft_par_options *options);
+WEFT_API WEFT_NODISCARD int weft_sort_by_key(void *base, size_t count, size_t size, weft_key_fn key,
+                                             void *arg, const weft_par_options *options);
 
 /*
  * Sorts numbers, the smallest first.

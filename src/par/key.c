@@ -9,13 +9,8 @@
 
 #include "par/gather.h"
 #include "par/radix.h"
-#include "par/range.h"
 #include "par/scratch.h"
 #include "par/stop.h"
-
-enum {
-    GRAIN = 4096, /* keys that are computed by one */
-};
 
 struct keys {
     const char *base;
@@ -25,14 +20,26 @@ struct keys {
     struct wf_radix_pair *pairs;
 };
 
-static void compute(size_t begin, size_t end, void *arg)
+static int compute_some(const struct keys *keys, size_t begin, size_t end)
 {
-    const struct keys *keys = arg;
-    for (size_t i = begin; i < end; i++) {
-        const void *element = keys->base + i * keys->size;
-        keys->pairs[i].key = keys->key(element, keys->arg);
-        keys->pairs[i].element = element;
+    uint64_t computed[WEFT_ELEMENTS_MAX];
+    int err = keys->key(keys->base + begin * keys->size, end - begin, computed, keys->arg);
+    for (size_t i = begin; err == 0 && i < end; i++) {
+        keys->pairs[i].key = computed[i - begin];
+        keys->pairs[i].element = keys->base + i * keys->size;
     }
+    return err;
+}
+
+static int compute(size_t begin, size_t end, void *arg)
+{
+    int err = 0;
+    while (err == 0 && begin < end) {
+        size_t most = begin + WEFT_ELEMENTS_MAX;
+        err = compute_some(arg, begin, most < end ? most : end);
+        begin = most;
+    }
+    return err;
 }
 
 static size_t scratch_of(size_t count, size_t size)
@@ -47,8 +54,8 @@ size_t weft_sort_by_key_scratch(size_t count, size_t size)
     return wf_scratch_with_slack(scratch_of(count, size));
 }
 
-int weft_sort_by_key_u64(void *base, size_t count, size_t size, weft_key_fn key, void *arg,
-                         const weft_par_options *options)
+int weft_sort_by_key(void *base, size_t count, size_t size, weft_key_fn key, void *arg,
+                     const weft_par_options *options)
 {
     if (size == 0) {
         return -EINVAL;
@@ -64,12 +71,15 @@ int weft_sort_by_key_u64(void *base, size_t count, size_t size, weft_key_fn key,
     struct keys keys = { .base = base, .size = size, .key = key, .arg = arg };
     keys.pairs = wf_scratch_take(&scratch, count, sizeof(struct wf_radix_pair));
     void *other = wf_scratch_take(&scratch, count, size);
-    wf_range_each(count, GRAIN, compute, &keys);
-    struct wf_radix_order order = { 0, 0 };
     const weft_stop *stop = wf_stop_of(options);
-    wf_radix_sort(WF_RADIX_PAIR, order, keys.pairs, count, &scratch, stop);
-    struct wf_gather_sources sources = { &keys.pairs->element, sizeof(struct wf_radix_pair) };
-    wf_gather(base, other, count, size, sources);
+    error = weft_for(0, count, compute, &keys, &(weft_par_options){ .stop = stop });
+    if (error == 0) {
+        struct wf_radix_order order = { 0, 0 };
+        wf_radix_sort(WF_RADIX_PAIR, order, keys.pairs, count, &scratch, stop);
+        struct wf_gather_sources sources = { &keys.pairs->element, sizeof(struct wf_radix_pair) };
+        wf_gather(base, other, count, size, sources);
+        error = wf_stop_is_set(stop) ? WEFT_ECANCELED : 0;
+    }
     wf_scratch_fini(&scratch);
-    return wf_stop_is_set(stop) ? WEFT_ECANCELED : 0;
+    return error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scratch.c - memory that a sort needs while it runs: the caller's, or its own.
+ * scratch.c - memory that an algorithm needs while it runs: the caller's, or its own.
  */
 #include "par/scratch.h"
 

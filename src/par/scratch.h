@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scratch.h - memory that a sort needs while it runs: the caller's, or its own.
+ * scratch.h - memory that an algorithm needs while it runs: the caller's, or its own.
  */
 #ifndef WF_PAR_SCRATCH_H
 #define WF_PAR_SCRATCH_H

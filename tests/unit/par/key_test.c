@@ -5,10 +5,15 @@
 
 static _Atomic(uint64_t) calls;
 
-static uint64_t key_of(const void *element, void *arg)
+static int key_of(const void *elements, size_t count, uint64_t *keys, void *arg)
 {
-    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-    return record_key(element, *(const size_t *)arg);
+    size_t size = *(const size_t *)arg;
+    CHECK_LE(count, WEFT_ELEMENTS_MAX);
+    atomic_fetch_add_explicit(&calls, count, memory_order_relaxed);
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = record_key((const char *)elements + i * size, size);
+    }
+    return 0;
 }
 
 static void sort_one(enum pattern pattern, size_t count, size_t size, bool with_scratch)
@@ -19,7 +24,7 @@ static void sort_one(enum pattern pattern, size_t count, size_t size, bool with_
     weft_par_options options = { .scratch = scratch.at, .scratch_size = scratch_size };
     const weft_par_options *given = with_scratch ? &options : NULL;
     atomic_store(&calls, 0);
-    CHECK_EQ(weft_sort_by_key_u64(records.array.at, count, size, key_of, &size, given), 0);
+    CHECK_EQ(weft_sort_by_key(records.array.at, count, size, key_of, &size, given), 0);
     CHECK_EQ(atomic_load(&calls), count < 2 ? 0 : count);
     records_check(&records);
     guarded_destroy(&scratch);
@@ -68,18 +73,53 @@ static void what_cannot_be_is_refused(void)
     size_t size = 4;
     char scratch[16];
     weft_par_options options = { .scratch = scratch, .scratch_size = sizeof scratch };
-    CHECK_EQ(weft_sort_by_key_u64(values, 2, 0, key_of, &size, NULL), -EINVAL);
-    CHECK_EQ(weft_sort_by_key_u64(values, 2, 4, key_of, &size, &options), -EINVAL);
-    CHECK_EQ(weft_sort_by_key_u64(values, SIZE_MAX / 2, 4, key_of, &size, NULL), -ENOMEM);
+    CHECK_EQ(weft_sort_by_key(values, 2, 0, key_of, &size, NULL), -EINVAL);
+    CHECK_EQ(weft_sort_by_key(values, 2, 4, key_of, &size, &options), -EINVAL);
+    CHECK_EQ(weft_sort_by_key(values, SIZE_MAX / 2, 4, key_of, &size, NULL), -ENOMEM);
     CHECK_EQ(values[0], 2);
-    CHECK_EQ(weft_sort_by_key_u64(NULL, 0, 4, key_of, &size, NULL), 0);
+    CHECK_EQ(weft_sort_by_key(NULL, 0, 4, key_of, &size, NULL), 0);
+}
+
+static int fail_at_the_third_call(const void *elements, size_t count, uint64_t *keys, void *arg)
+{
+    _Atomic(int) *left = arg;
+    (void)elements;
+    memset(keys, 0, count * sizeof *keys);
+    return atomic_fetch_sub(left, 1) == 1 ? -77 : 0;
+}
+
+static void an_error_of_the_key_leaves_the_array(void)
+{
+    struct records records = records_create(RANDOM, 100000, 12, 0);
+    memcpy(records.expected.at, records.array.at, records.array.size);
+    _Atomic(int) left = 3;
+    CHECK_EQ(weft_sort_by_key(records.array.at, 100000, 12, fail_at_the_third_call, &left, NULL),
+             -77);
+    records_check(&records);
+    records_destroy(&records);
+}
+
+WEFT_KEY(signed_key, int64_t, number, weft_key_i64(*number))
+WEFT_KEY(float_key, double, number, weft_key_f64(*number))
+
+static void keys_may_be_signed_and_floating(void)
+{
+    int64_t numbers[] = { 3, -1, INT64_MAX, 0, INT64_MIN, -7 };
+    static const int64_t wanted[] = { INT64_MIN, -7, -1, 0, 3, INT64_MAX };
+    CHECK_EQ(weft_sort_by_key(numbers, 6, sizeof *numbers, signed_key, NULL, NULL), 0);
+    CHECK_EQ(memcmp(numbers, wanted, sizeof wanted), 0);
+
+    double floats[] = { 3.5, -0.0, INFINITY, 0.0, -INFINITY, -7e-300 };
+    static const double wanted_floats[] = { -INFINITY, -7e-300, -0.0, 0.0, 3.5, INFINITY };
+    CHECK_EQ(weft_sort_by_key(floats, 6, sizeof *floats, float_key, NULL, NULL), 0);
+    CHECK_EQ(memcmp(floats, wanted_floats, sizeof wanted_floats), 0);
 }
 
 static int sort_records(void *arg)
 {
     struct records *records = arg;
-    return weft_sort_by_key_u64(records->array.at, records->count, records->size, key_of,
-                                &records->size, NULL);
+    return weft_sort_by_key(records->array.at, records->count, records->size, key_of,
+                            &records->size, NULL);
 }
 
 static void without_memory_nothing_changes(void)
@@ -95,5 +135,7 @@ TEST_MAIN({
     TEST(what_cannot_be_is_refused),
     TEST(without_memory_nothing_changes),
     TEST(elements_are_sorted_by_a_key_that_is_computed_once),
+    TEST(an_error_of_the_key_leaves_the_array),
+    TEST(keys_may_be_signed_and_floating),
     TEST(many_elements_are_sorted),
 })
