@@ -15,7 +15,7 @@
  *
  * A loop is divided as workers ask for parts of it, and its pieces are as long as it takes
  * to make dividing them cheap; a short loop runs where it is called, and wakes nobody.
- * Outside of fibers and weft_par_run() it runs there alone.
+ * Outside of tasks and weft_par_run() it runs there alone.
  */
 #ifndef WEFT_LOOP_H
 #define WEFT_LOOP_H

@@ -93,7 +93,7 @@ static inline weft_job *weft_forked_push(weft_jobs *jobs, void (*function)(void 
  * Forks function(arg): it may run on another worker from now on, and at the latest in
  * weft_fork_join().
  *
- * Context: anywhere. Outside of fibers and weft_par_run() it runs at its join.
+ * Context: anywhere. Outside of tasks and weft_par_run() it runs at its join.
  * Owns:    *forked, on the stack of the caller, until weft_fork_join().
  */
 static inline void weft_fork(weft_forked *forked, void (*function)(void *arg), void *arg)
@@ -145,7 +145,7 @@ static void weft_join2_elsewhere(void *arg);
  * Recursion may go as deep as memory allows: when a stack is used up, it goes on on
  * another one.
  *
- * Context:  anywhere. Outside of fibers and weft_par_run() they run one after the other.
+ * Context:  anywhere. Outside of tasks and weft_par_run() they run one after the other.
  * Suspends: as weft_fork_join().
  */
 static inline void weft_join2(void (*first)(void *arg), void *first_arg, void (*second)(void *arg),
@@ -179,7 +179,7 @@ WEFT_EXTERN_C_BEGIN
 /*
  * As weft_join2(), for any number of calls.
  *
- * Context:  anywhere. Outside of fibers and weft_par_run() they run one after the other.
+ * Context:  anywhere. Outside of tasks and weft_par_run() they run one after the other.
  * Suspends: as weft_fork_join().
  */
 WEFT_API void weft_join_n(const weft_call *calls, size_t count);
@@ -205,7 +205,7 @@ WEFT_API void weft_par_scope_begin(weft_par_scope *scope, const weft_stop *stop)
  * scope. It may spawn others there. An error ends the scope: what has not begun then is
  * not run.
  *
- * Context: between begin and end, and inside what was spawned. Outside of fibers and
+ * Context: between begin and end, and inside what was spawned. Outside of tasks and
  *          weft_par_run(), and without memory, it is called at once.
  */
 WEFT_API void weft_par_spawn(weft_par_scope *scope, int (*function)(void *arg), void *arg);

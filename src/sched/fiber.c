@@ -318,6 +318,15 @@ static void fiber_main(void *carried)
     }
 }
 
+void wf_fiber_arrive_at_loop(struct wf_worker *worker)
+{
+    if (worker->seat.exceptions != NULL) {
+        worker->seat.exceptions[0] = NULL;
+        worker->seat.exceptions[1] = NULL;
+    }
+    arrive(worker);
+}
+
 /* Worker's loop: goes on on the fiber's stack. */
 WF_NO_TSAN static int fiber_poll(struct wf_task *task)
 {
@@ -327,10 +336,7 @@ WF_NO_TSAN static int fiber_poll(struct wf_task *task)
         return WEFT_YIELDED;
     }
     (void)wf_context_switch(&worker->loop, &self->context, worker);
-    if (worker->seat.exceptions != NULL) {
-        memset(worker->seat.exceptions, 0, sizeof self->own.exceptions);
-    }
-    arrive(worker);
+    wf_fiber_arrive_at_loop(worker);
     return worker->left_result;
 }
 
@@ -440,12 +446,9 @@ void wf_fiber_unreserve(struct wf_worker *worker, struct wf_task *task, size_t s
     wf_heap_free_own(worker->heap, task, worker->index);
 }
 
-void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_size,
-                   int (*function)(void *arg), void *arg)
+/* In a shutdown, too. */
+static void publish_always(struct wf_worker *worker, struct wf_task *task)
 {
-    weft_fiber_spec spec = { .function = function, .arg = arg };
-    wf_spawn_fill(task, &wf_fiber_ops, NULL, wf_spawn_id(worker));
-    fill(cast(task), &spec, (unsigned)wf_stack_class(stack_size));
     if (wf_likely(!worker->closing)) {
         wf_spawn_publish(worker, task, true);
         return;
@@ -453,6 +456,33 @@ void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_
     wf_drain_task_added(worker);
     wf_spawn_publish(worker, task, true);
     wf_task_cancel(task);
+}
+
+void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_size,
+                   int (*function)(void *arg), void *arg)
+{
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    wf_spawn_fill(task, &wf_fiber_ops, NULL, wf_spawn_id(worker));
+    fill(cast(task), &spec, (unsigned)wf_stack_class(stack_size));
+    publish_always(worker, task);
+}
+
+struct wf_fiber *wf_fiber_make_shell(struct wf_worker *worker, const struct wf_task *polled,
+                                     struct wf_stack *stack)
+{
+    struct wf_task *task = wf_heap_alloc_own(worker->heap, worker->index, sizeof(struct wf_fiber));
+    if (task == NULL) {
+        return NULL;
+    }
+    struct wf_fiber *shell = cast(task);
+    /* It answers for the task that is polled, by name and number. */
+    wf_spawn_fill(task, &wf_fiber_ops, polled->name, polled->id);
+    fill(shell, &(weft_fiber_spec){ 0 }, stack->class);
+    shell->stack = stack;
+    task->pin = worker->index + 1;
+    publish_always(worker, task);
+    (void)wf_task_begin(task);
+    return shell;
 }
 
 static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)

@@ -53,6 +53,11 @@ void wf_fiber_unreserve(struct wf_worker *worker, struct wf_task *task, size_t s
 void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_size,
                    int (*function)(void *arg), void *arg);
 
+/* On a worker: a fiber that is detached, pinned, in no queue and RUNNING, on the stack that
+ * this is; see shell.c. NULL: no memory. In a shutdown as above. */
+struct wf_fiber *wf_fiber_make_shell(struct wf_worker *worker, const struct wf_task *polled,
+                                     struct wf_stack *stack);
+
 extern const struct wf_task_ops wf_fiber_ops;
 
 /* The task as a fiber; NULL if it is none, or NULL. */
@@ -95,5 +100,8 @@ void wf_fiber_must_hold_no_lock(const struct wf_fiber *self, const struct wf_sea
 
 /* On this fiber, after a switch that carried the worker: it is on that one now. */
 void wf_fiber_arrive(struct wf_fiber *self, struct wf_worker *worker);
+
+/* On a loop, after a switch to it: the fiber that was here has left. */
+void wf_fiber_arrive_at_loop(struct wf_worker *worker);
 
 #endif

@@ -18,8 +18,6 @@
  */
 #include "sched/guest.h"
 
-#include <pthread.h>
-
 #include "base/clock.h"
 #include "sched/job.h"
 #include "sched/sched.h"
@@ -50,24 +48,6 @@ static bool find_place(struct wf_guest *guest, struct wf_strand *strand)
     return false;
 }
 
-/* The lowest address of this thread's stack, or NULL if that is not known. */
-static char *stack_low(struct wf_thread *self)
-{
-#ifndef WF_MODEL /* whose threads have stacks of their own */
-    if (self->stack_low == NULL) {
-        pthread_attr_t attributes;
-        void *low = NULL;
-        size_t size;
-        if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-            (void)pthread_attr_getstack(&attributes, &low, &size);
-            (void)pthread_attr_destroy(&attributes);
-        }
-        self->stack_low = low;
-    }
-#endif
-    return self->stack_low;
-}
-
 struct wf_strand *wf_guest_attach(void)
 {
     struct wf_thread *self = wf_thread_known();
@@ -77,7 +57,10 @@ struct wf_strand *wf_guest_attach(void)
         return NULL;
     }
     struct wf_sched *sched = guest->sched;
-    char *low = stack_low(self);
+    if (self->stack_low == NULL) {
+        self->stack_low = wf_thread_stack_low();
+    }
+    char *low = self->stack_low;
     strand->jobs.stack_floor = low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
     strand->sched = sched;
     strand->shares = sched->options.stealing;

@@ -18,7 +18,8 @@
  * first, with its forks public meanwhile.
  *
  * A stolen job runs on a fiber of its own, so it may wait. Its joiner looks for a moment
- * whether it has ended, and then suspends:
+ * whether it has ended, and then suspends: as a fiber, as the shell of a poll (shell.c),
+ * or as a thread.
  *
  *   Joiner                               Thief
  *   W1  take a reference to itself       E1  run the job
@@ -69,8 +70,25 @@ static struct wf_strand *attach(void)
     if (worker == NULL) {
         return wf_guest_attach();
     }
+    if (worker->current == NULL) {
+        return NULL; /* Between two polls. */
+    }
     struct wf_fiber *self = wf_fiber_of(worker->current);
+    if (self == NULL) {
+        self = wf_shell_get(worker);
+    }
     return self != NULL ? wf_strand_attach(worker, self) : NULL;
+}
+
+/* The fiber that this is, or the shell of the poll; NULL on a plain thread. */
+static struct wf_fiber *self_here(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
+        return NULL;
+    }
+    struct wf_fiber *self = wf_fiber_of(worker->current);
+    return self != NULL ? self : worker->shell;
 }
 
 weft_jobs *weft_jobs_make_room(weft_jobs *own)
@@ -114,15 +132,20 @@ static void announce(struct wf_strand *strand)
     }
 }
 
-/* Lets the tasks of this worker run. A poll must not wait. */
+/* Lets the tasks of this worker run. The poll of a future must not wait. */
 static void yield(void)
 {
-    struct wf_fiber *self = wf_fiber_current();
-    if (self != NULL && !self->polling) {
-        struct wf_worker *worker = wf_worker_current();
-        /* Those from outside first: this fiber itself would come before them. */
-        worker->polls_to_inject = 1;
-        worker->job_turn = true;
+    struct wf_fiber *self = self_here();
+    if (self == NULL || self->polling) {
+        return;
+    }
+    struct wf_worker *worker = wf_worker_current();
+    /* Those from outside first: this fiber itself would come before them. */
+    worker->polls_to_inject = 1;
+    worker->job_turn = true;
+    if (self == worker->shell) {
+        wf_shell_yield(worker);
+    } else {
         wf_fiber_yield(self, worker);
     }
 }
@@ -173,7 +196,7 @@ static int run_job(void *arg)
     return 0;
 }
 
-/* On a fiber, or a plain thread: who waits here? */
+/* Who waits here? */
 static struct wf_task *waiter_here(struct wf_fiber *self)
 {
     return self != NULL ? &self->task : wf_thread_known()->waiter;
@@ -181,16 +204,19 @@ static struct wf_task *waiter_here(struct wf_fiber *self)
 
 static void suspend(struct wf_fiber *self)
 {
-    if (self != NULL) {
-        wf_fiber_suspend(self, wf_worker_current());
-    } else {
+    struct wf_worker *worker = wf_worker_current();
+    if (self == NULL) {
         wf_thread_suspend(wf_thread_known());
+    } else if (self == worker->shell) {
+        wf_shell_suspend(worker);
+    } else {
+        wf_fiber_suspend(self, worker);
     }
 }
 
 static void suspend_until_done(struct wf_job *job)
 {
-    struct wf_fiber *self = wf_fiber_current();
+    struct wf_fiber *self = self_here();
     struct wf_task *waiter = waiter_here(self);
     wf_task_retain(waiter);
     if (!wf_job_wait(job, waiter)) {

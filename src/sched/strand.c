@@ -173,7 +173,8 @@ struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *se
     if (strand == NULL) {
         return NULL;
     }
-    strand->jobs.stack_floor = self->stack->low + WF_STRAND_STACK_RESERVE;
+    char *low = self->stack->low;
+    strand->jobs.stack_floor = low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
     strand->sched = worker->sched;
     strand->eager_forks = worker->eager_forks;
     strand->shares = worker->shares;

@@ -272,6 +272,20 @@ int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg)
     return -err;
 }
 
+char *wf_thread_stack_low(void)
+{
+    void *low = NULL;
+#ifndef WF_MODEL /* whose threads have stacks of their own */
+    pthread_attr_t attributes;
+    size_t size;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        (void)pthread_attr_getstack(&attributes, &low, &size);
+        (void)pthread_attr_destroy(&attributes);
+    }
+#endif
+    return low;
+}
+
 void wf_thread_set_name(const char *prefix, const char *name)
 {
     char full[16];

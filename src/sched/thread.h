@@ -66,6 +66,9 @@ int wf_thread_await(weft_future *future, weft_time deadline);
 /* Starts a thread that gets no asynchronous signals. 0 or -EAGAIN. */
 int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg);
 
+/* The lowest address of this thread's stack, or NULL if that is not known. */
+char *wf_thread_stack_low(void);
+
 /* What a thread has one of, and each fiber wants for itself. */
 struct wf_seat {
     int *error;          /* errno */

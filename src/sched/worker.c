@@ -199,6 +199,8 @@ void wf_worker_push_pinned(struct wf_worker *worker, struct wf_task *task)
 static void requeue(struct wf_worker *worker, struct wf_task *task)
 {
     if (task->pin != 0) {
+        /* Those in the inbox have come before. */
+        wf_mpsc_take_all(&worker->inbox, &worker->pinned);
         wf_worker_push_pinned(worker, task);
         return;
     }
@@ -418,17 +420,25 @@ void wf_worker_settle_left(struct wf_worker *worker)
     }
 }
 
-void wf_worker_run(struct wf_worker *worker, struct wf_task *task)
+/* Back from a poll. Fibers pass the worker on among themselves: it may be another one's
+ * result, or nobody's, if that one has ended. */
+static inline void end_poll(struct wf_worker *worker, int result)
 {
-    wf_worker_begin(worker, task);
-    int result = task->ops->poll(task);
-    /* Fibers pass the worker on among themselves: it may be another one's result,
-     * or nobody's, if that one has ended. */
-    task = worker->current;
+    struct wf_task *task = worker->current;
     worker->current = NULL;
     if (task != NULL) {
         wf_worker_settle(worker, task, result);
     }
+}
+
+void wf_worker_run(struct wf_worker *worker, struct wf_task *task)
+{
+    wf_worker_begin(worker, task);
+    int result = task->ops->poll(task);
+    if (wf_unlikely(worker->shell != NULL)) {
+        wf_shell_end(worker);
+    }
+    end_poll(worker, result);
 }
 
 /* What a worker looks after between ticks. */
@@ -512,10 +522,9 @@ static struct wf_task *take_chosen(struct wf_worker *worker)
     return task;
 }
 
-static void run_until_stopped(struct wf_worker *worker)
+/* Beginning with this task, or NULL. */
+static void run_until_stopped(struct wf_worker *worker, struct wf_task *task)
 {
-    struct wf_task *task = NULL;
-    worker->tick_start = wf_clock_real();
     while (wf_drain_phase(&worker->sched->drain) != WF_PHASE_STOPPED) {
         if (task == NULL) {
             task = wf_worker_next(worker);
@@ -534,6 +543,12 @@ static void run_until_stopped(struct wf_worker *worker)
     }
 }
 
+void wf_worker_go_on(struct wf_worker *worker)
+{
+    end_poll(worker, worker->left_result);
+    run_until_stopped(worker, take_chosen(worker));
+}
+
 void wf_worker_in_child(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -550,7 +565,7 @@ void *wf_worker_main(void *arg)
     (void)snprintf(name, sizeof name, "w%u", worker->index);
     wf_thread_set_name(options->thread_name, name);
     WF_TLS_STORE(wf_tls_worker, worker);
-    wf_context_init_thread(&worker->loop);
+    wf_loops_init(worker);
     worker->fp_control = wf_fp_control_read();
     worker->seat = wf_thread_seat();
     struct wf_signal_stack signal_stack;
@@ -558,7 +573,9 @@ void *wf_worker_main(void *arg)
     if (options->on_start != NULL) {
         options->on_start(options->hook_ctx, worker->index);
     }
-    run_until_stopped(worker);
+    worker->tick_start = wf_clock_real();
+    run_until_stopped(worker, NULL);
+    wf_loops_fini(worker);
     wf_strand_flush(&worker->strands);
     wf_worker_enter(worker, WEFT_WORKER_STOPPED);
     if (options->on_stop != NULL) {

@@ -20,6 +20,7 @@
 #include "queue/ring.h"
 #include "sched/interval.h"
 #include "sched/park.h"
+#include "sched/shell.h"
 #include "sched/strand.h"
 #include "sched/task.h"
 #include "sched/thread.h"
@@ -57,6 +58,7 @@ struct wf_worker {
     struct wf_driver *driver; /* NULL: sleeps on a futex */
     unsigned index;
     struct wf_task *current;  /* the task being polled, or NULL */
+    struct wf_fiber *shell;   /* of its poll, which forks; or NULL, see shell.c */
     uint32_t budget;          /* ready operations left in this poll */
     uint32_t lifo_streak;     /* polls from the LIFO slot in a row */
     uint32_t polls_to_inject; /* until the inject queue comes first */
@@ -83,6 +85,7 @@ struct wf_worker {
 
     /* Owner only: passing the worker on from fiber to fiber, see fiber.c. */
     struct wf_context loop;         /* of the loop, while a fiber runs */
+    struct wf_loops loops;          /* that one, and spare ones */
     struct wf_stack_cache stacks;   /* for fibers that begin */
     struct wf_strand_cache strands; /* for fibers that fork */
     struct wf_task *next;           /* chosen for the loop by a fiber that left */
@@ -152,6 +155,10 @@ struct wf_task *wf_worker_next(struct wf_worker *worker);
 
 /* Owner only: polls a task once. */
 void wf_worker_run(struct wf_worker *worker, struct wf_task *task);
+
+/* Owner only, on a spare loop that begins: what others do after a poll. Returns when the
+ * worker has been stopped. */
+void wf_worker_go_on(struct wf_worker *worker);
 
 /* Owner only: the two halves of it, for fibers that pass the worker on. */
 static inline void wf_worker_begin(struct wf_worker *worker, struct wf_task *task)

@@ -16,6 +16,7 @@
 #include "sched/guest.h"
 #include "sched/job.h"
 #include "sched/sched.h"
+#include "sched/spawn.h"
 #include "sched/strand.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
@@ -410,12 +411,66 @@ static void two_strands(void)
     end(first);
 }
 
+static int poll_that_forks(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    weft_task *self = weft_task_current();
+    int here = weft_worker_current();
+    (void)fork_two(NULL);
+    mc_assert(weft_task_current() == self);
+    mc_assert(weft_worker_current() == here);
+    return 0;
+}
+
+static struct wf_task *spawn(weft_body_fn body)
+{
+    struct wf_task *task;
+    weft_spec spec = { .body = body };
+    mc_assert(wf_spawn(sched, &task, &spec) == 0);
+    return task;
+}
+
+/* Goal: a poll waits for what was taken; another one is polled by a spare loop meanwhile,
+ * and whichever loop is the last one, the worker ends. */
+static void polls_that_fork(void)
+{
+    begin(2);
+    struct wf_task *first = spawn(poll_that_forks);
+    struct wf_task *second = spawn(poll_that_forks);
+    join(second);
+    end(first);
+}
+
+/* The same, when loops change more often. */
+static void polls_that_are_asked_to_yield(void)
+{
+    begin(2);
+    struct wf_task *first = spawn(poll_that_forks);
+    struct wf_task *second = spawn(poll_that_forks);
+    for (unsigned i = 0; i < 4; i++) {
+        (void)wf_job_ask_to_yield(&sched->workers[i % 2]);
+    }
+    join(second);
+    end(first);
+}
+
 static const struct mc_test tests[] = {
     { .name = "a_lone_worker",
       .run = a_lone_worker,
       .mode = MC_PCT,
       .runs = 1000,
       .steps_max = 20000 },
+    { .name = "polls_that_fork",
+      .run = polls_that_fork,
+      .mode = MC_PCT,
+      .runs = 1000,
+      .steps_max = 40000 },
+    { .name = "polls_that_are_asked_to_yield",
+      .run = polls_that_are_asked_to_yield,
+      .mode = MC_PCT,
+      .runs = 1000,
+      .steps_max = 40000 },
     { .name = "two_forks",
       .run = two_forks,
       .seen = MC_OUTCOMES(1, 2),

@@ -6,6 +6,7 @@
 
 #include <weft.h>
 
+#include "forks.h"
 #include "rt.h"
 #include "test.h"
 
@@ -40,21 +41,10 @@ static void a_guest_gets_the_result(void)
 
 /* --- Who helps -------------------------------------------------------------------------- */
 
-static _Atomic(uint64_t) begun;
-
-static void meet(void *arg)
-{
-    (void)arg;
-    atomic_fetch_add(&begun, 1);
-    test_wait_for(&begun, 2);
-}
-
 static int meet_at_once(void *arg)
 {
     (void)arg;
-    atomic_store(&begun, 0);
-    weft_join2(meet, NULL, meet, NULL);
-    CHECK_EQ(atomic_load(&begun), 2);
+    test_meet();
     return 0;
 }
 

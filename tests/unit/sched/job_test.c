@@ -7,6 +7,7 @@
 
 #include <weft.h>
 
+#include "forks.h"
 #include "rt.h"
 #include "sched/strand.h"
 #include "sched/worker.h"
@@ -22,31 +23,11 @@ static void count(void *arg)
 
 /* --- What comes out ------------------------------------------------------------------ */
 
-struct tree {
-    uint64_t depth;
-    uint64_t leaves;
-};
-
-static void grow(void *arg)
-{
-    struct tree *tree = arg;
-    if (tree->depth == 0) {
-        tree->leaves = 1;
-        return;
-    }
-    struct tree left = { .depth = tree->depth - 1 };
-    struct tree right = { .depth = tree->depth - 1 };
-    weft_join2(grow, &left, grow, &right);
-    tree->leaves = left.leaves + right.leaves;
-}
-
 static int grow_trees(void *arg)
 {
     (void)arg;
     for (uint64_t i = 0; i < test_scale(100); i++) {
-        struct tree tree = { .depth = i % 14 };
-        grow(&tree);
-        CHECK_EQ(tree.leaves, UINT64_C(1) << tree.depth);
+        test_grow(i % 14);
     }
     return 0;
 }
@@ -66,19 +47,9 @@ static void every_fork_runs_once(void)
     }
 }
 
-static int body_that_forks(weft_co *co, void *state)
-{
-    (void)co;
-    (void)state;
-    return grow_trees(NULL);
-}
-
-static void a_fork_outside_of_a_fiber_runs_at_its_join(void)
+static void a_fork_outside_of_a_runtime_runs_at_its_join(void)
 {
     CHECK_EQ(grow_trees(NULL), 0);
-    weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_join_soon(test_spawn(rt, body_that_forks, NULL)), 0);
-    weft_runtime_destroy(rt);
 }
 
 /* More than a strand has slots. */
@@ -115,20 +86,11 @@ static void a_fork_without_room_runs_at_its_join(void)
 
 static _Atomic(uint64_t) begun;
 
-static void meet(void *arg)
-{
-    (void)arg;
-    atomic_fetch_add(&begun, 1);
-    test_wait_for(&begun, 2);
-}
-
 static int meet_at_once(void *arg)
 {
     (void)arg;
     for (uint64_t i = 0; i < 200; i++) {
-        atomic_store(&begun, 0);
-        weft_join2(meet, NULL, meet, NULL);
-        CHECK_EQ(atomic_load(&begun), 2);
+        test_meet();
     }
     return 0;
 }
@@ -252,9 +214,7 @@ WEFT_PARALLEL(uint64_t, give_back, uint64_t, value)
 static int fork_in_between(void *arg)
 {
     (void)arg;
-    struct tree tree = { .depth = 3 };
-    grow(&tree);
-    CHECK_EQ(tree.leaves, 8);
+    test_grow(3);
     return 0;
 }
 
@@ -296,9 +256,7 @@ static int compute_until_enough(void *arg)
     (void)arg;
     atomic_fetch_add(&begun, 1);
     while (atomic_load(&enough) == 0) {
-        struct tree tree = { .depth = 8 };
-        grow(&tree);
-        CHECK_EQ(tree.leaves, 256);
+        test_grow(8);
     }
     return 0;
 }
@@ -404,9 +362,7 @@ static int grow_until_cancelled(void *arg)
     (void)arg;
     atomic_fetch_add(&begun, 1);
     while (!weft_cancelled()) {
-        struct tree tree = { .depth = 10 };
-        grow(&tree);
-        CHECK_EQ(tree.leaves, 1024);
+        test_grow(10);
         weft_join2(wait_or_not, NULL, wait_or_not, NULL);
     }
     return 0;
@@ -447,7 +403,7 @@ static void mistakes_abort_with_a_sentence(void)
 TEST_MAIN({
     TEST(mistakes_abort_with_a_sentence),
     TEST(every_fork_runs_once),
-    TEST(a_fork_outside_of_a_fiber_runs_at_its_join),
+    TEST(a_fork_outside_of_a_runtime_runs_at_its_join),
     TEST(a_fork_without_room_runs_at_its_join),
     TEST(two_computations_run_at_once),
     TEST(forks_of_a_fiber_that_waits_are_run),

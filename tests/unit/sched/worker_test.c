@@ -706,6 +706,31 @@ static void tasks_that_yield_do_not_starve_pinned_ones(void)
     tear_down();
 }
 
+/* Another thread spawns a pinned task while this one runs, which then yields. */
+static int inviting_body(weft_co *co, void *state)
+{
+    int err;
+    (void)state;
+    WEFT_BEGIN(co);
+    note('Y');
+    test_be_worker(NULL);
+    spawn_body(note_body, 'P', WEFT_PINNED_TO(0));
+    test_be_worker(worker);
+    WEFT_YIELD(co, err);
+    CHECK_EQ(err, 0);
+    note('Y');
+    WEFT_END(co, 0);
+}
+
+static void a_pinned_task_that_yields_goes_behind_the_inbox(void)
+{
+    set_up(test_sched_options(2));
+    spawn_body(inviting_body, 0, WEFT_PINNED_TO(0));
+    run_all();
+    CHECK_RAN("YPY");
+    tear_down();
+}
+
 static void a_pinned_task_waits_for_its_own_worker(void)
 {
     set_up(test_sched_options(2));
@@ -1043,6 +1068,7 @@ TEST_MAIN({
     TEST(a_task_that_wakes_itself_goes_behind_the_others),
     TEST(pinned_tasks_that_yield_do_not_starve_the_ring),
     TEST(tasks_that_yield_do_not_starve_pinned_ones),
+    TEST(a_pinned_task_that_yields_goes_behind_the_inbox),
     TEST(a_pinned_task_waits_for_its_own_worker),
     TEST(pinned_to_whichever_means_here_on_a_worker_and_in_turn_outside),
     TEST(a_fill_of_the_lifo_slot_wakes_nobody),
