@@ -21,7 +21,17 @@
  * have been joined and forked again meanwhile, but then it is the new job that it takes,
  * and sees, since the CAS reads from the last fetch_add. So neither slots nor the whole
  * stack need a version: a late thief of a stack that another strand uses by now steals
- * from that one, which is as good.
+ * from that one, which is as good. But not for who wants jobs of one strand only. For
+ * those the stack has a name, which changes while it is empty, and with it the version
+ * in the word:
+ *
+ *   Rename, owner                    Steal of, thief
+ *   R1  name = new [J5]              S1  read the word; it is not empty [J1]
+ *   R2  version + 1                  S2  read the name [J5]: is it the one?
+ *                                    S3  CAS tail + 1
+ *
+ * The name in S2 is not older than the jobs that S1 has seen, since these were published
+ * after R1; and if it is newer, these jobs are gone, and S3 fails.
  *
  * While split is below tail, between the two steps of a reclaim, the stack looks empty.
  * At { h, h } it does, too, and h + 1 jobs less have been stolen than the tail had
@@ -45,6 +55,8 @@
  * [J2] finish releases the state, the joiner acquires it: what the job did is seen.
  * [J3] wait releases the state, finish acquires it: the waiter is seen whole.
  * [J4] the fences of A2 and O2, as above.
+ * [J5] rename releases the name, steal-of acquires it: who sees the new one sees that the
+ *      stack was empty.
  *
  * Rejected. A deque of pointers (deque.c): a full fence in each join. A lock for
  * thieves: one that is preempted with it stops the others. Making all jobs public as
@@ -56,19 +68,22 @@
 
 #include "base/assert.h"
 
-static uint64_t pack(uint32_t tail, uint32_t split)
+#define TAIL    (UINT64_C(1) << WF_JOBS_POSITION_BITS)
+#define VERSION (TAIL << WF_JOBS_POSITION_BITS)
+
+static uint64_t pack(uint64_t version, uint32_t tail, uint32_t split)
 {
-    return (uint64_t)tail << 32 | split;
+    return version * VERSION + tail * TAIL + split;
 }
 
 static uint32_t tail_of(uint64_t word)
 {
-    return (uint32_t)(word >> 32);
+    return (uint32_t)(word % VERSION / TAIL);
 }
 
 static uint32_t split_of(uint64_t word)
 {
-    return (uint32_t)word;
+    return (uint32_t)(word % TAIL);
 }
 
 void wf_jobs_close(struct wf_jobs *jobs)
@@ -86,11 +101,25 @@ void wf_jobs_init(struct wf_jobs *jobs, struct wf_job *slots, uint32_t count)
     jobs->slots = slots;
     jobs->end = slots + count;
     jobs->split = 0;
+    jobs->version = 0;
+    WF_ASSERT(count <= WF_JOBS_SLOTS_MAX);
     /* relaxed: the stack is not shared yet. */
     wf_store_relaxed(&jobs->word, (uint64_t)0);
+    /* relaxed: the stack is not shared yet. */
+    wf_store_relaxed(&jobs->name, (const void *)NULL);
     /* relaxed: it is not shared yet. */
     wf_store_relaxed(&jobs->reasons, 0u);
     wf_jobs_close(jobs);
+}
+
+void wf_jobs_rename(struct wf_jobs *jobs, const void *name)
+{
+    WF_DEBUG_ASSERT(wf_jobs_len(jobs) == 0);
+    /* release [J5]: it is empty. */
+    wf_store_release(&jobs->name, name);
+    jobs->version++;
+    /* relaxed: it looks empty before and after; no thief changes it. */
+    wf_store_relaxed(&jobs->word, pack(jobs->version, 0, 0));
 }
 
 bool wf_jobs_has_public(const struct wf_jobs *jobs)
@@ -146,7 +175,7 @@ void wf_jobs_joined(struct wf_jobs *jobs, struct wf_job *job)
     jobs->split = at;
     jobs->head = job;
     /* relaxed: it looks empty before and after; no thief changes it. */
-    wf_store_relaxed(&jobs->word, pack(at, at));
+    wf_store_relaxed(&jobs->word, pack(jobs->version, at, at));
 }
 
 uint32_t wf_jobs_take_reasons(struct wf_jobs *jobs)
@@ -169,20 +198,36 @@ void wf_jobs_open(struct wf_jobs *jobs)
     }
 }
 
-enum wf_steal wf_jobs_steal(struct wf_jobs *jobs, struct wf_job **out)
+/* If the word still is what it was: takes the oldest job. */
+static enum wf_steal steal(struct wf_jobs *jobs, uint64_t word, struct wf_job **out)
 {
-    /* relaxed: the CAS checks the value. */
-    uint64_t word = wf_load_relaxed(&jobs->word);
     uint32_t tail = tail_of(word);
     if (tail >= split_of(word)) {
         return WF_STEAL_EMPTY;
     }
     /* acquire [J1]: the job is seen as it was forked. */
-    if (!wf_cas_acquire(&jobs->word, &word, pack(tail + 1, split_of(word)))) {
+    if (!wf_cas_acquire(&jobs->word, &word, word + TAIL)) {
         return WF_STEAL_RETRY;
     }
     *out = &jobs->slots[tail];
     return WF_STEAL_SUCCESS;
+}
+
+enum wf_steal wf_jobs_steal(struct wf_jobs *jobs, struct wf_job **out)
+{
+    /* relaxed: the CAS checks the value. */
+    return steal(jobs, wf_load_relaxed(&jobs->word), out);
+}
+
+enum wf_steal wf_jobs_steal_of(struct wf_jobs *jobs, const void *name, struct wf_job **out)
+{
+    /* acquire [J1]: the name is not older, S1. */
+    uint64_t word = wf_load_acquire(&jobs->word);
+    /* acquire [J5]: if it is newer, the jobs are gone, S2. */
+    if (wf_load_acquire(&jobs->name) != name) {
+        return WF_STEAL_EMPTY;
+    }
+    return steal(jobs, word, out);
 }
 
 void wf_jobs_ask(struct wf_jobs *jobs, uint32_t reason)

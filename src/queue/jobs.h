@@ -12,6 +12,7 @@
  *                         owner   thief   asker
  *   publish, reclaim        x
  *   open, take reasons      x
+ *   rename                  x                      while it has no jobs
  *   steal                           x
  *   ask                     x       x       x      any thread, at any time
  *   wait                    x                      for a job of its own that was stolen
@@ -48,14 +49,21 @@ struct wf_jobs {
     /* Owner only. */
     struct wf_job *slots;
     struct wf_job *end;
-    uint32_t split; /* as in the word */
+    uint32_t split;   /* as in the word */
+    uint64_t version; /* as in the word: how often it was renamed */
 
-    /* Thieves take, the owner gives:  63 .. tail .. 32 | 31 .. split .. 0 */
+    /* Thieves take, the owner gives:  63 .. version .. 34 | .. tail .. 17 | .. split .. 0 */
     _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) word;
-    _Atomic(uint32_t) reasons; /* why somebody asks; askers set, the owner clears */
+    _Atomic(const void *) name; /* owner: of whom the jobs are */
+    _Atomic(uint32_t) reasons;  /* why somebody asks; askers set, the owner clears */
 };
 
 #define WF_JOBS_ASKED ((struct wf_job *)UINTPTR_MAX)
+
+enum {
+    WF_JOBS_POSITION_BITS = 17,
+    WF_JOBS_SLOTS_MAX = (1 << WF_JOBS_POSITION_BITS) - 1,
+};
 
 _Static_assert(sizeof(struct wf_job) == sizeof(weft_job), "user code fills these");
 _Static_assert(offsetof(struct wf_job, words) == offsetof(weft_job, words), "");
@@ -77,6 +85,9 @@ static inline weft_jobs *wf_jobs_public(struct wf_jobs *jobs)
 /* An empty stack over these slots. Both limits say that somebody asks, so that the
  * first fork comes to wf_jobs_open(). */
 void wf_jobs_init(struct wf_jobs *jobs, struct wf_job *slots, uint32_t count);
+
+/* The jobs that come now are of another one: whoever the name means. */
+void wf_jobs_rename(struct wf_jobs *jobs, const void *name);
 
 /* --- Owner ------------------------------------------------------------------------ */
 
@@ -120,6 +131,16 @@ void wf_jobs_open(struct wf_jobs *jobs);
 
 /* Takes the oldest public job. */
 enum wf_steal wf_jobs_steal(struct wf_jobs *jobs, struct wf_job **out);
+
+/* Has it this name now? A look. */
+static inline bool wf_jobs_is_named(const struct wf_jobs *jobs, const void *name)
+{
+    /* relaxed: a look; who takes does so by wf_jobs_steal_of(). */
+    return wf_load_relaxed(&jobs->name) == name;
+}
+
+/* The same, but only one of those who have this name now. */
+enum wf_steal wf_jobs_steal_of(struct wf_jobs *jobs, const void *name, struct wf_job **out);
 
 /* Asks the owner for something, at its next fork or join. */
 void wf_jobs_ask(struct wf_jobs *jobs, uint32_t reason);

@@ -372,6 +372,7 @@ static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsi
     self->class = (uint8_t) class;
     self->polling = false;
     self->locals = NULL;
+    self->runs = NULL;
     self->hosting = NULL;
     /* relaxed: not shared yet. */
     wf_store_relaxed(&self->lender, (struct wf_fiber *)NULL);

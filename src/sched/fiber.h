@@ -13,6 +13,7 @@
 #include "sched/thread.h"
 #include "sched/worker.h"
 
+struct wf_job;
 struct wf_join;
 struct wf_sched;
 
@@ -29,6 +30,7 @@ struct wf_fiber {
     uint8_t class;                     /* constant: of its stack */
     bool polling;                      /* a future's poll is under way */
     void **locals;                     /* see local.c; NULL if it has none */
+    const struct wf_job *runs;         /* the fork that this is, or NULL */
     struct wf_task *hosting;           /* under the pool's lock: waits for it, see inplace.c */
     _Atomic(struct wf_fiber *) lender; /* its own; others take it out under the join lock */
     _Atomic(struct wf_task *) lent_to; /* its own and its borrower's; cancellers read it */

@@ -12,7 +12,8 @@
  * on, and who forks wakes it (watch.c, X1 to X3); it stays awake for a while after that,
  * so that many small calls do not pay for it.
  *
- * A guest waits for a fork that was taken as a thread waits for anything, thread.c.
+ * A guest that waits for a fork which was taken runs parts of it meanwhile, if there are
+ * any (job.c); else it sleeps, as a thread waits for anything, thread.c.
  *
  * Edges: strand.c's [S1], watch.c's [V1].
  */
@@ -62,6 +63,7 @@ struct wf_strand *wf_guest_attach(void)
     }
     char *low = self->stack_low;
     strand->jobs.stack_floor = low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
+    wf_jobs_rename(&strand->jobs, NULL);
     strand->sched = sched;
     strand->shares = sched->options.stealing;
     strand->eager_forks = wf_strand_eager_forks(sched->options.workers + 1);

@@ -26,6 +26,8 @@
  *   W2  state: 0 -> its task             E2  state -> DONE; was a task there?
  *   W3  suspend until DONE               E3  wake it, with its reference
  *
+ * A thread has a while in which it helps, first (leapfrogging).
+ *
  * If E2 comes before W2, the joiner finds DONE and does not wait. After E2 the slot may
  * be used for another job, so the thief does not touch it again.
  *
@@ -49,6 +51,8 @@ enum {
     ASK_YIELD = 4, /* tasks wait for this worker */
     LOOKS = 16,    /* before a joiner suspends: some 300 ns */
     SILENCE_NS = 20 * 1000,
+    HELP_NS = 20 * 1000,     /* without finding anything: then a guest sleeps */
+    HELP_STACK = 256 * 1024, /* that must be left for it */
 };
 
 static struct wf_strand *strand_of(weft_jobs *own)
@@ -196,6 +200,13 @@ static int run_job(void *arg)
     return 0;
 }
 
+/* On a fiber of its own. */
+static int run_stolen(void *arg)
+{
+    wf_fiber_current()->runs = arg;
+    return run_job(arg);
+}
+
 /* Who waits here? */
 static struct wf_task *waiter_here(struct wf_fiber *self)
 {
@@ -233,6 +244,61 @@ static void suspend_until_done(struct wf_job *job)
     }
 }
 
+/* Takes what the fork, which is at this worker, has forked itself; or asks for it. */
+static struct wf_job *steal_descendant(struct wf_worker *victim, const struct wf_job *fork)
+{
+    /* acquire [S1]: the strand is initialised. */
+    struct wf_strand *strand = wf_load_acquire(&victim->strand);
+    if (strand == NULL || !wf_jobs_is_named(&strand->jobs, fork)) {
+        return NULL;
+    }
+    struct wf_job *job = NULL;
+    while (wf_jobs_steal_of(&strand->jobs, fork, &job) == WF_STEAL_RETRY) {
+    }
+    if (job == NULL) {
+        wf_jobs_ask(&strand->jobs, ASK_WORK);
+    }
+    return job;
+}
+
+/* A guest that waits for a fork runs a part of that fork. False: there is none. */
+static bool help(struct wf_sched *sched, const struct wf_job *fork)
+{
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        struct wf_job *job = steal_descendant(&sched->workers[i], fork);
+        if (job != NULL) {
+            (void)run_job(job);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is there stack enough to run somebody else's fork here? */
+static bool is_shallow(void)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return here - (uintptr_t)weft_jobs_here()->stack_floor > HELP_STACK;
+}
+
+/*
+ * A guest has nothing else to do than to help, and is slow to wake up. It runs nothing but
+ * parts of what it waits for: so it waits for nobody who waits for it.
+ */
+static void help_until_done(struct wf_job *job)
+{
+    const struct wf_strand *strand = strand_here();
+    int64_t idle_since = wf_clock_real();
+    while (strand != NULL && is_shallow() && !wf_job_is_done(job)) {
+        if (help(strand->sched, job)) {
+            idle_since = wf_clock_real();
+        } else if (wf_clock_real() - idle_since > HELP_NS) {
+            return;
+        }
+        wf_cpu_relax();
+    }
+}
+
 /* Returns when the job that a thief has is done. */
 static void wait_for(struct wf_job *job)
 {
@@ -241,6 +307,9 @@ static void wait_for(struct wf_job *job)
             return;
         }
         wf_cpu_relax();
+    }
+    if (wf_worker_current() == NULL) {
+        help_until_done(job);
     }
     suspend_until_done(job);
 }
@@ -476,7 +545,7 @@ static struct wf_task *steal(struct wf_worker *worker, struct wf_job *(*from)(vo
         wf_fiber_unreserve(worker, task, WF_STACK_JOB);
         return NULL;
     }
-    wf_fiber_make(worker, task, WF_STACK_JOB, run_job, job);
+    wf_fiber_make(worker, task, WF_STACK_JOB, run_stolen, job);
     return task;
 }
 

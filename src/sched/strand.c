@@ -175,6 +175,7 @@ struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *se
     }
     char *low = self->stack->low;
     strand->jobs.stack_floor = low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
+    wf_jobs_rename(&strand->jobs, self->runs);
     strand->sched = worker->sched;
     strand->eager_forks = worker->eager_forks;
     strand->shares = worker->shares;

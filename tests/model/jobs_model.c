@@ -44,6 +44,7 @@ static void begin(unsigned publish)
     wf_jobs_init(&jobs, slots, SLOTS);
     wf_jobs_open(&jobs);
     mc_name(&jobs.word, sizeof jobs.word, "word");
+    mc_name(&jobs.name, sizeof jobs.name, "name");
     mc_name(&jobs.reasons, sizeof jobs.reasons, "reasons");
     mc_name(&jobs.fork_limit, sizeof jobs.fork_limit, "fork_limit");
     mc_name(&jobs.join_floor, sizeof jobs.join_floor, "join_floor");
@@ -111,13 +112,9 @@ static void join_item(unsigned i)
     mc_assert(items[i].runs == 1);
 }
 
-/* Takes and runs one job, if there is one. */
-static void steal_one(void)
+/* As a thief does. */
+static void finish(struct wf_job *job)
 {
-    struct wf_job *job;
-    if (wf_jobs_steal(&jobs, &job) != WF_STEAL_SUCCESS) {
-        return;
-    }
     job->run((weft_job *)job);
     struct waiter *waiter = wf_job_finish(job);
     if (waiter != NULL) {
@@ -125,6 +122,15 @@ static void steal_one(void)
         mc_note(2);
         wf_store_release(&waiter->woken, 1u);
         (void)mc_futex_wake(&waiter->woken, 1);
+    }
+}
+
+/* Takes and runs one job, if there is one. */
+static void steal_one(void)
+{
+    struct wf_job *job;
+    if (wf_jobs_steal(&jobs, &job) == WF_STEAL_SUCCESS) {
+        finish(job);
     }
 }
 
@@ -291,6 +297,38 @@ static void an_owner_goes_on_elsewhere(void)
     end();
 }
 
+/* Wants jobs of the second name only. */
+static void choosy_thief(void *arg)
+{
+    struct wf_job *job;
+    (void)arg;
+    if (wf_jobs_steal_of(&jobs, &items[2], &job) == WF_STEAL_SUCCESS) {
+        mc_assert(job->words[0].pointer == &items[2]);
+        mc_note(3);
+        finish(job);
+    }
+}
+
+/*
+ * Goal:   who wants jobs of one name gets no others, though the word is the same.
+ * Method: the stack is renamed before and after the job that is wanted.
+ */
+static void a_stack_is_renamed(void)
+{
+    begin(1);
+    mc_go(choosy_thief, NULL);
+    mc_go(thief, NULL);
+    for (unsigned i = 1; i < 4; i++) {
+        wf_jobs_rename(&jobs, &items[i]);
+        fork_item(i);
+        wf_jobs_publish(&jobs, 1);
+        wf_jobs_open(&jobs);
+        join_item(i);
+    }
+    mc_join();
+    end();
+}
+
 static const struct mc_test tests[] = {
     { .name = "two_jobs_and_two_thieves",
       .run = two_jobs_and_two_thieves,
@@ -301,6 +339,7 @@ static const struct mc_test tests[] = {
       .preemptions = 2,
       .deep_preemptions = 3 },
     { .name = "a_slot_is_used_again", .run = a_slot_is_used_again, .seen = MC_OUTCOMES(1, 2) },
+    { .name = "a_stack_is_renamed", .run = a_stack_is_renamed, .seen = MC_OUTCOMES(1, 2, 3) },
     { .name = "requests_against_answers",
       .run = requests_against_answers,
       .seen = MC_OUTCOMES(1, 2),

@@ -39,6 +39,77 @@ static void a_guest_gets_the_result(void)
     }
 }
 
+static _Atomic(uint64_t) kept;
+static _Atomic(uint64_t) enough;
+
+static int keep_a_worker(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    atomic_store(&kept, 1);
+    test_wait_for(&enough, 1);
+    return 0;
+}
+
+static _Atomic(uint64_t) halves;
+static _Atomic(pthread_t) other_half;
+
+static void first_half(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&halves, 1);
+    test_wait_for(&halves, 2);
+}
+
+static void second_half(void *arg)
+{
+    (void)arg;
+    atomic_store(&other_half, pthread_self());
+    atomic_fetch_add(&halves, 1);
+    test_wait_for(&halves, 2);
+}
+
+static void run_halves(void *arg)
+{
+    (void)arg;
+    weft_join2(first_half, NULL, second_half, NULL);
+}
+
+static void wait_for_first_half(void *arg)
+{
+    (void)arg;
+    test_wait_for(&halves, 1);
+}
+
+static int fork_halves(void *arg)
+{
+    (void)arg;
+    weft_join2(wait_for_first_half, NULL, run_halves, NULL);
+    return 0;
+}
+
+/*
+ * Goal:   a guest helps with what it waits for.
+ * Method: one worker has the fork, which forks two halves that must run at once; the
+ *         other worker is busy. So the guest is the only one who can.
+ */
+static void a_guest_helps_with_its_own_fork(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (unsigned i = 0; i < 20; i++) {
+        atomic_store(&kept, 0);
+        atomic_store(&enough, 0);
+        atomic_store(&halves, 0);
+        weft_task *busy = test_spawn(rt, keep_a_worker, NULL);
+        test_wait_for(&kept, 1);
+        CHECK_EQ(weft_par_run(rt, fork_halves, NULL), 0);
+        CHECK(pthread_equal(atomic_load(&other_half), pthread_self()));
+        atomic_store(&enough, 1);
+        CHECK_EQ(test_join_soon(busy), 0);
+    }
+    weft_runtime_destroy(rt);
+}
+
 /* --- Who helps -------------------------------------------------------------------------- */
 
 static int meet_at_once(void *arg)
@@ -223,6 +294,7 @@ TEST_MAIN({
     TEST(mistakes_abort_with_a_sentence),
     TEST(a_guest_gets_the_result),
     TEST(two_computations_run_at_once),
+    TEST(a_guest_helps_with_its_own_fork),
     TEST(a_small_call_wakes_nobody),
     TEST(more_guests_than_places),
     TEST(a_guest_of_one_runtime_is_one_of_another),
