@@ -167,6 +167,28 @@ bool work_is_small_result(const uint64_t *items)
     return true;
 }
 
+/* --- units --- */
+
+uint64_t work_unit(uint64_t number, unsigned rounds)
+{
+    uint64_t x = number + 1;
+    for (unsigned i = 0; i < rounds; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+    }
+    return x;
+}
+
+uint64_t work_sum_units(const uint64_t *results)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < WORK_UNITS; i++) {
+        sum += results[i];
+    }
+    return sum;
+}
+
 /* --- sorts --- */
 
 /* The i-th of a fixed sequence of random numbers (splitmix64). */
@@ -196,6 +218,13 @@ void work_fill_u32(uint32_t *items, size_t n)
     }
 }
 
+void work_fill_u64(uint64_t *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        items[i] = random_at(i);
+    }
+}
+
 void work_fill_f64(double *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -222,6 +251,18 @@ bool work_is_sorted_u32(const uint32_t *items, size_t n)
             return false;
         }
         sum += (uint64_t)items[i] - random_u32(i);
+    }
+    return sum == 0;
+}
+
+bool work_is_sorted_u64(const uint64_t *items, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && items[i] < items[i - 1]) {
+            return false;
+        }
+        sum += items[i] - random_at(i);
     }
     return sum == 0;
 }

@@ -38,10 +38,14 @@ enum {
     WORK_ITEMS = 10000000,             /* of par.sum, par.scan and the sorts */
     WORK_SMALL_ITEMS = 10000,
     WORK_SMALL_LOOPS = 1000,
+    WORK_UNITS = 100000, /* of par.even and par.uneven */
+    WORK_UNIT_ROUNDS = 500,
 };
 
 #define WORK_SKYNET_RESULT  UINT64_C(499999500000)
 #define WORK_SUM_RESULT     UINT64_C(49999995000000)
+#define WORK_EVEN_RESULT    UINT64_C(17466567470417942265)
+#define WORK_UNEVEN_RESULT  UINT64_C(13637984852746796132)
 #define WORK_SECOND_NS      INT64_C(1000000000)
 #define WORK_JOB_NS         INT64_C(1000000)
 #define WORK_PROBE_EVERY_NS INT64_C(1000000)
@@ -91,17 +95,28 @@ void work_fill_small(uint64_t *items, size_t n);
 bool work_is_scan(const uint64_t *sums, size_t n);
 bool work_is_small_result(const uint64_t *items);
 
+/* A unit of work of so many rounds, of about 1 ns each. Uneven ones are the longer the
+ * greater their number. */
+uint64_t work_unit(uint64_t number, unsigned rounds);
+static inline unsigned work_uneven_rounds(uint64_t number)
+{
+    return (unsigned)(2 * WORK_UNIT_ROUNDS * number / WORK_UNITS);
+}
+uint64_t work_sum_units(const uint64_t *results);
+
 /* Input of the sorts: the same random items each time. */
 struct work_record {
     uint64_t key;
     uint64_t value; /* ~key */
 };
 void work_fill_u32(uint32_t *items, size_t n);
+void work_fill_u64(uint64_t *items, size_t n);
 void work_fill_f64(double *items, size_t n);
 void work_fill_records(struct work_record *items, size_t n);
 
 /* Are they sorted, and still what work_fill_...() makes? */
 bool work_is_sorted_u32(const uint32_t *items, size_t n);
+bool work_is_sorted_u64(const uint64_t *items, size_t n);
 bool work_is_sorted_f64(const double *items, size_t n);
 bool work_is_sorted_records(const struct work_record *items, size_t n);
 

@@ -137,9 +137,63 @@ static double for_small(const struct bench_run *run)
     return us;
 }
 
+/* par.even, par.uneven: units of equal length, and ever longer ones. */
+
+static uint64_t results[WORK_UNITS];
+
+static int run_even(size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    for (size_t i = first; i < end; i++) {
+        results[i] = work_unit(i, WORK_UNIT_ROUNDS);
+    }
+    return 0;
+}
+
+static int run_uneven(size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    for (size_t i = first; i < end; i++) {
+        results[i] = work_unit(i, work_uneven_rounds(i));
+    }
+    return 0;
+}
+
+struct units {
+    weft_range_fn body;
+    double ms;
+};
+
+static int units_main(void *arg)
+{
+    struct units *units = arg;
+    weft_time start = weft_now();
+    BENCH_CHECK(weft_for(0, WORK_UNITS, units->body, NULL, NULL) == 0);
+    units->ms = ms_since(start);
+    return 0;
+}
+
+static double even(const struct bench_run *run)
+{
+    struct units units = { run_even, 0 };
+    bench_run_fiber(run, units_main, &units);
+    BENCH_CHECK(work_sum_units(results) == WORK_EVEN_RESULT);
+    return units.ms;
+}
+
+static double uneven(const struct bench_run *run)
+{
+    struct units units = { run_uneven, 0 };
+    bench_run_fiber(run, units_main, &units);
+    BENCH_CHECK(work_sum_units(results) == WORK_UNEVEN_RESULT);
+    return units.ms;
+}
+
 const struct bench_row bench_loop_rows[] = {
     { .name = "par.sum", .unit = "ms", .run = sum_row, .warmups = 2 },
     { .name = "par.scan", .unit = "ms", .run = scan_row, .warmups = 2 },
+    { .name = "par.even", .unit = "ms", .run = even, .warmups = 1 },
+    { .name = "par.uneven", .unit = "ms", .run = uneven, .warmups = 1 },
     { .name = "par.for_small", .unit = "us", .run = for_small, .warmups = 2 },
     { 0 },
 };

@@ -356,6 +356,33 @@ static double for_small(unsigned workers)
     return us / WORK_SMALL_LOOPS;
 }
 
+static uint64_t results[WORK_UNITS];
+
+/* Equal parts for each thread, as is usual; and on demand, where they are uneven. */
+static double even(unsigned workers)
+{
+    int64_t start = work_now_ns();
+#pragma omp parallel for num_threads(workers)
+    for (size_t i = 0; i < WORK_UNITS; i++) {
+        results[i] = work_unit(i, WORK_UNIT_ROUNDS);
+    }
+    double ms = driver_ms_since(start);
+    DRIVER_CHECK(work_sum_units(results) == WORK_EVEN_RESULT);
+    return ms;
+}
+
+static double uneven(unsigned workers)
+{
+    int64_t start = work_now_ns();
+#pragma omp parallel for num_threads(workers) schedule(guided)
+    for (size_t i = 0; i < WORK_UNITS; i++) {
+        results[i] = work_unit(i, work_uneven_rounds(i));
+    }
+    double ms = driver_ms_since(start);
+    DRIVER_CHECK(work_sum_units(results) == WORK_UNEVEN_RESULT);
+    return ms;
+}
+
 static const struct driver_row rows[] = {
     { .name = "par.fork_extra", .unit = "ns", .run = fork_extra },
     { .name = "par.fork_extra2", .unit = "ns", .run = fork_extra },
@@ -368,6 +395,8 @@ static const struct driver_row rows[] = {
     { .name = "par.imbalance", .unit = "ms", .run = imbalance, .reps_max = 5 },
     { .name = "par.sum", .unit = "ms", .run = sum, .warmups = 2 },
     { .name = "par.scan", .unit = "ms", .run = scan, .warmups = 2 },
+    { .name = "par.even", .unit = "ms", .run = even, .warmups = 1 },
+    { .name = "par.uneven", .unit = "ms", .run = uneven, .warmups = 1 },
     { .name = "par.for_small", .unit = "us", .run = for_small, .warmups = 2 },
     { .name = NULL },
 };

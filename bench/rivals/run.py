@@ -34,6 +34,7 @@ TOKIO = ("tokio", "tokio-mi")
 TASKS = TOKIO + ("go",)
 FORKS = ("rayon", "tbb", "omp-gcc", "omp-clang")
 PROGRAMS = FORKS + ("serial",)
+BASELINES = ("static", "locked")
 SORTS = ("rayon", "tbb", "serial")
 POOLS = ("rayon", "tbb")
 
@@ -75,7 +76,10 @@ ROWS = {
     "par.sum": Row("ms", PROGRAMS),
     "par.scan": Row("ms", PROGRAMS),
     "par.for_small": Row("us", PROGRAMS),
+    "par.even": Row("ms", PROGRAMS + BASELINES),
+    "par.uneven": Row("ms", PROGRAMS + BASELINES),
     "par.sort_u32": Row("ms", SORTS),
+    "par.sort_u64": Row("ms", SORTS),
     "par.sort_f64": Row("ms", SORTS),
     "par.sort_cmp": Row("ms", SORTS),
 }
@@ -289,6 +293,22 @@ def build_serial(directory):
     return Contender("serial", program, version, rows_of("serial"), workers_max=1)
 
 
+def build_baseline(directory, name, way):
+    version = need_tool("cc", "--version")
+    program = directory / f"rival-{name}"
+    command = ["cc", *C_FLAGS, "-O3", f"-D{way}", HERE / "baseline.c", *build_shared(directory)]
+    build([*command, "-lm", "-o", program], HERE, directory / f"{name}.log")
+    return Contender(name, program, version, rows_of(name))
+
+
+def build_static(directory):
+    return build_baseline(directory, "static", "BASELINE_STATIC")
+
+
+def build_locked(directory):
+    return build_baseline(directory, "locked", "BASELINE_LOCKED")
+
+
 RIVALS = {
     "tokio": build_tokio,
     "tokio-mi": build_tokio_mi,
@@ -299,6 +319,8 @@ RIVALS = {
     "omp-gcc": build_omp_gcc,
     "omp-clang": build_omp_clang,
     "serial": build_serial,
+    "static": build_static,
+    "locked": build_locked,
 }
 
 

@@ -173,12 +173,43 @@ static double for_small(unsigned workers)
     return us / WORK_SMALL_LOOPS;
 }
 
+static double units(bool uneven, uint64_t wanted)
+{
+    static uint64_t results[WORK_UNITS];
+    int64_t start = work_now_ns();
+    for (size_t i = 0; i < WORK_UNITS; i++) {
+        results[i] = work_unit(i, uneven ? work_uneven_rounds(i) : WORK_UNIT_ROUNDS);
+    }
+    double ms = driver_ms_since(start);
+    DRIVER_CHECK(work_sum_units(results) == wanted);
+    return ms;
+}
+
+static double even(unsigned workers)
+{
+    (void)workers;
+    return units(false, WORK_EVEN_RESULT);
+}
+
+static double uneven(unsigned workers)
+{
+    (void)workers;
+    return units(true, WORK_UNEVEN_RESULT);
+}
+
 /* C has one sort, qsort(). */
 
 static int compare_u32(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
@@ -205,6 +236,19 @@ static double sort_u32(unsigned workers)
     qsort(items, WORK_ITEMS, sizeof *items, compare_u32);
     double ms = driver_ms_since(start);
     DRIVER_CHECK(work_is_sorted_u32(items, WORK_ITEMS));
+    free(items);
+    return ms;
+}
+
+static double sort_u64(unsigned workers)
+{
+    (void)workers;
+    uint64_t *items = driver_allocate(WORK_ITEMS * sizeof *items);
+    work_fill_u64(items, WORK_ITEMS);
+    int64_t start = work_now_ns();
+    qsort(items, WORK_ITEMS, sizeof *items, compare_u64);
+    double ms = driver_ms_since(start);
+    DRIVER_CHECK(work_is_sorted_u64(items, WORK_ITEMS));
     free(items);
     return ms;
 }
@@ -245,7 +289,10 @@ static const struct driver_row rows[] = {
     { .name = "par.sum", .unit = "ms", .run = sum, .warmups = 2 },
     { .name = "par.scan", .unit = "ms", .run = scan, .warmups = 2 },
     { .name = "par.for_small", .unit = "us", .run = for_small, .warmups = 2 },
+    { .name = "par.even", .unit = "ms", .run = even, .warmups = 1 },
+    { .name = "par.uneven", .unit = "ms", .run = uneven, .warmups = 1 },
     { .name = "par.sort_u32", .unit = "ms", .run = sort_u32 },
+    { .name = "par.sort_u64", .unit = "ms", .run = sort_u64 },
     { .name = "par.sort_f64", .unit = "ms", .run = sort_f64 },
     { .name = "par.sort_cmp", .unit = "ms", .run = sort_cmp },
     { .name = NULL },

@@ -375,6 +375,33 @@ double for_small(unsigned workers)
     return us / WORK_SMALL_LOOPS;
 }
 
+template <typename Unit> double units(unsigned workers, uint64_t wanted, Unit unit)
+{
+    set_workers(workers);
+    static uint64_t results[WORK_UNITS];
+    int64_t start = work_now_ns();
+    tbb::parallel_for(Range(0, WORK_UNITS), [unit](const Range &range) {
+        for (size_t i = range.begin(); i < range.end(); i++) {
+            results[i] = unit(i);
+        }
+    });
+    double ms = driver_ms_since(start);
+    DRIVER_CHECK(work_sum_units(results) == wanted);
+    return ms;
+}
+
+double even(unsigned workers)
+{
+    return units(workers, WORK_EVEN_RESULT,
+                 [](size_t i) { return work_unit(i, WORK_UNIT_ROUNDS); });
+}
+
+double uneven(unsigned workers)
+{
+    return units(workers, WORK_UNEVEN_RESULT,
+                 [](size_t i) { return work_unit(i, work_uneven_rounds(i)); });
+}
+
 double sort_u32(unsigned workers)
 {
     set_workers(workers);
@@ -384,6 +411,18 @@ double sort_u32(unsigned workers)
     tbb::parallel_sort(items.begin(), items.end());
     double ms = driver_ms_since(start);
     DRIVER_CHECK(work_is_sorted_u32(items.data(), items.size()));
+    return ms;
+}
+
+double sort_u64(unsigned workers)
+{
+    set_workers(workers);
+    std::vector<uint64_t> items(WORK_ITEMS);
+    work_fill_u64(items.data(), items.size());
+    int64_t start = work_now_ns();
+    tbb::parallel_sort(items.begin(), items.end());
+    double ms = driver_ms_since(start);
+    DRIVER_CHECK(work_is_sorted_u64(items.data(), items.size()));
     return ms;
 }
 
@@ -426,7 +465,10 @@ const driver_row rows[] = {
     { "par.sum", "ms", sum, 2, 0 },
     { "par.scan", "ms", scan, 2, 0 },
     { "par.for_small", "us", for_small, 2, 0 },
+    { "par.even", "ms", even, 1, 0 },
+    { "par.uneven", "ms", uneven, 1, 0 },
     { "par.sort_u32", "ms", sort_u32, 1, 0 },
+    { "par.sort_u64", "ms", sort_u64, 1, 0 },
     { "par.sort_f64", "ms", sort_f64, 1, 0 },
     { "par.sort_cmp", "ms", sort_cmp, 1, 0 },
     { nullptr, nullptr, nullptr, 0, 0 },

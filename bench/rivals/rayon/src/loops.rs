@@ -71,6 +71,25 @@ pub fn for_small(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
+fn units(workers: usize, reps: usize, wanted: u64, unit: fn(u64) -> u64) -> Vec<f64> {
+    repeat(workers, reps, Sampling { warmups: 1, reps_max: 0 }, || {
+        let mut results = vec![0; work::UNITS];
+        let start = Instant::now();
+        results.par_iter_mut().enumerate().for_each(|(i, result)| *result = unit(i as u64));
+        let ms = start.elapsed().as_secs_f64() * 1e3;
+        check(work::sum_units(&results) == wanted, "the sum of all units");
+        ms
+    })
+}
+
+pub fn even(workers: usize, reps: usize) -> Vec<f64> {
+    units(workers, reps, work::EVEN_RESULT, |i| work::unit(i, work::UNIT_ROUNDS))
+}
+
+pub fn uneven(workers: usize, reps: usize) -> Vec<f64> {
+    units(workers, reps, work::UNEVEN_RESULT, |i| work::unit(i, work::uneven_rounds(i)))
+}
+
 fn sort<T: Item>(workers: usize, reps: usize, order: fn(&mut [T])) -> Vec<f64> {
     repeat(workers, reps, Sampling { warmups: 1, reps_max: 0 }, || {
         let mut items = vec![T::default(); work::ITEMS];
@@ -85,6 +104,10 @@ fn sort<T: Item>(workers: usize, reps: usize, order: fn(&mut [T])) -> Vec<f64> {
 
 pub fn sort_u32(workers: usize, reps: usize) -> Vec<f64> {
     sort::<u32>(workers, reps, |items| items.par_sort_unstable())
+}
+
+pub fn sort_u64(workers: usize, reps: usize) -> Vec<f64> {
+    sort::<u64>(workers, reps, |items| items.par_sort_unstable())
 }
 
 pub fn sort_f64(workers: usize, reps: usize) -> Vec<f64> {

@@ -34,7 +34,10 @@ pub const ROWS: &[Row] = &[
     Row { name: "par.sum", unit: "ms", run: loops::sum },
     Row { name: "par.scan", unit: "ms", run: loops::scan },
     Row { name: "par.for_small", unit: "us", run: loops::for_small },
+    Row { name: "par.even", unit: "ms", run: loops::even },
+    Row { name: "par.uneven", unit: "ms", run: loops::uneven },
     Row { name: "par.sort_u32", unit: "ms", run: loops::sort_u32 },
+    Row { name: "par.sort_u64", unit: "ms", run: loops::sort_u64 },
     Row { name: "par.sort_f64", unit: "ms", run: loops::sort_f64 },
     Row { name: "par.sort_cmp", unit: "ms", run: loops::sort_cmp },
 ];

@@ -31,6 +31,10 @@ pub const ITEMS: usize = 10_000_000;
 pub const SUM_RESULT: u64 = 49999995000000;
 pub const SMALL_ITEMS: usize = 10000;
 pub const SMALL_LOOPS: usize = 1000;
+pub const UNITS: usize = 100_000;
+pub const UNIT_ROUNDS: u32 = 500;
+pub const EVEN_RESULT: u64 = 17466567470417942265;
+pub const UNEVEN_RESULT: u64 = 13637984852746796132;
 
 /// Ends the program unless the result is right.
 pub fn check(is_right: bool, what: &str) {
@@ -86,10 +90,14 @@ extern "C" {
     fn work_fill_small(items: *mut u64, n: usize);
     fn work_is_scan(sums: *const u64, n: usize) -> bool;
     fn work_is_small_result(items: *const u64) -> bool;
+    fn work_unit(number: u64, rounds: u32) -> u64;
+    fn work_sum_units(results: *const u64) -> u64;
     fn work_fill_u32(items: *mut u32, n: usize);
+    fn work_fill_u64(items: *mut u64, n: usize);
     fn work_fill_f64(items: *mut f64, n: usize);
     fn work_fill_records(items: *mut Record, n: usize);
     fn work_is_sorted_u32(items: *const u32, n: usize) -> bool;
+    fn work_is_sorted_u64(items: *const u64, n: usize) -> bool;
     fn work_is_sorted_f64(items: *const f64, n: usize) -> bool;
     fn work_is_sorted_records(items: *const Record, n: usize) -> bool;
 }
@@ -135,6 +143,19 @@ pub fn is_small_result(items: &[u64; SMALL_ITEMS]) -> bool {
     unsafe { work_is_small_result(items.as_ptr()) }
 }
 
+pub fn unit(number: u64, rounds: u32) -> u64 {
+    unsafe { work_unit(number, rounds) }
+}
+
+pub fn uneven_rounds(number: u64) -> u32 {
+    (2 * u64::from(UNIT_ROUNDS) * number / UNITS as u64) as u32
+}
+
+pub fn sum_units(results: &[u64]) -> u64 {
+    assert!(results.len() == UNITS);
+    unsafe { work_sum_units(results.as_ptr()) }
+}
+
 /// What the sorts sort.
 pub trait Item: Clone + Default + Send {
     fn fill(items: &mut [Self]);
@@ -148,6 +169,16 @@ impl Item for u32 {
 
     fn is_sorted(items: &[u32]) -> bool {
         unsafe { work_is_sorted_u32(items.as_ptr(), items.len()) }
+    }
+}
+
+impl Item for u64 {
+    fn fill(items: &mut [u64]) {
+        unsafe { work_fill_u64(items.as_mut_ptr(), items.len()) }
+    }
+
+    fn is_sorted(items: &[u64]) -> bool {
+        unsafe { work_is_sorted_u64(items.as_ptr(), items.len()) }
     }
 }
 
