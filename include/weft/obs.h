@@ -36,6 +36,8 @@ typedef struct weft_worker_stats {
     uint64_t unannounced_work; /* park timeouts that found forgotten work; stays 0 */
     uint64_t budget_yields;    /* polls cut short after 128 ready operations */
     uint64_t handovers;        /* times a fiber passed it straight on to another */
+    uint64_t stolen_forks;     /* forks of others that it has taken */
+    uint64_t fork_waits;       /* joins that had to wait for such a fork */
     uint64_t average_poll_ns;
     uint64_t inject_interval; /* polls between looks at the inject queue */
     uint64_t running_ns;

@@ -78,6 +78,8 @@ int weft_worker_stats_read(const weft_runtime *rt, unsigned index, weft_worker_s
         .unannounced_work = wf_counter_read(&counters->unannounced_work),
         .budget_yields = wf_counter_read(&counters->budget_yields),
         .handovers = wf_counter_read(&counters->handovers),
+        .stolen_forks = wf_counter_read(&counters->stolen_forks),
+        .fork_waits = wf_counter_read(&counters->fork_waits),
         .average_poll_ns = wf_counter_read(&counters->average_poll_ns),
         .inject_interval = wf_counter_read(&counters->inject_interval),
         .running_ns = wf_counter_read(&counters->time_ns[WEFT_WORKER_RUNNING]),

@@ -234,6 +234,9 @@ static void suspend_until_done(struct wf_job *job)
         wf_task_release(waiter);
         return;
     }
+    if (self != NULL) {
+        wf_counter_add(&wf_worker_current()->counters.fork_waits, 1);
+    }
     while (!wf_job_is_done(job)) {
         suspend(self);
     }
@@ -545,6 +548,7 @@ static struct wf_task *steal(struct wf_worker *worker, struct wf_job *(*from)(vo
         wf_fiber_unreserve(worker, task, WF_STACK_JOB);
         return NULL;
     }
+    wf_counter_add(&worker->counters.stolen_forks, 1);
     wf_fiber_make(worker, task, WF_STACK_JOB, run_stolen, job);
     return task;
 }

@@ -45,7 +45,7 @@ enum {
 struct wf_worker_counters {
     wf_counter polls, spawned, completed, steals, stolen_tasks, lifo_hits, lifo_stolen, evictions,
         inject_fetches, injected_tasks, overflows, parks, wakes, idle_wakes, unannounced_work,
-        budget_yields, handovers, average_poll_ns, inject_interval;
+        budget_yields, handovers, stolen_forks, fork_waits, average_poll_ns, inject_interval;
     wf_counter time_ns[WEFT_WORKER_STOPPED]; /* by state, up to since_ns */
     wf_counter since_ns;
     wf_counter state;

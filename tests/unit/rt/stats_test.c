@@ -328,6 +328,44 @@ static void times_add_up_to_the_time_that_passed(void)
     weft_runtime_destroy(rt);
 }
 
+static _Atomic(uint64_t) fork_begun;
+
+/* Until it is waited for. */
+static void begin_and_hold(void *arg)
+{
+    weft_runtime *rt = arg;
+    uint64_t waits;
+    atomic_store(&fork_begun, 1);
+    do {
+        waits = worker_stats_of(rt, 0).fork_waits + worker_stats_of(rt, 1).fork_waits;
+    } while (waits == 0);
+}
+
+static void wait_for_begin(void *arg)
+{
+    (void)arg;
+    test_wait_for(&fork_begun, 1);
+}
+
+static int fork_one(void *arg)
+{
+    weft_join2(wait_for_begin, NULL, begin_and_hold, arg);
+    return 0;
+}
+
+static void forks_that_were_taken_are_counted(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, fork_one, rt), 0);
+    weft_worker_stats first = worker_stats_of(rt, 0);
+    weft_worker_stats second = worker_stats_of(rt, 1);
+    CHECK_EQ(first.stolen_forks + second.stolen_forks, 1);
+    CHECK_EQ(first.fork_waits + second.fork_waits, 1);
+    /* Who waits is not who has it. */
+    CHECK(first.stolen_forks != first.fork_waits);
+    weft_runtime_destroy(rt);
+}
+
 static _Atomic(uint64_t) load_over;
 
 static void check_monotonic(const weft_worker_stats *old, const weft_worker_stats *now)
@@ -413,6 +451,7 @@ TEST_MAIN({
     TEST(queues_and_states_show_what_waits),
     TEST(the_inject_queue_shows_its_length),
     TEST(polls_that_were_cut_short_are_counted),
+    TEST(forks_that_were_taken_are_counted),
     TEST(times_add_up_to_the_time_that_passed),
     TEST(a_reader_sees_counters_that_only_grow),
 })
