@@ -7,6 +7,7 @@
 
 #include <weft.h>
 
+#include "forks.h"
 #include "rt.h"
 #include "test.h"
 
@@ -144,20 +145,6 @@ static void results_survive_who_runs_in_between(void)
 
 /* --- Deep recursion --------------------------------------------------------------------- */
 
-/* Each level has a frame of its own that is used after the return from below. */
-WEFT_PARALLEL(uint64_t, descend, uint64_t, depth)
-{
-    volatile char frame[64];
-    frame[0] = 1;
-    if (depth == 0) {
-        return 0;
-    }
-    uint64_t below;
-    uint64_t leaf;
-    descend_both(&below, depth - 1, &leaf, 0);
-    return below + leaf + (uint64_t)frame[0];
-}
-
 struct level {
     uint64_t depth;
     uint64_t sum;
@@ -191,7 +178,7 @@ static int go_deep(void *arg)
 {
     (void)arg;
     uint64_t depth = test_scale(400000);
-    CHECK_EQ(descend(depth), depth);
+    test_descend(depth);
     CHECK_EQ(descend_last(depth), depth);
     struct level level = { .depth = depth };
     descend_by_pointer(&level);

@@ -3,14 +3,13 @@
  * fork_model.c - src/sched/job.c and strand.c: fibers that fork and join, thieves that
  * ask, steal, finish and wake, strands that leave a worker and come to another one.
  *
- * A scheduler with everything but the watch; nobody sleeps with a timeout. So a fork that
- * no worker is told of, and whose owner waits for it, is a deadlock.
+ * Nobody sleeps with a timeout. So a fork that no worker is told of, and whose owner waits
+ * for it, is a deadlock.
  */
 #include <weft/fiber.h>
 #include <weft/par.h>
 #include <weft/task.h>
 
-#include "base/alloc.h"
 #include "mc.h"
 #include "sched/fiber.h"
 #include "sched/guest.h"
@@ -20,35 +19,13 @@
 #include "sched/strand.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
+#include "sched_rig.h"
 
 static struct wf_sched *sched;
 
 static void begin(unsigned workers)
 {
-    struct wf_sched_options options = {
-        .workers = workers,
-        .stealing = true,
-        .lifo = true,
-        .tick_polls = 128,
-        .tick_ns = 500000,
-        .inject_target_ns = 1000000,
-        .inject_interval_min = 8,
-        .inject_interval_max = 255,
-        .inject_capacity = 100,
-        .blocking_threads = 2,
-        .blocking_keep_alive_ns = 1000,
-        .seed = 1,
-        .allocator = wf_alloc_default,
-        .thread_name = "model",
-    };
-    sched = wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
-    mc_assert(wf_sched_init(sched, &options, NULL) == 0);
-    for (unsigned i = 0; i < workers; i++) {
-        struct wf_worker *worker = &sched->workers[i];
-        worker->polls_to_clock = 100;
-        worker->clock_period = 100;
-        mc_assert(wf_thread_start(&worker->thread, wf_worker_main, worker) == 0);
-    }
+    sched = sched_rig_start(workers);
 }
 
 static struct wf_task *go(int (*function)(void *arg))

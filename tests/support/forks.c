@@ -32,6 +32,24 @@ void test_grow(uint64_t depth)
     CHECK_EQ(tree.leaves, UINT64_C(1) << depth);
 }
 
+WEFT_PARALLEL(uint64_t, descend, uint64_t, depth)
+{
+    volatile char frame[64];
+    frame[0] = 1;
+    if (depth == 0) {
+        return 0;
+    }
+    uint64_t below;
+    uint64_t leaf;
+    descend_both(&below, depth - 1, &leaf, 0);
+    return below + leaf + (uint64_t)frame[0];
+}
+
+void test_descend(uint64_t depth)
+{
+    CHECK_EQ(descend(depth), depth);
+}
+
 static _Atomic(uint64_t) begun;
 
 static void meet(void *arg)

@@ -10,6 +10,10 @@
 /* A tree of forks, this deep: checks that each leaf is reached once. */
 void test_grow(uint64_t depth);
 
+/* As many calls in each other, each with a frame that is used after the return from below
+ * and a fork: checks that all have run. */
+void test_descend(uint64_t depth);
+
 /* Two functions at once: each waits for the other. One call at a time in a process. */
 void test_meet(void);
 

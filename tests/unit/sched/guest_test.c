@@ -231,24 +231,10 @@ static void a_guest_of_one_runtime_is_one_of_another(void)
     weft_runtime_destroy(rt);
 }
 
-WEFT_PARALLEL(uint64_t, descend, uint64_t, depth)
-{
-    volatile char frame[64];
-    frame[0] = 1;
-    if (depth == 0) {
-        return 0;
-    }
-    uint64_t below;
-    uint64_t leaf;
-    descend_both(&below, depth - 1, &leaf, 0);
-    return below + leaf + (uint64_t)frame[0];
-}
-
 static int descend_far(void *arg)
 {
     (void)arg;
-    uint64_t depth = test_scale(200000);
-    CHECK_EQ(descend(depth), depth);
+    test_descend(test_scale(200000));
     return 0;
 }
 
