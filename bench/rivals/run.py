@@ -196,6 +196,7 @@ def build_cargo(directory, crate, name, allocator=None, **variables):
     sources = directory / f"{crate}-src"
     ignore = shutil.ignore_patterns("Cargo.lock", "target")
     shutil.copytree(HERE / crate, sources, ignore=ignore, dirs_exist_ok=True)
+    shutil.copy(HERE / "driver.rs", sources / "src")
     copy = sources / "Cargo.toml"
     fetch_crates(copy)
 

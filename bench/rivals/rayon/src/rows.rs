@@ -5,20 +5,15 @@
 //! pool that is there already, but for what comes from outside; each repetition
 //! checks its result.
 
+use crate::driver::{fail, Row};
+use crate::loops;
 use crate::work::{self, check, Board, Node};
-use crate::{fail, loops};
 use rayon::{join, ThreadPool, ThreadPoolBuilder};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-
-pub struct Row {
-    pub name: &'static str,
-    pub unit: &'static str,
-    pub run: fn(workers: usize, reps: usize) -> Vec<f64>,
-}
 
 pub const ROWS: &[Row] = &[
     Row { name: "par.fork_extra", unit: "ns", run: fork_extra },

@@ -4,7 +4,7 @@
 //! part of `bench/work.h` that is inline there, again. The constants and their
 //! meaning are those of `work.h`.
 
-use crate::fail;
+use crate::driver::fail;
 use std::time::Duration;
 
 pub const FIB_EXTRA: u32 = 32;

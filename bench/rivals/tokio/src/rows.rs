@@ -6,7 +6,8 @@
 //! and checks after every repetition that all the work was done. A row that takes
 //! but one sample says what it does instead.
 
-use crate::{fail, time};
+use crate::driver::{fail, Row};
+use crate::time;
 use std::future::{poll_fn, Future};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,12 +18,6 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
-
-pub struct Row {
-    pub name: &'static str,
-    pub unit: &'static str,
-    pub run: fn(workers: usize, reps: usize) -> Vec<f64>,
-}
 
 /// Tokio has no fibers: the rows of fibers are those of tasks.
 pub const ROWS: &[Row] = &[

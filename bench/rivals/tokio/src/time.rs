@@ -2,7 +2,7 @@
 
 //! The rows about timers, under the rules of `rows.rs`.
 
-use crate::fail;
+use crate::driver::fail;
 use crate::rows::{cpu_time, measure, measure_task, started, DONE};
 use std::future::{poll_fn, Future};
 use std::pin::pin;
