@@ -13,6 +13,7 @@
 #include "weft/future.h"
 #include "weft/loop.h"
 #include "weft/obs.h"
+#include "weft/order.h"
 #include "weft/par.h"
 #include "weft/runtime.h"
 #include "weft/sort.h"
