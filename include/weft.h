@@ -12,6 +12,7 @@
 #include "weft/fork.h"
 #include "weft/future.h"
 #include "weft/loop.h"
+#include "weft/number.h"
 #include "weft/obs.h"
 #include "weft/order.h"
 #include "weft/par.h"
