@@ -11,6 +11,7 @@
 #include "weft/fiber.h"
 #include "weft/fork.h"
 #include "weft/future.h"
+#include "weft/group.h"
 #include "weft/loop.h"
 #include "weft/number.h"
 #include "weft/obs.h"
