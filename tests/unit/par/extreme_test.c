@@ -74,6 +74,22 @@ static void pieces_may_have_any_length(void)
     }
 }
 
+/* More than a key function is called with. */
+static void keys_are_computed_some_at_a_time(void)
+{
+    static uint64_t values[5000];
+    size_t size = sizeof *values;
+    weft_par_options options = { .piece = 5000 };
+    static const size_t places[] = { 0, 1, 1023, 1024, 1025, 2047, 2048, 2049, 4096, 4999 };
+    for (size_t i = 0; i < 10; i++) {
+        size_t index = 77;
+        values[places[i]] = 1;
+        CHECK_EQ(weft_max_by_key(values, 5000, size, key_records, &size, &index, &options), 0);
+        CHECK_EQ(index, places[i]);
+        values[places[i]] = 0;
+    }
+}
+
 static void of_nothing_it_is_the_count(void)
 {
     size_t size = 4;
@@ -168,6 +184,7 @@ static void what_cannot_be_is_refused(void)
 TEST_MAIN({
     TEST(the_first_of_the_least_and_greatest_is_found),
     TEST(pieces_may_have_any_length),
+    TEST(keys_are_computed_some_at_a_time),
     TEST(of_nothing_it_is_the_count),
     TEST(any_key_may_be_the_least),
     TEST(a_comparison_that_lies_harms_nobody),

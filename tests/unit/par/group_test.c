@@ -100,6 +100,31 @@ static void groups_may_be_large_or_many(void)
     weft_runtime_destroy(rt);
 }
 
+static _Atomic(size_t) combined;
+
+static void combine_and_count(void *value, const void *next, void *arg)
+{
+    atomic_fetch_add(&combined, 1);
+    affine_combine(value, next, arg);
+}
+
+/* So that several workers can be at it. */
+static void a_large_group_is_cut_into_parts(void)
+{
+    weft_group_reduction how = affine_groups;
+    how.combine = combine_and_count;
+    struct records records = records_create(EQUAL, 100000, 8, 0);
+    uint64_t key;
+    struct affine value;
+    size_t groups;
+    CHECK_EQ(weft_group_reduce(records.array.at, 100000, 8, key_records, &how, &records.size, &key,
+                               &value, 1, &groups, NULL),
+             0);
+    CHECK_EQ(groups, 1);
+    CHECK_GE(combined, 20);
+    records_destroy(&records);
+}
+
 /* Elements that do not fit where others are copied. */
 static int group_huge_ones(void *arg)
 {
@@ -227,20 +252,23 @@ static int end_early(void *arg)
     static struct affine values[50000];
     /* One group; many. */
     for (size_t i = 0; i < 4; i++) {
-        struct records records = records_create(i < 2 ? EQUAL : RANDOM, 50000, 8, 0);
+        size_t count = i < 2 ? 150000 : 50000;
+        struct records records = records_create(i < 2 ? EQUAL : RANDOM, count, 8, 0);
         struct ending ending = { .size = 8, .folds_left = 7, .error = i % 2 == 0 ? -55 : 0 };
         weft_par_options options = { .stop = &ending.stop };
         size_t groups = 77;
-        CHECK_EQ(weft_group_reduce(records.array.at, 50000, 8, key_of_ending, &how, &ending, keys,
+        CHECK_EQ(weft_group_reduce(records.array.at, count, 8, key_of_ending, &how, &ending, keys,
                                    values, 50000, &groups, &options),
                  i % 2 == 0 ? -55 : WEFT_ECANCELED);
         CHECK_EQ(groups, 0);
+        /* Of the one group, what had begun. */
+        CHECK(i >= 2 || atomic_load(&ending.folds) < 100);
         _Atomic(int) left = 5;
-        CHECK_EQ(weft_group_reduce(records.array.at, 50000, 8, key_and_fail, &how, &left, keys,
+        CHECK_EQ(weft_group_reduce(records.array.at, count, 8, key_and_fail, &how, &left, keys,
                                    values, 50000, &groups, NULL),
                  -77);
         weft_stop_set(&ending.stop);
-        CHECK_EQ(weft_group_reduce(records.array.at, 50000, 8, key_of_ending, &how, &ending, keys,
+        CHECK_EQ(weft_group_reduce(records.array.at, count, 8, key_of_ending, &how, &ending, keys,
                                    values, 50000, &groups, &options),
                  WEFT_ECANCELED);
         records_destroy(&records);
@@ -335,6 +363,7 @@ TEST_MAIN({
     TEST(without_memory_it_says_so),
     TEST(elements_of_a_group_are_folded_in_their_order),
     TEST(groups_may_be_large_or_many),
+    TEST(a_large_group_is_cut_into_parts),
     TEST(elements_may_be_huge),
     TEST(sums_have_the_same_bits_everywhere),
     TEST(too_little_room_is_said),

@@ -71,16 +71,19 @@ static void the_least_of_many_are_found(void)
 
 static void a_few_of_many_take_little_more_than_one_comparison_each(void)
 {
-    size_t count = 300000;
-    struct records records = records_create(RANDOM, count, 8, 0);
-    struct stopping counting = { .size = 8 };
-    char to[80];
-    size_t found;
-    CHECK_EQ(
-        weft_top_k(records.array.at, count, 8, 10, compare_and_stop, &counting, to, &found, NULL),
-        0);
-    CHECK_LE(atomic_load(&counting.calls), count * 3 / 2);
-    records_destroy(&records);
+    static const enum pattern patterns[] = { RANDOM, EQUAL, MOSTLY_EQUAL, SORTED };
+    for (size_t i = 0; i < 4; i++) {
+        size_t count = 200000;
+        struct records records = records_create(patterns[i], count, 8, 0);
+        struct stopping counting = { .size = 8 };
+        char to[80];
+        size_t found;
+        CHECK_EQ(weft_top_k(records.array.at, count, 8, 10, compare_and_stop, &counting, to, &found,
+                            NULL),
+                 0);
+        CHECK_LE(atomic_load(&counting.calls), count * 3 / 2);
+        records_destroy(&records);
+    }
 }
 
 /* What is found are elements of the array, none of them twice. */
