@@ -75,8 +75,8 @@ WEFT_API WEFT_NODISCARD int weft_count_by_key(const void *base, size_t count, si
 typedef struct weft_group_reduction {
     size_t size;          /* of a value, in bytes */
     const void *identity; /* what a fold begins with: changes nothing when combined */
-    /* Folds elements of one group, which are copies, into a value; WEFT_ELEMENTS_MAX at
-     * most. 0, or an error, which ends the whole. */
+    /* Folds elements of one group into a value: WEFT_ELEMENTS_MAX of them at most, which
+     * are copies or where they were. 0, or an error, which ends the whole. */
     int (*fold)(void *value, const void *elements, size_t count, void *arg);
     /* Folds the value of the elements that follow into a value. */
     void (*combine)(void *value, const void *next, void *arg);

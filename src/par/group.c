@@ -23,7 +23,7 @@
 #include "par/runs.h"
 
 enum {
-    COPIED = 8 * 1024,       /* bytes, at a time */
+    COPIED = 4 * 1024,       /* bytes, at a time, on a stack that may be small */
     AHEAD = 24,              /* elements, about as many as a core can wait for */
     LARGE = 16 * 1024,       /* elements of a group that is cut */
     BLOCK_LENGTH = 4 * 1024, /* of those, at least */

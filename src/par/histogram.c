@@ -59,14 +59,11 @@ static int count_some(const struct histogram *histogram, size_t first, size_t en
     if (err != 0) {
         return err;
     }
-    uint64_t greatest = 0;
+    size_t buckets = histogram->buckets;
     for (size_t i = 0; i < count; i++) {
-        greatest = keys[i] > greatest ? keys[i] : greatest;
-    }
-    if (greatest >= histogram->buckets) {
-        return -ERANGE;
-    }
-    for (size_t i = 0; i < count; i++) {
+        if (keys[i] >= buckets) {
+            return -ERANGE;
+        }
         table[keys[i]]++;
     }
     return 0;

@@ -17,7 +17,7 @@
 
 enum {
     WF_OPTIONS_BLOCK_MIN = 1024, /* elements; fewer are not worth a block of their own */
-    WF_OPTIONS_HERE = 4096,      /* bytes */
+    WF_OPTIONS_HERE = 2048,      /* bytes, on a stack that may be small */
 };
 
 /* Can there be an array of so many elements of this size? */
