@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * extreme.c - the least and the greatest of elements.
+ *
+ * A reduction whose value is an index. A later element takes the place of an earlier one
+ * only if it is better, so of equal ones the first is found.
+ */
+#include <weft/order.h>
+
+#include "par/options.h"
+
+#define NONE SIZE_MAX
+
+struct search {
+    const char *base;
+    size_t size;
+    bool greatest; /* or the least */
+    weft_compare_fn compare;
+    weft_key_fn key;
+    void *arg;
+};
+
+/* --- By comparison --------------------------------------------------------------------- */
+
+static bool is_better(const struct search *search, size_t one, size_t other)
+{
+    int order = search->compare(search->base + one * search->size,
+                                search->base + other * search->size, search->arg);
+    return search->greatest ? order > 0 : order < 0;
+}
+
+static int fold_compared(void *value, size_t first, size_t end, void *arg)
+{
+    size_t best = *(size_t *)value == NONE ? first : *(size_t *)value;
+    for (size_t i = first; i < end; i++) {
+        if (i != best && is_better(arg, i, best)) {
+            best = i;
+        }
+    }
+    *(size_t *)value = best;
+    return 0;
+}
+
+static void combine_compared(void *value, const void *next, void *arg)
+{
+    size_t *best = value;
+    if (is_better(arg, *(const size_t *)next, *best)) {
+        *best = *(const size_t *)next;
+    }
+}
+
+static int find_compared(struct search *search, size_t count, size_t *index,
+                         const weft_par_options *options)
+{
+    static const size_t none = NONE;
+    static const weft_reduction how = {
+        .size = sizeof none, .identity = &none, .fold = fold_compared, .combine = combine_compared
+    };
+    *index = count;
+    if (!wf_options_fit(count, search->size)) {
+        return -EINVAL;
+    }
+    weft_par_options blocks = wf_options_for_blocks(count, options);
+    size_t best = NONE;
+    int err = weft_reduce(0, count, &how, search, &best, &blocks);
+    *index = best == NONE ? count : best;
+    return err;
+}
+
+int weft_min(const void *base, size_t count, size_t size, weft_compare_fn compare, void *arg,
+             size_t *index, const weft_par_options *options)
+{
+    struct search search = { .base = base, .size = size, .compare = compare, .arg = arg };
+    return find_compared(&search, count, index, options);
+}
+
+int weft_max(const void *base, size_t count, size_t size, weft_compare_fn compare, void *arg,
+             size_t *index, const weft_par_options *options)
+{
+    struct search search = {
+        .base = base, .size = size, .greatest = true, .compare = compare, .arg = arg
+    };
+    return find_compared(&search, count, index, options);
+}
+
+/* --- By key ---------------------------------------------------------------------------- */
+
+struct found {
+    uint64_t key;
+    size_t index; /* or NONE */
+};
+
+static bool is_better_key(const struct search *search, uint64_t key, const struct found *found)
+{
+    return found->index == NONE || (search->greatest ? key > found->key : key < found->key);
+}
+
+static int fold_some_keys(const struct search *search, size_t first, size_t end,
+                          struct found *found)
+{
+    uint64_t keys[WEFT_ELEMENTS_MAX];
+    int err = search->key(search->base + first * search->size, end - first, keys, search->arg);
+    for (size_t i = first; err == 0 && i < end; i++) {
+        if (is_better_key(search, keys[i - first], found)) {
+            *found = (struct found){ keys[i - first], i };
+        }
+    }
+    return err;
+}
+
+static int fold_keys(void *value, size_t first, size_t end, void *arg)
+{
+    int err = 0;
+    while (err == 0 && first < end) {
+        size_t most = end - first < WEFT_ELEMENTS_MAX ? end - first : WEFT_ELEMENTS_MAX;
+        err = fold_some_keys(arg, first, first + most, value);
+        first += most;
+    }
+    return err;
+}
+
+static void combine_keys(void *value, const void *next, void *arg)
+{
+    const struct found *found = next;
+    if (is_better_key(arg, found->key, value)) {
+        *(struct found *)value = *found;
+    }
+}
+
+static int find_key(struct search *search, size_t count, size_t *index,
+                    const weft_par_options *options)
+{
+    static const struct found none = { 0, NONE };
+    static const weft_reduction how = {
+        .size = sizeof none, .identity = &none, .fold = fold_keys, .combine = combine_keys
+    };
+    *index = count;
+    if (!wf_options_fit(count, search->size)) {
+        return -EINVAL;
+    }
+    weft_par_options blocks = wf_options_for_blocks(count, options);
+    struct found found = none;
+    int err = weft_reduce(0, count, &how, search, &found, &blocks);
+    *index = found.index == NONE ? count : found.index;
+    return err;
+}
+
+int weft_min_by_key(const void *base, size_t count, size_t size, weft_key_fn key, void *arg,
+                    size_t *index, const weft_par_options *options)
+{
+    struct search search = { .base = base, .size = size, .key = key, .arg = arg };
+    return find_key(&search, count, index, options);
+}
+
+int weft_max_by_key(const void *base, size_t count, size_t size, weft_key_fn key, void *arg,
+                    size_t *index, const weft_par_options *options)
+{
+    struct search search = { .base = base, .size = size, .greatest = true, .key = key, .arg = arg };
+    return find_key(&search, count, index, options);
+}

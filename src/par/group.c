@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * group.c - one value of all elements that have the same key.
+ *
+ *   1  The keys, each with a pointer to its element, are sorted, stably.
+ *   2  Each run of equal keys is a group (runs.c).
+ *   3  Groups, in parallel: the elements are copied together, some at a time, and folded.
+ *
+ * A loop over the groups is divided among workers as it goes, so groups may be many and
+ * small. A large one is a reduction of its own (reduce.c) in that loop; workers take parts of
+ * both. Which groups are large, and where they are cut, depends on their length only.
+ *
+ * Elements are copied to the stack, since groups that are small need little, and of large
+ * ones what was copied is still in the cache when it is folded.
+ */
+#include <stdalign.h>
+#include <string.h>
+
+#include <weft/group.h>
+
+#include "par/options.h"
+#include "par/radix.h"
+#include "par/runs.h"
+
+enum {
+    COPIED = 4 * 1024,       /* bytes, at a time, on a stack that may be small */
+    AHEAD = 24,              /* elements, about as many as a core can wait for */
+    LARGE = 16 * 1024,       /* elements of a group that is cut */
+    BLOCK_LENGTH = 4 * 1024, /* of those, at least */
+};
+
+struct grouping {
+    const char *base;
+    size_t size;
+    weft_key_fn key;
+    const weft_group_reduction *how;
+    void *arg;
+    struct wf_radix_pair *pairs;
+    size_t *begins; /* of groups */
+    uint64_t *keys;
+    char *values;
+    const weft_stop *stop;
+};
+
+/* --- Keys ------------------------------------------------------------------------------ */
+
+static int compute_some(const struct grouping *grouping, size_t begin, size_t end)
+{
+    uint64_t keys[WEFT_ELEMENTS_MAX];
+    const char *elements = grouping->base + begin * grouping->size;
+    int err = grouping->key(elements, end - begin, keys, grouping->arg);
+    for (size_t i = begin; err == 0 && i < end; i++) {
+        grouping->pairs[i].key = keys[i - begin];
+        grouping->pairs[i].element = grouping->base + i * grouping->size;
+    }
+    return err;
+}
+
+static int compute(size_t begin, size_t end, void *arg)
+{
+    int err = 0;
+    while (err == 0 && begin < end) {
+        size_t some = end - begin < WEFT_ELEMENTS_MAX ? end - begin : WEFT_ELEMENTS_MAX;
+        err = compute_some(arg, begin, begin + some);
+        begin += some;
+    }
+    return err;
+}
+
+/* --- Elements of a group --------------------------------------------------------------- */
+
+static void copy_some(const struct grouping *grouping, size_t first, size_t end, size_t last,
+                      char *to)
+{
+    size_t size = grouping->size;
+    for (size_t i = first; i < end; i++) {
+        if (i + AHEAD < last) {
+            __builtin_prefetch(grouping->pairs[i + AHEAD].element);
+        }
+        memcpy(to, grouping->pairs[i].element, size);
+        to += size;
+    }
+}
+
+/* Folds what is at these places of the sorted pairs. */
+static int fold_places(void *value, size_t first, size_t end, void *arg)
+{
+    const struct grouping *grouping = arg;
+    const weft_group_reduction *how = grouping->how;
+    alignas(WF_SCRATCH_ALIGN) char copied[COPIED];
+    size_t most = COPIED / grouping->size;
+    most = most < WEFT_ELEMENTS_MAX ? most : WEFT_ELEMENTS_MAX;
+    int err = 0;
+    while (err == 0 && first < end) {
+        if (most <= 1) {
+            err = how->fold(value, grouping->pairs[first].element, 1, grouping->arg);
+            first++;
+            continue;
+        }
+        size_t some = end - first < most ? end - first : most;
+        copy_some(grouping, first, first + some, end, copied);
+        err = how->fold(value, copied, some, grouping->arg);
+        first += some;
+    }
+    return err;
+}
+
+static void combine(void *value, const void *next, void *arg)
+{
+    const struct grouping *grouping = arg;
+    grouping->how->combine(value, next, grouping->arg);
+}
+
+static int reduce_large(struct grouping *grouping, size_t first, size_t end, void *value)
+{
+    weft_reduction how = { .size = grouping->how->size,
+                           .identity = grouping->how->identity,
+                           .fold = fold_places,
+                           .combine = combine };
+    size_t length = (end - first) / WF_BLOCKS_WANTED;
+    weft_par_options options = { .piece = length > BLOCK_LENGTH ? length : BLOCK_LENGTH,
+                                 .stop = grouping->stop };
+    return weft_reduce(first, end, &how, grouping, value, &options);
+}
+
+static int reduce_groups(size_t begin, size_t end, void *arg)
+{
+    struct grouping *grouping = arg;
+    int err = 0;
+    for (size_t group = begin; err == 0 && group < end; group++) {
+        size_t first = grouping->begins[group];
+        size_t last = grouping->begins[group + 1];
+        char *value = grouping->values + group * grouping->how->size;
+        grouping->keys[group] = grouping->pairs[first].key;
+        if (last - first > LARGE) {
+            err = reduce_large(grouping, first, last, value);
+        } else {
+            memcpy(value, grouping->how->identity, grouping->how->size);
+            err = fold_places(value, first, last, grouping);
+        }
+    }
+    return err;
+}
+
+/* --- All ------------------------------------------------------------------------------- */
+
+static size_t scratch_of(size_t count)
+{
+    size_t sum = wf_scratch_add(0, count, sizeof(struct wf_radix_pair));
+    sum = wf_scratch_add(sum, count + 1, sizeof(size_t));
+    return wf_radix_scratch(sum, count, sizeof(struct wf_radix_pair));
+}
+
+size_t weft_group_scratch(size_t count, size_t size)
+{
+    /* The most of all: weft_group_reduce(), which does not copy whole arrays. */
+    return wf_options_fit(count, size) ? wf_scratch_with_slack(scratch_of(count)) : SIZE_MAX;
+}
+
+static int run(struct grouping *grouping, size_t count, struct wf_scratch *scratch, size_t room,
+               size_t *groups)
+{
+    weft_par_options options = { .stop = grouping->stop };
+    grouping->pairs = wf_scratch_take(scratch, count, sizeof(struct wf_radix_pair));
+    grouping->begins = wf_scratch_take(scratch, count + 1, sizeof(size_t));
+    int err = weft_for(0, count, compute, grouping, &options);
+    size_t runs = 0;
+    if (err == 0) {
+        struct wf_radix_order order = { 0, 0 };
+        wf_radix_sort(WF_RADIX_PAIR, order, grouping->pairs, count, scratch, grouping->stop);
+        struct wf_runs_keys sorted = { &grouping->pairs->key, sizeof(struct wf_radix_pair), count };
+        err = wf_runs_find(&sorted, grouping->begins, &runs, grouping->stop);
+    }
+    if (err == 0 && runs > room) {
+        *groups = runs;
+        return -ENOSPC;
+    }
+    if (err == 0) {
+        err = weft_for(0, runs, reduce_groups, grouping, &options);
+    }
+    *groups = err == 0 ? runs : 0;
+    return err;
+}
+
+int weft_group_reduce(const void *base, size_t count, size_t size, weft_key_fn key,
+                      const weft_group_reduction *how, void *arg, uint64_t *keys, void *values,
+                      size_t room, size_t *groups, const weft_par_options *options)
+{
+    *groups = 0;
+    if (!wf_options_fit(count, size) || how->size == 0) {
+        return -EINVAL;
+    }
+    if (count == 0) {
+        return 0;
+    }
+    size_t sum = scratch_of(count);
+    alignas(WF_SCRATCH_ALIGN) char here[WF_OPTIONS_HERE];
+    weft_par_options with = wf_options_with_scratch(sum, here, options);
+    struct wf_scratch scratch;
+    int err = wf_scratch_init(&scratch, sum, &with);
+    if (err != 0) {
+        return err;
+    }
+    struct grouping grouping = { .base = base,
+                                 .size = size,
+                                 .key = key,
+                                 .how = how,
+                                 .arg = arg,
+                                 .keys = keys,
+                                 .values = values,
+                                 .stop = wf_stop_of(options) };
+    err = run(&grouping, count, &scratch, room, groups);
+    wf_scratch_fini(&scratch);
+    return err;
+}

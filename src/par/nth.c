@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * nth.c - the element that a sort would put at an index.
+ *
+ *   1  A sample is sorted. Two of it are the pivots: a little below the one that is where
+ *      the wanted element should be, and a little above it.
+ *   2  Chunks of the array, in parallel: note the class of each element, and count:
+ *
+ *         below low | equals low | between | equals high | above high
+ *
+ *   3  The counts of all chunks become the places where their elements go.
+ *   4  Chunks, in parallel: move each element to its class, in the other array; and back.
+ *   5  The same again with the class that holds the index; most often it is the one in
+ *      between, with a few percent of all elements. If it is one of equal ones, that is it.
+ *      What is small is sorted.
+ *
+ * A part of which a round has left more than half was sampled badly. That may happen a few
+ * times, then it is sorted.
+ *
+ * As in sample.c, classes are noted before they are counted, so that a comparison that
+ * contradicts itself harms nobody; and the order of equal elements is kept, since they are
+ * of the same class.
+ */
+#include "par/nth.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include <weft/order.h>
+#include <weft/sort.h>
+
+#include "base/rng.h"
+#include "par/options.h"
+#include "par/range.h"
+
+enum {
+    BELOW,
+    EQUALS_LOW,
+    BETWEEN,
+    EQUALS_HIGH,
+    ABOVE,
+    CLASSES,
+};
+
+enum {
+    SORT_MAX = 1024,            /* elements; these are sorted at once */
+    SAMPLED = 16,               /* one of so many, */
+    SAMPLE_MAX = 4 * 1024,      /* but no more than these */
+    CHUNK_COUNT_MIN = 8 * 1024, /* of elements */
+    CHUNKS_MAX = 256,
+    COPY_BYTES = 256 * 1024, /* by one */
+    BAD_ROUNDS_MAX = 3,
+};
+
+struct select {
+    const struct wf_nth_order *order;
+    const weft_stop *stop;
+    char *base; /* of the part that is left, */
+    size_t count;
+    size_t n; /* and the index in it */
+
+    char *other;
+    uint8_t *classes;
+    size_t (*places)[CLASSES]; /* of each chunk: counts, and then where the next one goes */
+    size_t chunks;
+    size_t begins[CLASSES + 1];
+    const char *low;
+    const char *high;
+    bool pivots_are_equal;
+};
+
+/* --- Memory ---------------------------------------------------------------------------- */
+
+static size_t sample_of(size_t count)
+{
+    return count / SAMPLED < SAMPLE_MAX ? count / SAMPLED : SAMPLE_MAX;
+}
+
+static size_t chunks_of(size_t count)
+{
+    size_t chunks = count / CHUNK_COUNT_MIN;
+    return chunks < 1 ? 1 : chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX;
+}
+
+size_t wf_nth_scratch(size_t sum, size_t count, size_t size)
+{
+    size_t sort = wf_scratch_add(sum, weft_sort_scratch(count, size), 1);
+    if (count <= SORT_MAX) {
+        return sort;
+    }
+    sum = wf_scratch_add(sum, count, size);
+    sum = wf_scratch_add(sum, count, 1);
+    sum = wf_scratch_add(sum, chunks_of(count), sizeof(size_t[CLASSES]));
+    sum = wf_scratch_add(sum, weft_sort_scratch(sample_of(count), size), 1);
+    return sum > sort ? sum : sort;
+}
+
+/* --- Pivots ---------------------------------------------------------------------------- */
+
+static int sort_in(const struct select *select, void *base, size_t count, void *memory)
+{
+    const struct wf_nth_order *order = select->order;
+    weft_par_options options = { .stop = select->stop,
+                                 .scratch = memory,
+                                 .scratch_size = weft_sort_scratch(count, order->size) };
+    return weft_sort_stable(base, count, order->size, order->compare, order->arg, &options);
+}
+
+/* The sample is in the other array, which is not used yet. */
+static int choose_pivots(struct select *select, void *memory)
+{
+    size_t size = select->order->size;
+    size_t count = sample_of(select->count);
+    size_t stride = select->count / count;
+    size_t longer = select->count % count;
+    struct wf_rng rng;
+    wf_rng_seed(&rng, select->count, 0);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i * stride + i * longer / count + wf_rng_below(&rng, (uint32_t)stride);
+        memcpy(select->other + i * size, select->base + at * size, size);
+    }
+    int err = sort_in(select, select->other, count, memory);
+    /* The rank in a sample of s is off by sqrt(s) / 2 or less, two times of three. */
+    size_t gap = 1;
+    while (gap * gap < count) {
+        gap++;
+    }
+    size_t middle = (size_t)((double)select->n / (double)select->count * (double)count);
+    select->low = select->other + (middle > gap ? middle - gap : 0) * size;
+    select->high = select->other + (middle + gap < count ? middle + gap : count - 1) * size;
+    const struct wf_nth_order *order = select->order;
+    select->pivots_are_equal = order->compare(select->low, select->high, order->arg) == 0;
+    return err;
+}
+
+/* --- Classes --------------------------------------------------------------------------- */
+
+/*
+ * By both pivots always: with one of them at a time, which one an element needs is guessed
+ * wrong half of the time, and that takes longer than a comparison. What equals both pivots
+ * is between them.
+ */
+static inline uint8_t class_of(const struct select *select, const char *element)
+{
+    const struct wf_nth_order *order = select->order;
+    int low = order->compare(element, select->low, order->arg);
+    int high = order->compare(element, select->high, order->arg);
+    return (uint8_t)((low >= 0) + (low > 0) + (high >= 0) + (high > 0));
+}
+
+/* The first element of a chunk; of the one behind the last: the count. */
+static size_t chunk_begin(const struct select *select, size_t chunk)
+{
+    size_t length = select->count / select->chunks;
+    size_t longer = select->count % select->chunks;
+    return chunk * length + (chunk < longer ? chunk : longer);
+}
+
+static void classify_chunks(size_t begin, size_t end, void *arg)
+{
+    struct select *select = arg;
+    size_t size = select->order->size;
+    for (size_t chunk = begin; chunk < end && !wf_stop_is_set(select->stop); chunk++) {
+        size_t counts[CLASSES] = { 0 };
+        size_t last = chunk_begin(select, chunk + 1);
+        for (size_t i = chunk_begin(select, chunk); i < last; i++) {
+            uint8_t class = class_of(select, select->base + i * size);
+            select->classes[i] = class;
+            counts[class]++;
+        }
+        memcpy(select->places[chunk], counts, sizeof counts);
+    }
+}
+
+/* Counts become places: classes one after the other, and in each the chunks. */
+static void place_chunks(struct select *select)
+{
+    size_t place = 0;
+    for (size_t class = 0; class < CLASSES; class ++) {
+        select->begins[class] = place;
+        for (size_t chunk = 0; chunk < select->chunks; chunk++) {
+            size_t count = select->places[chunk][class];
+            select->places[chunk][class] = place;
+            place += count;
+        }
+    }
+    select->begins[CLASSES] = place;
+}
+
+/* Inlined for sizes that are known, where a copy is a few instructions. */
+static inline __attribute__((always_inline)) void
+move_elements(const struct select *select, size_t first, size_t end, size_t *places, size_t size)
+{
+    for (size_t i = first; i < end; i++) {
+        size_t place = places[select->classes[i]]++;
+        memcpy(select->other + place * size, select->base + i * size, size);
+    }
+}
+
+static void move_chunks(size_t begin, size_t end, void *arg)
+{
+    struct select *select = arg;
+    size_t size = select->order->size;
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        size_t first = chunk_begin(select, chunk);
+        size_t last = chunk_begin(select, chunk + 1);
+        size_t *places = select->places[chunk];
+        if (size == 4) {
+            move_elements(select, first, last, places, 4);
+        } else if (size == 8) {
+            move_elements(select, first, last, places, 8);
+        } else {
+            move_elements(select, first, last, places, size);
+        }
+    }
+}
+
+static void put_back(size_t begin, size_t end, void *arg)
+{
+    const struct select *select = arg;
+    size_t size = select->order->size;
+    memcpy(select->base + begin * size, select->other + begin * size, (end - begin) * size);
+}
+
+/* --- Rounds ---------------------------------------------------------------------------- */
+
+/* Goes on with the class that holds the index. Is that one of equal elements? */
+static bool narrow(struct select *select)
+{
+    unsigned class = BELOW;
+    while (select->begins[class + 1] <= select->n) {
+        class ++;
+    }
+    select->base += select->begins[class] * select->order->size;
+    select->n -= select->begins[class];
+    select->count = select->begins[class + 1] - select->begins[class];
+    return class == EQUALS_LOW || class == EQUALS_HIGH ||
+           (class == BETWEEN && select->pivots_are_equal);
+}
+
+/* Moves each element to its class. 0 or WEFT_ECANCELED. */
+static int divide(struct select *select, void *memory)
+{
+    struct wf_scratch scratch = { .next = memory };
+    select->chunks = chunks_of(select->count);
+    select->other = wf_scratch_take(&scratch, select->count, select->order->size);
+    select->classes = wf_scratch_take(&scratch, select->count, 1);
+    select->places = wf_scratch_take(&scratch, select->chunks, sizeof(size_t[CLASSES]));
+    int err = choose_pivots(select, scratch.next);
+    if (err != 0) {
+        return err;
+    }
+    wf_range_each(select->chunks, 1, classify_chunks, select);
+    if (wf_stop_is_set(select->stop)) {
+        return WEFT_ECANCELED;
+    }
+    place_chunks(select);
+    wf_range_each(select->chunks, 1, move_chunks, select);
+    wf_range_each(select->count, COPY_BYTES / select->order->size + 1, put_back, select);
+    return 0;
+}
+
+int wf_nth(const struct wf_nth_order *order, void *base, size_t count, size_t n, void *memory,
+           const weft_stop *stop)
+{
+    struct select select = { .order = order, .stop = stop, .base = base, .count = count, .n = n };
+    unsigned bad_rounds = 0;
+    while (select.count > SORT_MAX && bad_rounds < BAD_ROUNDS_MAX) {
+        size_t before = select.count;
+        int err = divide(&select, memory);
+        if (err != 0 || narrow(&select)) {
+            return err;
+        }
+        bad_rounds += select.count > before / 2;
+    }
+    return sort_in(&select, select.base, select.count, memory);
+}
+
+int weft_nth(void *base, size_t count, size_t size, size_t n, weft_compare_fn compare, void *arg,
+             const weft_par_options *options)
+{
+    if (size == 0 || n >= count) {
+        return -EINVAL;
+    }
+    size_t sum = wf_nth_scratch(0, count, size);
+    alignas(WF_SCRATCH_ALIGN) char here[WF_OPTIONS_HERE];
+    weft_par_options with = wf_options_with_scratch(sum, here, options);
+    struct wf_scratch scratch;
+    int err = wf_scratch_init(&scratch, sum, &with);
+    if (err != 0) {
+        return err;
+    }
+    struct wf_nth_order order = { size, compare, arg };
+    err = wf_nth(&order, base, count, n, wf_scratch_take(&scratch, sum, 1), wf_stop_of(options));
+    wf_scratch_fini(&scratch);
+    return err;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * runs.h - where equal keys begin and end, among sorted ones.
+ */
+#ifndef WF_PAR_RUNS_H
+#define WF_PAR_RUNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft/loop.h>
+
+/* Keys that are sorted: the first one, and how far the next one is. */
+struct wf_runs_keys {
+    const uint64_t *first;
+    size_t stride; /* in bytes */
+    size_t count;
+};
+
+static inline uint64_t wf_runs_key(const struct wf_runs_keys *keys, size_t index)
+{
+    const char *at = (const char *)keys->first + index * keys->stride;
+    return *(const uint64_t *)(const void *)at;
+}
+
+/*
+ * Writes where each run of equal keys begins, and behind them the count of keys; there is
+ * room for count + 1. *runs gets how many there are. 0, -ENOMEM, or WEFT_ECANCELED.
+ */
+int wf_runs_find(const struct wf_runs_keys *keys, size_t *begins, size_t *runs,
+                 const weft_stop *stop);
+
+#endif

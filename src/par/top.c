@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * top.c - the k least elements, sorted.
+ *
+ * A few: each block of the array has a keeper, with room for some more than k elements. An
+ * element comes in if it is less than the k-th of those that were there when the keeper was
+ * last put in order; when it is full, it is sorted, and only k stay. So of most elements
+ * it takes one comparison. In the end one keeper takes what those of the blocks have kept,
+ * block by block.
+ *
+ * Many: of a copy of the array the k-th is found (nth.c), and what is before it is sorted.
+ *
+ * Equal elements stay in their order in both, since the sorts are stable, an equal element
+ * that comes later is refused, and wf_nth() puts those before the k-th that were there
+ * first.
+ */
+#include <stdalign.h>
+
+#include <weft/order.h>
+#include <weft/sort.h>
+
+#include "par/nth.h"
+#include "par/options.h"
+#include "par/range.h"
+#include "par/top.h"
+
+enum {
+    KEEP_MAX = 1024,            /* for a k above, it is many */
+    SPARE_MIN = 64,             /* room of a keeper, besides k */
+    BLOCK_COUNT_MIN = 4 * 1024, /* of elements, */
+    BLOCK_KEPT_MIN = 256,       /* and so many for each that is kept */
+    BLOCKS_MAX = 128,
+    STRIDE = 4 * 1024, /* elements, between looks at the stop */
+    COPY_BYTES = 256 * 1024,
+};
+
+struct keeper {
+    char *kept;
+    void *memory; /* for sorting */
+    size_t count;
+    bool is_full; /* has k sorted ones first */
+};
+
+struct top {
+    const struct wf_nth_order *order;
+    const weft_stop *stop;
+    const char *base;
+    size_t count;
+    size_t k;
+    size_t room; /* of a keeper */
+    size_t blocks;
+    struct keeper *keepers;
+};
+
+/* --- A few ----------------------------------------------------------------------------- */
+
+static size_t room_of(size_t count, size_t k)
+{
+    size_t room = k + (k > SPARE_MIN ? k : SPARE_MIN);
+    return room < count ? room : count;
+}
+
+static size_t blocks_of(size_t count, size_t k)
+{
+    size_t length = k * BLOCK_KEPT_MIN > BLOCK_COUNT_MIN ? k * BLOCK_KEPT_MIN : BLOCK_COUNT_MIN;
+    size_t blocks = count / length;
+    return blocks < 1 ? 1 : blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX;
+}
+
+/* One for each block, and one for all if there are several. */
+static size_t keepers_of(size_t blocks)
+{
+    return blocks + (blocks > 1);
+}
+
+static size_t few_scratch(size_t count, size_t size, size_t k)
+{
+    size_t keepers = keepers_of(blocks_of(count, k));
+    size_t room = room_of(count, k);
+    size_t each = wf_scratch_add(wf_scratch_add(0, room, size), weft_sort_scratch(room, size), 1);
+    return wf_scratch_add(wf_scratch_add(0, keepers, sizeof(struct keeper)), keepers, each);
+}
+
+/* Sorts what a keeper has, and lets go of those that are too many. */
+static int put_in_order(const struct top *top, struct keeper *keeper)
+{
+    const struct wf_nth_order *order = top->order;
+    weft_par_options options = { .scratch = keeper->memory,
+                                 .scratch_size = weft_sort_scratch(top->room, order->size) };
+    int err = weft_sort_stable(keeper->kept, keeper->count, order->size, order->compare, order->arg,
+                               &options);
+    keeper->is_full = keeper->count >= top->k;
+    keeper->count = keeper->is_full ? top->k : keeper->count;
+    return err;
+}
+
+static int offer(const struct top *top, struct keeper *keeper, const char *from, size_t count)
+{
+    const struct wf_nth_order *order = top->order;
+    size_t size = order->size;
+    const char *last = keeper->kept + (top->k - 1) * size;
+    for (size_t i = 0; i < count; i++) {
+        const char *element = from + i * size;
+        if (keeper->is_full && order->compare(element, last, order->arg) >= 0) {
+            continue;
+        }
+        memcpy(keeper->kept + keeper->count * size, element, size);
+        keeper->count++;
+        int err = keeper->count == top->room ? put_in_order(top, keeper) : 0;
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+/* The first element of a block; of the one behind the last: the count. */
+static size_t block_begin(const struct top *top, size_t block)
+{
+    size_t length = top->count / top->blocks;
+    size_t longer = top->count % top->blocks;
+    return block * length + (block < longer ? block : longer);
+}
+
+static int keep_block(const struct top *top, size_t block)
+{
+    struct keeper *keeper = &top->keepers[block];
+    size_t first = block_begin(top, block);
+    size_t end = block_begin(top, block + 1);
+    int err = 0;
+    while (err == 0 && first < end) {
+        if (wf_stop_is_set(top->stop)) {
+            return WEFT_ECANCELED;
+        }
+        size_t some = end - first < STRIDE ? end - first : STRIDE;
+        err = offer(top, keeper, top->base + first * top->order->size, some);
+        first += some;
+    }
+    return err == 0 ? put_in_order(top, keeper) : err;
+}
+
+static int keep_blocks(size_t first, size_t end, void *arg)
+{
+    int err = 0;
+    for (size_t block = first; err == 0 && block < end; block++) {
+        err = keep_block(arg, block);
+    }
+    return err;
+}
+
+/* The last keeper takes those of all others. */
+static int keep_kept(const struct top *top)
+{
+    struct keeper *last = &top->keepers[top->blocks];
+    int err = 0;
+    for (size_t block = 0; err == 0 && block < top->blocks; block++) {
+        const struct keeper *keeper = &top->keepers[block];
+        err = offer(top, last, keeper->kept, keeper->count);
+    }
+    return err == 0 ? put_in_order(top, last) : err;
+}
+
+static void take_keepers(struct top *top, struct wf_scratch *scratch)
+{
+    size_t size = top->order->size;
+    size_t count = keepers_of(top->blocks);
+    top->keepers = wf_scratch_take(scratch, count, sizeof(struct keeper));
+    for (size_t i = 0; i < count; i++) {
+        top->keepers[i] = (struct keeper){ .count = 0 };
+        top->keepers[i].kept = wf_scratch_take(scratch, top->room, size);
+        top->keepers[i].memory = wf_scratch_take(scratch, weft_sort_scratch(top->room, size), 1);
+    }
+}
+
+static int find_few(struct top *top, struct wf_scratch *scratch, void *to)
+{
+    top->room = room_of(top->count, top->k);
+    top->blocks = blocks_of(top->count, top->k);
+    take_keepers(top, scratch);
+    weft_par_options each = { .piece = 1, .stop = top->stop };
+    int err = weft_for(0, top->blocks, keep_blocks, top, &each);
+    const struct keeper *last = &top->keepers[keepers_of(top->blocks) - 1];
+    if (err == 0 && top->blocks > 1) {
+        err = keep_kept(top);
+    }
+    if (err == 0) {
+        memcpy(to, last->kept, last->count * top->order->size);
+    }
+    return err;
+}
+
+/* --- Many ------------------------------------------------------------------------------ */
+
+struct copying {
+    char *to;
+    const char *from;
+    size_t size;
+};
+
+static void copy_part(size_t begin, size_t end, void *arg)
+{
+    const struct copying *copying = arg;
+    size_t size = copying->size;
+    memcpy(copying->to + begin * size, copying->from + begin * size, (end - begin) * size);
+}
+
+static void copy(void *to, const void *from, size_t count, size_t size)
+{
+    struct copying copying = { to, from, size };
+    wf_range_each(count, COPY_BYTES / size + 1, copy_part, &copying);
+}
+
+size_t wf_top_scratch(size_t count, size_t size)
+{
+    /* And for one keeper, if all elements are few. */
+    size_t sum = wf_scratch_add(0, 1, sizeof(struct keeper));
+    return wf_nth_scratch(wf_scratch_add(sum, count, size), count, size);
+}
+
+static int find_many(const struct top *top, struct wf_scratch *scratch, void *to)
+{
+    const struct wf_nth_order *order = top->order;
+    char *copied = wf_scratch_take(scratch, top->count, order->size);
+    copy(copied, top->base, top->count, order->size);
+    if (top->k < top->count) {
+        int err = wf_nth(order, copied, top->count, top->k - 1, scratch->next, top->stop);
+        if (err != 0) {
+            return err;
+        }
+    }
+    copy(to, copied, top->k, order->size);
+    weft_par_options options = { .stop = top->stop,
+                                 .scratch = scratch->next,
+                                 .scratch_size = weft_sort_scratch(top->k, order->size) };
+    return weft_sort_stable(to, top->k, order->size, order->compare, order->arg, &options);
+}
+
+/* --- Any ------------------------------------------------------------------------------- */
+
+int weft_top_k(const void *base, size_t count, size_t size, size_t k, weft_compare_fn compare,
+               void *arg, void *to, size_t *found, const weft_par_options *options)
+{
+    *found = 0;
+    if (!wf_options_fit(count, size)) {
+        return -EINVAL;
+    }
+    k = k < count ? k : count;
+    if (k == 0) {
+        return 0;
+    }
+    size_t sum = k <= KEEP_MAX ? few_scratch(count, size, k) : wf_top_scratch(count, size);
+    alignas(WF_SCRATCH_ALIGN) char here[WF_OPTIONS_HERE];
+    weft_par_options with = wf_options_with_scratch(sum, here, options);
+    struct wf_scratch scratch;
+    int err = wf_scratch_init(&scratch, sum, &with);
+    if (err != 0) {
+        return err;
+    }
+    struct wf_nth_order order = { size, compare, arg };
+    struct top top = {
+        .order = &order, .stop = wf_stop_of(options), .base = base, .count = count, .k = k
+    };
+    err = k <= KEEP_MAX ? find_few(&top, &scratch, to) : find_many(&top, &scratch, to);
+    wf_scratch_fini(&scratch);
+    *found = err == 0 ? k : 0;
+    return err;
+}
