@@ -69,12 +69,12 @@ struct part {
 /* The loops, of one kind of elements. */
 struct methods {
     size_t size;
-    uint64_t (*survey)(const struct wf_radix_order *order, const char *from, size_t count);
-    void (*count)(const struct wf_radix_order *order, const char *from, size_t count,
+    uint64_t (*survey)(const struct wf_radix_order *order, const void *from, size_t count);
+    void (*count)(const struct wf_radix_order *order, const void *from, size_t count,
                   unsigned shift, size_t *counts);
-    void (*move)(const struct wf_radix_order *order, const char *from, char *to, size_t count,
+    void (*move)(const struct wf_radix_order *order, const void *from, void *to, size_t count,
                  unsigned shift, size_t *places);
-    size_t (*find)(const struct wf_radix_order *order, const char *from, size_t begin, size_t count,
+    size_t (*find)(const struct wf_radix_order *order, const void *from, size_t begin, size_t count,
                    unsigned shift, bool agree);
     const weft_sort_ops *merge; /* for few elements */
 };
@@ -109,10 +109,10 @@ static inline uint64_t key_pair(const struct wf_radix_pair *element,
  * shift on, or does not, or count.
  */
 #define MAKE_METHODS(kind, type)                                                                   \
-    static uint64_t survey_##kind(const struct wf_radix_order *order, const char *from,            \
+    static uint64_t survey_##kind(const struct wf_radix_order *order, const void *from,            \
                                   size_t count)                                                    \
     {                                                                                              \
-        const type *elements = (const type *)from;                                                 \
+        const type *elements = from;                                                               \
         struct wf_radix_order by = *order;                                                         \
         uint64_t first = key_##kind(&elements[0], &by);                                            \
         uint64_t differ = 0;                                                                       \
@@ -122,10 +122,10 @@ static inline uint64_t key_pair(const struct wf_radix_pair *element,
         return differ;                                                                             \
     }                                                                                              \
                                                                                                    \
-    static void count_##kind(const struct wf_radix_order *order, const char *from, size_t count,   \
+    static void count_##kind(const struct wf_radix_order *order, const void *from, size_t count,   \
                              unsigned shift, size_t *counts)                                       \
     {                                                                                              \
-        const type *elements = (const type *)from;                                                 \
+        const type *elements = from;                                                               \
         struct wf_radix_order by = *order;                                                         \
         memset(counts, 0, sizeof(table));                                                          \
         for (size_t i = 0; i < count; i++) {                                                       \
@@ -133,21 +133,21 @@ static inline uint64_t key_pair(const struct wf_radix_pair *element,
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static void move_##kind(const struct wf_radix_order *order, const char *from, char *to,        \
+    static void move_##kind(const struct wf_radix_order *order, const void *from, void *to,        \
                             size_t count, unsigned shift, size_t *places)                          \
     {                                                                                              \
-        const type *elements = (const type *)from;                                                 \
-        type *moved = (type *)to;                                                                  \
+        const type *elements = from;                                                               \
+        type *moved = to;                                                                          \
         struct wf_radix_order by = *order;                                                         \
         for (size_t i = 0; i < count; i++) {                                                       \
             moved[places[(key_##kind(&elements[i], &by) >> shift) % DIGITS]++] = elements[i];      \
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static size_t find_##kind(const struct wf_radix_order *order, const char *from, size_t begin,  \
+    static size_t find_##kind(const struct wf_radix_order *order, const void *from, size_t begin,  \
                               size_t count, unsigned shift, bool agree)                            \
     {                                                                                              \
-        const type *elements = (const type *)from;                                                 \
+        const type *elements = from;                                                               \
         struct wf_radix_order by = *order;                                                         \
         uint64_t last = key_##kind(&elements[begin - 1], &by) >> shift;                            \
         for (size_t i = begin; i < count; i++) {                                                   \
