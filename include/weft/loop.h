@@ -64,6 +64,14 @@ WEFT_API WEFT_NODISCARD int weft_for(size_t first, size_t end, weft_range_fn bod
                                      const weft_par_options *options);
 
 /*
+ * Returns how many bytes of scratch weft_reduce() and weft_scan() need at most, for a range
+ * of so many, values of this size, and options->piece. It may begin at any address.
+ *
+ * Context: any thread.
+ */
+WEFT_API size_t weft_loop_scratch(size_t count, size_t size, size_t piece);
+
+/*
  * How many values become one. The operation must be associative: the range is folded in
  * parts, from left to right, and neighbours are combined.
  */
@@ -83,7 +91,8 @@ typedef struct weft_reduction {
  *
  * Context:  anywhere.
  * Suspends: as weft_for().
- * Errors:   as weft_for(), and -ENOMEM. *result is then the identity.
+ * Errors:   as weft_for(); -ENOMEM; -EINVAL if the scratch is too small. *result is then
+ *           the identity.
  */
 WEFT_API WEFT_NODISCARD int weft_reduce(size_t first, size_t end, const weft_reduction *how,
                                         void *arg, void *result, const weft_par_options *options);
@@ -103,7 +112,8 @@ typedef struct weft_scanner {
  *
  * Context:  anywhere.
  * Suspends: as weft_for().
- * Errors:   as weft_for(), and -ENOMEM. *total is unchanged then.
+ * Errors:   as weft_for(); -ENOMEM; -EINVAL if the scratch is too small. *total is
+ *           unchanged then.
  */
 WEFT_API WEFT_NODISCARD int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg,
                                       void *total, const weft_par_options *options);

@@ -4,12 +4,6 @@
  */
 #include "par/blocks.h"
 
-#include "base/alloc.h"
-
-enum {
-    ALIGNMENT = 64,
-};
-
 struct wf_blocks wf_blocks_of(size_t first, size_t end, const weft_par_options *options)
 {
     struct wf_blocks blocks = { .first = first, .end = end };
@@ -33,23 +27,31 @@ static size_t stride_of(size_t size)
     return size < 16 ? (size + 7) / 8 * 8 : (size + 15) / 16 * 16;
 }
 
-bool wf_values_init(struct wf_values *values, size_t count, size_t size)
+/* And two more: a total, and one to hold another. */
+size_t weft_loop_scratch(size_t count, size_t size, size_t piece)
+{
+    weft_par_options options = { .piece = piece };
+    size_t blocks = wf_blocks_of(0, count, &options).count;
+    return wf_scratch_with_slack(wf_scratch_add(0, blocks + 2, stride_of(size)));
+}
+
+int wf_values_init(struct wf_values *values, size_t count, size_t size,
+                   const weft_par_options *options)
 {
     values->stride = stride_of(size);
-    values->count = count;
     values->at = values->here;
+    values->scratch = (struct wf_scratch){ 0 };
     if (count <= WF_VALUES_HERE / values->stride) {
-        return true;
+        return 0;
     }
-    values->at = count <= SIZE_MAX / values->stride
-                     ? wf_alloc(&wf_alloc_default, count * values->stride, ALIGNMENT)
-                     : NULL;
-    return values->at != NULL;
+    int err = wf_scratch_init(&values->scratch, wf_scratch_add(0, count, values->stride), options);
+    if (err == 0) {
+        values->at = wf_scratch_take(&values->scratch, count, values->stride);
+    }
+    return err;
 }
 
 void wf_values_fini(struct wf_values *values)
 {
-    if (values->at != values->here) {
-        wf_free(&wf_alloc_default, values->at, values->count * values->stride, ALIGNMENT);
-    }
+    wf_scratch_fini(&values->scratch);
 }

@@ -11,10 +11,12 @@
 
 #include <weft/loop.h>
 
+#include "par/scratch.h"
+
 enum {
     WF_BLOCKS_WANTED = 512,      /* enough for many workers, and cheap to combine */
     WF_BLOCK_LENGTH_MAX = 16384, /* fits into a cache beside the worker */
-    WF_VALUES_HERE = 4096,       /* bytes; more come from the heap */
+    WF_VALUES_HERE = 4096,       /* bytes; more are in the scratch */
 };
 
 struct wf_blocks {
@@ -42,12 +44,13 @@ static inline size_t wf_blocks_end(const struct wf_blocks *blocks, size_t block)
 struct wf_values {
     unsigned char *at;
     size_t stride;
-    size_t count;
+    struct wf_scratch scratch; /* if they are not here */
     alignas(64) unsigned char here[WF_VALUES_HERE];
 };
 
-/* Not initialised. False: no memory. */
-bool wf_values_init(struct wf_values *values, size_t count, size_t size);
+/* Not initialised. 0, -ENOMEM, or -EINVAL: the scratch of the options is too small. */
+int wf_values_init(struct wf_values *values, size_t count, size_t size,
+                   const weft_par_options *options);
 void wf_values_fini(struct wf_values *values);
 
 static inline void *wf_values_at(const struct wf_values *values, size_t index)

@@ -84,14 +84,15 @@ int weft_reduce(size_t first, size_t end, const weft_reduction *how, void *arg, 
     if (reduce.blocks.count == 0) {
         return 0;
     }
-    if (!wf_values_init(&reduce.values, reduce.blocks.count, how->size)) {
-        return -ENOMEM;
+    int err = wf_values_init(&reduce.values, reduce.blocks.count, how->size, options);
+    if (err != 0) {
+        return err;
     }
     struct part all = { &reduce, 0, reduce.blocks.count };
     bool silent = wf_job_begin_silently();
     fold_part(&all);
     wf_job_end_silently(silent);
-    int err = wf_stopper_result(&reduce.stopper);
+    err = wf_stopper_result(&reduce.stopper);
     if (err == 0) {
         memcpy(result, wf_values_at(&reduce.values, 0), how->size);
     }

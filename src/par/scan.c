@@ -117,12 +117,13 @@ int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void
     scan.blocks = wf_blocks_of(first, end, options);
     scan.stopper.stop = wf_stop_of(options);
     /* And one for the total, and one to hold another. */
-    if (!wf_values_init(&scan.values, scan.blocks.count + 2, size)) {
-        return -ENOMEM;
+    int err = wf_values_init(&scan.values, scan.blocks.count + 2, size, options);
+    if (err != 0) {
+        return err;
     }
     void *sum = wf_values_at(&scan.values, scan.blocks.count);
     void *own = wf_values_at(&scan.values, scan.blocks.count + 1);
-    int err = wf_job_may_fork() ? scan_shared(&scan, sum, own) : scan_alone(&scan, sum, own);
+    err = wf_job_may_fork() ? scan_shared(&scan, sum, own) : scan_alone(&scan, sum, own);
     if (err == 0 && total != NULL) {
         memcpy(total, sum, size);
     }

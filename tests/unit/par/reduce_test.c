@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weft.h>
@@ -92,8 +93,38 @@ static void errors_and_stops_end_it(void)
     test_run_everywhere(check_ends, NULL);
 }
 
+static int check_scratch(void *arg)
+{
+    static const weft_reduction how = AFFINE_REDUCTION;
+    static const weft_scanner scanner = { .reduction = AFFINE_REDUCTION, .scan = affine_fold };
+    (void)arg;
+    for (size_t piece = 0; piece < 1000; piece += 333) {
+        size_t size = weft_loop_scratch(300000, sizeof(struct affine), piece);
+        char *memory = malloc(size + 1);
+        CHECK(memory != NULL);
+        memory[size] = 77;
+        struct affine result = { 99, 99 };
+        weft_par_options options = { .piece = piece, .scratch = memory, .scratch_size = size };
+        CHECK_EQ(weft_scan(0, 300000, &scanner, NULL, &result, &options), 0);
+        CHECK_EQ(weft_reduce(0, 300000, &how, NULL, &result, &options), 0);
+        CHECK_EQ(memory[size], 77);
+        options.scratch_size = 100;
+        CHECK_EQ(weft_reduce(0, 300000, &how, NULL, &result, &options), -EINVAL);
+        CHECK_EQ(result.a, affine_identity.a);
+        CHECK_EQ(weft_scan(0, 300000, &scanner, NULL, &result, &options), -EINVAL);
+        free(memory);
+    }
+    return 0;
+}
+
+static void values_are_in_the_scratch_that_was_given(void)
+{
+    test_run_everywhere(check_scratch, NULL);
+}
+
 TEST_MAIN({
     TEST(parts_are_combined_in_order),
     TEST(sums_have_the_same_bits_everywhere),
     TEST(errors_and_stops_end_it),
+    TEST(values_are_in_the_scratch_that_was_given),
 })
