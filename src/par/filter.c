@@ -69,10 +69,8 @@ static int filter_alone(const struct wf_tested *tested, size_t count, char *to, 
     while (end < count) {
         size_t first = end;
         end = count - first < WEFT_ELEMENTS_MAX ? count : first + WEFT_ELEMENTS_MAX;
-        int err = wf_tested_ask(tested, first, end, answers);
-        if (err == 0 && wf_stop_is_set(stop)) {
-            err = WEFT_ECANCELED;
-        }
+        int err =
+            wf_stop_is_set(stop) ? WEFT_ECANCELED : wf_tested_ask(tested, first, end, answers);
         if (err != 0) {
             return err;
         }

@@ -13,6 +13,8 @@
 
 enum {
     OFFSETS_HERE = 128, /* more are in the scratch */
+    BLOCKS_MAX = 500,   /* weft_scan() has room for their sums on the stack */
+    BLOCK_LENGTH_MIN = 1024,
 };
 
 struct flatten {
@@ -60,15 +62,18 @@ static int write_offsets(void *value, size_t first, size_t end, void *arg)
     return 0;
 }
 
-static int find_offsets(struct flatten *flatten, const weft_par_options *options)
+static int find_offsets(struct flatten *flatten, const weft_stop *stop)
 {
     static const size_t zero;
     static const weft_scanner how = {
         .reduction = { sizeof(size_t), &zero, fold_counts, combine_counts },
         .scan = write_offsets,
     };
-    size_t *total = &flatten->offsets[flatten->slices_count];
-    int err = weft_scan(0, flatten->slices_count, &how, flatten, total, options);
+    size_t count = flatten->slices_count;
+    size_t *total = &flatten->offsets[count];
+    weft_par_options options = { .piece = count / BLOCKS_MAX + 1, .stop = stop };
+    options.piece = options.piece > BLOCK_LENGTH_MIN ? options.piece : BLOCK_LENGTH_MIN;
+    int err = weft_scan(0, count, &how, flatten, total, &options);
     return err != 0 ? err : wf_array_check(*total, flatten->size);
 }
 
@@ -111,7 +116,7 @@ static int copy_piece(size_t first, size_t end, void *arg)
 static int flatten_with_offsets(struct flatten *flatten, const weft_par_options *options)
 {
     weft_par_options inner = { .stop = wf_stop_of(options) };
-    int err = find_offsets(flatten, &inner);
+    int err = find_offsets(flatten, inner.stop);
     if (err == 0) {
         err = weft_for(0, flatten->offsets[flatten->slices_count], copy_piece, flatten, &inner);
     }

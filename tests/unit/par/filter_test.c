@@ -102,12 +102,12 @@ static int run_filter(unsigned kind, struct rule *rule, struct elements *from, v
 static int end_filters(void *arg)
 {
     (void)arg;
-    struct elements from = elements_create(RANDOM, 300000, 4);
+    struct elements from = elements_create(RANDOM, 200000, 4);
     struct elements before = elements_copy(&from);
     void *to = malloc(from.array.size);
     CHECK(to != NULL);
     for (unsigned kind = 0; kind < 2; kind++) {
-        for (uint64_t after = 1; after < 100000; after *= 10) {
+        for (uint64_t after = 1; after < 100000; after *= 30) {
             struct rule rule = { .size = 4, .below = 4, .fail_after = after };
             CHECK_EQ(run_filter(kind, &rule, &from, to), -77);
             rule = (struct rule){ .size = 4, .below = 4, .stop_after = after };
@@ -115,7 +115,7 @@ static int end_filters(void *arg)
             CHECK_LT(rule.tested, from.count);
             atomic_store(&rule.tested, 0);
             CHECK_EQ(run_filter(kind, &rule, &from, to), WEFT_ECANCELED);
-            CHECK_LE(rule.tested, WEFT_ELEMENTS_MAX);
+            CHECK_EQ(rule.tested, 0);
             elements_check_equal(&from, &before);
         }
     }

@@ -21,7 +21,7 @@ static size_t slice_count(enum shape shape, size_t i, size_t slices)
     case UNEVEN:
         return i * 7919 % 101 * (i % 3 != 0);
     case ONE_LONG:
-        return i == slices / 2 ? 30000 : i % 2;
+        return i == slices / 2 ? 15000 : i % 2;
     default:
         return i == 0 || i == slices - 1 ? 77 : 0;
     }
@@ -37,13 +37,13 @@ struct slices {
 /* From places all over one array; empty ones from nowhere. */
 static struct slices slices_create(enum shape shape, size_t count, size_t size)
 {
-    struct slices slices = { elements_create(RANDOM, 40000, size), NULL, count, 0 };
+    struct slices slices = { elements_create(SORTED, 20000, size), NULL, count, 0 };
     slices.slices = malloc((count + 1) * sizeof *slices.slices);
     CHECK(slices.slices != NULL);
     for (size_t i = 0; i < count; i++) {
         weft_slice *slice = &slices.slices[i];
         slice->count = slice_count(shape, i, count);
-        slice->base = slice->count > 0 ? element_at(&slices.from, i * 31 % 10000) : NULL;
+        slice->base = slice->count > 0 ? element_at(&slices.from, i * 31 % 5000) : NULL;
         slices.total += slice->count;
     }
     return slices;
@@ -84,9 +84,9 @@ static void check_slices(const struct slices *slices, const weft_par_options *op
 static int check_shapes(void *arg)
 {
     size_t size = *(const size_t *)arg;
-    static const size_t counts[] = { 0, 1, 2, 3, 127, 128, 500, 3000 };
+    static const size_t counts[] = { 0, 1, 2, 127, 128, 500, 3000 };
     for (unsigned shape = 0; shape < SHAPES; shape++) {
-        for (size_t k = 0; k < 8; k++) {
+        for (size_t k = 0; k < 7; k++) {
             struct slices slices = slices_create((enum shape)shape, counts[k], size);
             size_t scratch_size = weft_array_scratch(counts[k] + 1, sizeof(size_t));
             struct guarded scratch = guarded_create(scratch_size, 7);
@@ -101,7 +101,7 @@ static int check_shapes(void *arg)
 
 static void slices_come_one_after_the_other(void)
 {
-    for (size_t k = 0; k < ELEMENT_SIZES; k += 2) {
+    for (size_t k = 0; k < ELEMENT_SIZES; k += 3) {
         size_t size = element_sizes[k];
         test_run_everywhere(check_shapes, &size);
     }
