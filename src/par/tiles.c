@@ -91,7 +91,6 @@ int weft_for_3d(size_t planes, size_t rows, size_t columns, weft_tile_fn body, v
         most = most < TILE_CELLS_MAX ? most : TILE_CELLS_MAX;
         if (options != NULL && options->piece != 0) {
             most = options->piece;
-            inner.piece = 1;
         }
         choose_shape(&tiles, most > 0 ? most : 1);
     }

@@ -147,6 +147,18 @@ static void elements_of_a_large_array_go_everywhere(void)
     /* Neighbours know nothing of each other: half of them rise, give or take 105. */
     CHECK_LE(rising, COUNT / 2 + 700);
     CHECK_GE(rising, COUNT / 2 - 700);
+    /* Nor do those that were neighbours: two of 256 are still as near as that. */
+    uint32_t *places = create_numbers(COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        places[numbers[i]] = (uint32_t)i;
+    }
+    size_t near = 0;
+    for (size_t i = 1; i < COUNT; i++) {
+        near += places[i] - places[i - 1] + COUNT / 256 <= 2 * (COUNT / 256);
+    }
+    CHECK_LE(near, COUNT / 128 + 6 * 32);
+    CHECK_GE(near, COUNT / 128 - 6 * 32);
+    free(places);
     free(numbers);
 }
 
