@@ -79,7 +79,7 @@ static int compare_and_stop(const void *a, const void *b, void *arg)
     (void)a;
     (void)b;
     (void)arg;
-    if (atomic_fetch_add(&compared, 1) == 1000) {
+    if (atomic_fetch_add(&compared, 1) >= 1000) {
         weft_stop_set(&stop);
     }
     return 0;

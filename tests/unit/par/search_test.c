@@ -122,15 +122,18 @@ static int wait_for_the_upper_half(size_t first, size_t end, size_t *match, void
 static int find_any_of_many(void *arg)
 {
     (void)arg;
-    struct places places = { 1 << 19, 1, 0, SIZE_MAX };
+    struct places places = { SIZE_MAX / 8, 1, 0, SIZE_MAX };
     size_t index;
     atomic_store(&found, 0);
-    CHECK_EQ(wf_search_any(1 << 20, wait_for_the_upper_half, &places, &index, NULL), 0);
-    CHECK_GE(index, 1 << 19);
-    CHECK_LT(places.looks, 1 << 18);
+    CHECK_EQ(wf_search_any(SIZE_MAX / 4, wait_for_the_upper_half, &places, &index, NULL), 0);
+    CHECK(index >= SIZE_MAX / 8);
     return 0;
 }
 
+/*
+ * Goal:   a match ends the search, wherever it is.
+ * Method: it is behind so many others that looking at them would never end.
+ */
 static void any_match_ends_the_search(void)
 {
     weft_runtime *rt = test_start(2);

@@ -115,13 +115,20 @@ static int fail_at(const weft_tile *tile, void *arg)
     return bad >= tile->first_row && bad < tile->end_row ? -77 : 0;
 }
 
+static int fail_after_ten(const weft_tile *tile, void *arg)
+{
+    (void)tile;
+    (void)arg;
+    return atomic_fetch_add(&calls, 1) >= 10 ? -78 : 0;
+}
+
 static weft_stop stop;
 
 static int stop_it(const weft_tile *tile, void *arg)
 {
     (void)tile;
     (void)arg;
-    if (atomic_fetch_add(&calls, 1) == 10) {
+    if (atomic_fetch_add(&calls, 1) >= 10) {
         weft_stop_set(&stop);
     }
     return 0;
@@ -136,7 +143,7 @@ static int end_loops(void *arg)
     }
     weft_par_options options = { .piece = 1 };
     atomic_store(&calls, 0);
-    CHECK_EQ(weft_for_2d(300, 300, fail_at, &(size_t){ 0 }, &options), -77);
+    CHECK_EQ(weft_for_2d(300, 300, fail_after_ten, NULL, &options), -78);
     CHECK_LT(atomic_load(&calls), 90000);
 
     stop = (weft_stop){ 0 };
