@@ -5,6 +5,7 @@
 #ifndef WEFT_H
 #define WEFT_H
 
+#include "weft/array.h"
 #include "weft/base.h"
 #include "weft/clock.h"
 #include "weft/element.h"

@@ -44,6 +44,9 @@ typedef int (*weft_key_fn)(const void *elements, size_t count, uint64_t *keys, v
 /* Makes something else of each element, or the same. */
 typedef int (*weft_map_fn)(const void *elements, size_t count, void *to, void *arg);
 
+/* Makes something of two elements, one from each of two arrays. */
+typedef int (*weft_map2_fn)(const void *a, const void *b, size_t count, void *to, void *arg);
+
 /*
  * Compares two elements: negative, zero, or positive, as for qsort_r(). It is called on
  * several threads at once, and must not keep the pointers, nor suspend. If it contradicts
@@ -65,6 +68,25 @@ typedef int (*weft_compare_fn)(const void *a, const void *b, void *arg);
 /* Defines a weft_map_fn that makes a to_type of each, likewise. */
 #define WEFT_MAP(name, type, element, to_type, value)                                              \
     WEFT_ELEMENTS_DEFINE(name, type, element, void, to_type, value)
+
+/*
+ * Defines a weft_map2_fn that makes a to_type of each two, likewise: a is an a_type const *,
+ * and b a b_type const *.
+ */
+#define WEFT_MAP2(name, a_type, a, b_type, b, to_type, value)                                      \
+    static inline int name(const void *weft_a, const void *weft_b, size_t weft_count,              \
+                           void *weft_made, void *arg)                                             \
+    {                                                                                              \
+        a_type const *a = (a_type const *)weft_a;                                                  \
+        a_type const *weft_end = a + weft_count;                                                   \
+        b_type const *b = (b_type const *)weft_b;                                                  \
+        to_type *weft_to = (to_type *)weft_made;                                                   \
+        (void)arg;                                                                                 \
+        for (; a < weft_end; a++, b++) {                                                           \
+            *weft_to++ = (value);                                                                  \
+        }                                                                                          \
+        return 0;                                                                                  \
+    }
 
 /* What follows is how. */
 #define WEFT_ELEMENTS_DEFINE(name, type, element, passed, made, value)                             \

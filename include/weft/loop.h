@@ -63,6 +63,44 @@ typedef int (*weft_range_fn)(size_t first, size_t end, void *arg);
 WEFT_API WEFT_NODISCARD int weft_for(size_t first, size_t end, weft_range_fn body, void *arg,
                                      const weft_par_options *options);
 
+/* A box of cells: part of each side, from its first to before its end. In two dimensions
+ * the plane is 0, and its end 1. */
+typedef struct weft_tile {
+    size_t first_plane;
+    size_t end_plane;
+    size_t first_row;
+    size_t end_row;
+    size_t first_column;
+    size_t end_column;
+} weft_tile;
+
+/* The body of a loop over tiles. 0, or an error, which ends the loop. */
+typedef int (*weft_tile_fn)(const weft_tile *tile, void *arg);
+
+/*
+ * Calls the body for tiles that cover rows times columns cells, each cell once, at once if
+ * workers are idle. Tiles are cut across their longest side: so they are about as high as
+ * they are wide, and what is near in either direction is in the same one. options->piece
+ * is how many cells a tile has at most.
+ *
+ * Context:  anywhere.
+ * Suspends: as weft_for().
+ * Errors:   as weft_for(); -EINVAL if there are more cells than a size_t can count.
+ */
+WEFT_API WEFT_NODISCARD int weft_for_2d(size_t rows, size_t columns, weft_tile_fn body, void *arg,
+                                        const weft_par_options *options);
+
+/*
+ * The same with planes of rows of columns.
+ *
+ * Context:  anywhere.
+ * Suspends: as weft_for().
+ * Errors:   as weft_for_2d().
+ */
+WEFT_API WEFT_NODISCARD int weft_for_3d(size_t planes, size_t rows, size_t columns,
+                                        weft_tile_fn body, void *arg,
+                                        const weft_par_options *options);
+
 /*
  * Returns how many bytes of scratch weft_reduce() and weft_scan() need at most, for a range
  * of so many, values of this size, and options->piece. It may begin at any address.

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * each.c - loops over the elements of an array: by pieces, chunks and windows.
+ */
+#include "par/array.h"
+
+struct each {
+    char *base;
+    size_t count;
+    size_t size;
+    size_t chunk;
+    weft_piece_fn body;
+    void *arg;
+};
+
+static int run_piece(size_t first, size_t end, void *arg)
+{
+    const struct each *each = arg;
+    return each->body(each->base + first * each->size, end - first, first, each->arg);
+}
+
+int weft_for_each(void *base, size_t count, size_t size, weft_piece_fn body, void *arg,
+                  const weft_par_options *options)
+{
+    struct each each = { base, count, size, 0, body, arg };
+    int err = wf_array_check(count, size);
+    return err != 0 ? err : weft_for(0, count, run_piece, &each, options);
+}
+
+/* The range is one of chunks. */
+static int run_chunks(size_t first, size_t end, void *arg)
+{
+    const struct each *each = arg;
+    int err = 0;
+    for (size_t number = first; err == 0 && number < end; number++) {
+        size_t at = number * each->chunk;
+        size_t left = each->count - at;
+        err = each->body(each->base + at * each->size, left < each->chunk ? left : each->chunk, at,
+                         each->arg);
+    }
+    return err;
+}
+
+int weft_for_chunks(void *base, size_t count, size_t size, size_t chunk, weft_piece_fn body,
+                    void *arg, const weft_par_options *options)
+{
+    struct each each = { base, count, size, chunk, body, arg };
+    int err = chunk == 0 ? -EINVAL : wf_array_check(count, size);
+    if (err != 0) {
+        return err;
+    }
+    size_t chunks = count / chunk + (count % chunk != 0);
+    return weft_for(0, chunks, run_chunks, &each, options);
+}
+
+struct windows {
+    const char *base;
+    size_t size;
+    weft_window_fn body;
+    void *arg;
+};
+
+static int run_windows(size_t first, size_t end, void *arg)
+{
+    const struct windows *windows = arg;
+    int err = 0;
+    for (size_t i = first; err == 0 && i < end; i++) {
+        err = windows->body(windows->base + i * windows->size, i, windows->arg);
+    }
+    return err;
+}
+
+int weft_for_windows(const void *base, size_t count, size_t size, size_t window,
+                     weft_window_fn body, void *arg, const weft_par_options *options)
+{
+    struct windows windows = { base, size, body, arg };
+    int err = window == 0 ? -EINVAL : wf_array_check(count, size);
+    if (err != 0) {
+        return err;
+    }
+    size_t positions = window <= count ? count - window + 1 : 0;
+    return weft_for(0, positions, run_windows, &windows, options);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * filter.c - elements that pass a test: without the others, or before them.
+ *
+ * All of a round are tested, and then those that passed are copied; both in parallel. A
+ * round fits into the caches, so memory is read once. Who is alone has short rounds, in the
+ * nearest cache, with the answers on its stack.
+ *
+ * To partition, all are tested before one is moved: so an error of the test leaves the
+ * array as it was.
+ */
+#include <string.h>
+
+#include "par/array.h"
+#include "par/pack.h"
+#include "par/scratch.h"
+#include "par/stop.h"
+#include "sched/job.h"
+
+enum {
+    ROUND_BYTES = 4 << 20,
+    ROUND_MIN = 64 * 1024, /* elements, to have enough to divide */
+    ROUND_MAX = 1 << 20,
+    SCRATCH_HERE = 2048, /* bytes; to partition a small array takes no more */
+};
+
+struct answering {
+    struct wf_tested tested;
+    size_t offset; /* of the round in the array */
+    unsigned char *answers;
+};
+
+static int answer(size_t first, size_t end, void *arg)
+{
+    const struct answering *answering = arg;
+    int err = 0;
+    while (err == 0 && first < end) {
+        size_t next = end - first > WEFT_ELEMENTS_MAX ? first + WEFT_ELEMENTS_MAX : end;
+        err = wf_tested_ask(&answering->tested, answering->offset + first, answering->offset + next,
+                            answering->answers + first);
+        first = next;
+    }
+    return err;
+}
+
+/* Elements of a round. */
+static size_t round_of(size_t count, size_t size)
+{
+    size_t round = ROUND_BYTES / size;
+    round = round > ROUND_MIN ? round : ROUND_MIN;
+    round = round < ROUND_MAX ? round : ROUND_MAX;
+    return count < round ? count : round;
+}
+
+/* Those elements that have these answers. */
+static struct wf_pack pack_of(const struct wf_tested *tested, size_t first, size_t end,
+                              const unsigned char *answers, char *to)
+{
+    const char *from = tested->base + first * tested->size;
+    return (struct wf_pack){ from, end - first, tested->size, answers, to, false };
+}
+
+/* In rounds of what a test gets at a time. */
+static int filter_alone(const struct wf_tested *tested, size_t count, char *to, size_t *kept,
+                        const weft_stop *stop)
+{
+    unsigned char answers[WEFT_ELEMENTS_MAX];
+    size_t end = 0;
+    while (end < count) {
+        size_t first = end;
+        end = count - first < WEFT_ELEMENTS_MAX ? count : first + WEFT_ELEMENTS_MAX;
+        int err =
+            wf_stop_is_set(stop) ? WEFT_ECANCELED : wf_tested_ask(tested, first, end, answers);
+        if (err != 0) {
+            return err;
+        }
+        struct wf_pack pack = pack_of(tested, first, end, answers, to + *kept * tested->size);
+        *kept += wf_pack_alone(&pack);
+    }
+    return 0;
+}
+
+static int filter_in_rounds(struct answering *answering, size_t count, size_t round, char *to,
+                            size_t *kept, const weft_stop *stop)
+{
+    const struct wf_tested *tested = &answering->tested;
+    weft_par_options options = { .stop = stop };
+    int err = 0;
+    size_t end = 0;
+    while (err == 0 && end < count) {
+        size_t first = end;
+        end = count - first < round ? count : first + round;
+        answering->offset = first;
+        err = weft_for(0, end - first, answer, answering, &options);
+        if (err == 0) {
+            struct wf_pack pack =
+                pack_of(tested, first, end, answering->answers, to + *kept * tested->size);
+            err = wf_pack(&pack, kept, stop);
+        }
+    }
+    return err;
+}
+
+static int filter_shared(const struct wf_tested *tested, size_t count, char *to, size_t *kept,
+                         const weft_par_options *options)
+{
+    const weft_stop *stop = wf_stop_of(options);
+    size_t round = round_of(count, tested->size);
+    if (round <= WEFT_ELEMENTS_MAX) {
+        unsigned char here[WEFT_ELEMENTS_MAX];
+        struct answering answering = { *tested, 0, here };
+        return filter_in_rounds(&answering, count, round, to, kept, stop);
+    }
+    struct wf_scratch scratch;
+    int err = wf_scratch_init(&scratch, wf_scratch_add(0, round, 1), options);
+    if (err == 0) {
+        struct answering answering = { *tested, 0, wf_scratch_take(&scratch, round, 1) };
+        err = filter_in_rounds(&answering, count, round, to, kept, stop);
+        wf_scratch_fini(&scratch);
+    }
+    return err;
+}
+
+int weft_filter(const void *base, size_t count, size_t size, weft_test_fn test, void *arg, void *to,
+                size_t *kept, const weft_par_options *options)
+{
+    struct wf_tested tested = { base, size, test, arg };
+    size_t sum = 0;
+    int err = wf_array_check_scratch(count, size, options);
+    if (err != 0) {
+        return err;
+    }
+    err = wf_job_may_fork() ? filter_shared(&tested, count, to, &sum, options)
+                            : filter_alone(&tested, count, to, &sum, wf_stop_of(options));
+    if (err == 0) {
+        *kept = sum;
+    }
+    return err;
+}
+
+/* --- Partition --------------------------------------------------------------------------- */
+
+struct copy {
+    char *to;
+    const char *from;
+};
+
+static int copy_bytes(size_t first, size_t end, void *arg)
+{
+    const struct copy *copy = arg;
+    memcpy(copy->to + first, copy->from + first, end - first);
+    return 0;
+}
+
+size_t wf_partition_scratch(size_t count, size_t size)
+{
+    return wf_scratch_add(wf_scratch_add(0, count, 1), count, size);
+}
+
+static int partition(void *base, size_t count, const struct wf_tested *tested, size_t *passed,
+                     const weft_par_options *options)
+{
+    size_t size = tested->size;
+    struct wf_scratch scratch;
+    int err = wf_scratch_init(&scratch, wf_partition_scratch(count, size), options);
+    if (err != 0) {
+        return err;
+    }
+    struct answering answering = { *tested, 0, wf_scratch_take(&scratch, count, 1) };
+    char *other = wf_scratch_take(&scratch, count, size);
+    const weft_stop *stop = wf_stop_of(options);
+    size_t sum = 0;
+    err = weft_for(0, count, answer, &answering, &(weft_par_options){ .stop = stop });
+    if (err == 0) {
+        struct wf_pack pack = { base, count, size, answering.answers, other, true };
+        err = wf_pack(&pack, &sum, stop);
+    }
+    if (err == 0) {
+        struct copy copy = { base, other };
+        err = weft_for(0, count * size, copy_bytes, &copy, NULL);
+        *passed = sum;
+    }
+    wf_scratch_fini(&scratch);
+    return err;
+}
+
+int weft_partition(void *base, size_t count, size_t size, weft_test_fn test, void *arg,
+                   size_t *passed, const weft_par_options *options)
+{
+    struct wf_tested tested = { base, size, test, arg };
+    int err = wf_array_check_scratch(count, size, options);
+    if (err != 0) {
+        return err;
+    }
+    if (count == 0) {
+        *passed = 0;
+        return 0;
+    }
+    char here[SCRATCH_HERE];
+    weft_par_options small = { 0, wf_stop_of(options), here, sizeof here };
+    bool is_given = options != NULL && options->scratch != NULL;
+    if (!is_given && weft_array_scratch(count, size) <= sizeof here) {
+        options = &small;
+    }
+    return partition(base, count, &tested, passed, options);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * index.c - elements that are copied from or to given places.
+ *
+ * Those places are anywhere, and waiting for memory is what takes the time; so they are
+ * asked for ahead. An index is looked at before it is used: one more pass would cost more
+ * than it is worth, so what comes before a wrong one has been copied.
+ */
+#include <string.h>
+
+#include "par/array.h"
+
+enum {
+    AHEAD = 24, /* elements, about as many as a core can wait for */
+};
+
+struct moves {
+    const char *from;
+    char *to;
+    size_t size;
+    const size_t *indexes;
+    size_t limit; /* of an index */
+};
+
+/* May be outside of the array: it is not read yet. */
+static inline void prefetch(const void *base, size_t index, size_t size)
+{
+    __builtin_prefetch((const void *)((uintptr_t)base + index * size));
+}
+
+/* Inlined for sizes that are known, where a copy is a few instructions. */
+static inline __attribute__((always_inline)) int gather_some(const struct moves *moves,
+                                                             size_t first, size_t end, size_t size)
+{
+    const size_t *indexes = moves->indexes;
+    for (size_t i = first; i < end; i++) {
+        if (end - i > AHEAD) {
+            prefetch(moves->from, indexes[i + AHEAD], size);
+        }
+        if (indexes[i] >= moves->limit) {
+            return -ERANGE;
+        }
+        memcpy(moves->to + i * size, moves->from + indexes[i] * size, size);
+    }
+    return 0;
+}
+
+static inline __attribute__((always_inline)) int scatter_some(const struct moves *moves,
+                                                              size_t first, size_t end, size_t size)
+{
+    const size_t *indexes = moves->indexes;
+    for (size_t i = first; i < end; i++) {
+        if (end - i > AHEAD) {
+            prefetch(moves->to, indexes[i + AHEAD], size);
+        }
+        if (indexes[i] >= moves->limit) {
+            return -ERANGE;
+        }
+        memcpy(moves->to + indexes[i] * size, moves->from + i * size, size);
+    }
+    return 0;
+}
+
+static int gather_piece(size_t first, size_t end, void *arg)
+{
+    const struct moves *moves = arg;
+    switch (moves->size) {
+    case 1:
+        return gather_some(moves, first, end, 1);
+    case 4:
+        return gather_some(moves, first, end, 4);
+    case 8:
+        return gather_some(moves, first, end, 8);
+    case 16:
+        return gather_some(moves, first, end, 16);
+    default:
+        return gather_some(moves, first, end, moves->size);
+    }
+}
+
+static int scatter_piece(size_t first, size_t end, void *arg)
+{
+    const struct moves *moves = arg;
+    switch (moves->size) {
+    case 1:
+        return scatter_some(moves, first, end, 1);
+    case 4:
+        return scatter_some(moves, first, end, 4);
+    case 8:
+        return scatter_some(moves, first, end, 8);
+    case 16:
+        return scatter_some(moves, first, end, 16);
+    default:
+        return scatter_some(moves, first, end, moves->size);
+    }
+}
+
+static int check(const struct moves *moves, size_t count)
+{
+    if (wf_array_check(moves->limit, moves->size) != 0) {
+        return -EINVAL;
+    }
+    return wf_array_check(count, moves->size);
+}
+
+int weft_gather(const void *from, size_t from_count, size_t size, const size_t *indexes,
+                size_t count, void *to, const weft_par_options *options)
+{
+    struct moves moves = { from, to, size, indexes, from_count };
+    int err = check(&moves, count);
+    return err != 0 ? err : weft_for(0, count, gather_piece, &moves, options);
+}
+
+int weft_scatter(const void *from, size_t count, size_t size, const size_t *indexes, void *to,
+                 size_t to_count, const weft_par_options *options)
+{
+    struct moves moves = { from, to, size, indexes, to_count };
+    int err = check(&moves, count);
+    return err != 0 ? err : weft_for(0, count, scatter_piece, &moves, options);
+}

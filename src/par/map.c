@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * map.c - arrays that are made from others, element by element, and from one value.
+ */
+#include <string.h>
+
+#include "par/array.h"
+
+struct maps {
+    const char *a;
+    size_t a_size;
+    const char *b;
+    size_t b_size;
+    char *to;
+    size_t to_size;
+    weft_map_fn map;   /* of a; or */
+    weft_map2_fn map2; /* of both */
+    void *arg;
+};
+
+static int map_some(const struct maps *maps, size_t first, size_t count)
+{
+    const char *a = maps->a + first * maps->a_size;
+    char *to = maps->to + first * maps->to_size;
+    if (maps->map != NULL) {
+        return maps->map(a, count, to, maps->arg);
+    }
+    return maps->map2(a, maps->b + first * maps->b_size, count, to, maps->arg);
+}
+
+static int map_piece(size_t first, size_t end, void *arg)
+{
+    int err = 0;
+    while (err == 0 && first < end) {
+        size_t count = end - first < WEFT_ELEMENTS_MAX ? end - first : WEFT_ELEMENTS_MAX;
+        err = map_some(arg, first, count);
+        first += count;
+    }
+    return err;
+}
+
+int weft_map(const void *from, size_t count, size_t size, weft_map_fn map, void *arg, void *to,
+             size_t to_size, const weft_par_options *options)
+{
+    struct maps maps = { .a = from, .a_size = size, .to = to, .to_size = to_size };
+    maps.map = map;
+    maps.arg = arg;
+    if (wf_array_check(count, size) != 0 || wf_array_check(count, to_size) != 0) {
+        return -EINVAL;
+    }
+    return weft_for(0, count, map_piece, &maps, options);
+}
+
+int weft_map2(const void *a, size_t a_size, const void *b, size_t b_size, size_t count,
+              weft_map2_fn map, void *arg, void *to, size_t to_size,
+              const weft_par_options *options)
+{
+    struct maps maps = { .a = a, .a_size = a_size, .b = b, .b_size = b_size };
+    maps.to = to;
+    maps.to_size = to_size;
+    maps.map2 = map;
+    maps.arg = arg;
+    if (wf_array_check(count, a_size) != 0 || wf_array_check(count, b_size) != 0 ||
+        wf_array_check(count, to_size) != 0) {
+        return -EINVAL;
+    }
+    return weft_for(0, count, map_piece, &maps, options);
+}
+
+/* --- One value --------------------------------------------------------------------------- */
+
+enum {
+    PATTERN_BYTES = 4096, /* that are written, and then copied from the cache */
+};
+
+struct fill {
+    char *to;
+    size_t size;
+    const void *value;
+};
+
+static int fill_piece(size_t first, size_t end, void *arg)
+{
+    const struct fill *fill = arg;
+    char *to = fill->to + first * fill->size;
+    size_t bytes = (end - first) * fill->size;
+    if (fill->size == 1) {
+        memset(to, *(const unsigned char *)fill->value, bytes);
+        return 0;
+    }
+    memcpy(to, fill->value, fill->size);
+    size_t pattern = fill->size;
+    for (size_t done = fill->size; done < bytes;) {
+        /* What is there once more, until it is long enough. */
+        pattern = done < PATTERN_BYTES ? done : pattern;
+        size_t next = bytes - done < pattern ? bytes - done : pattern;
+        memcpy(to + done, to, next);
+        done += next;
+    }
+    return 0;
+}
+
+int weft_fill(void *to, size_t count, size_t size, const void *value,
+              const weft_par_options *options)
+{
+    struct fill fill = { to, size, value };
+    int err = wf_array_check(count, size);
+    return err != 0 ? err : weft_for(0, count, fill_piece, &fill, options);
+}

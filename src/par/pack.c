@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pack.c - moving elements apart by an answer for each.
+ *
+ * The array is cut into blocks. In a first pass those that are kept are counted, in each
+ * block; so it is known where they go; in a second pass they are copied.
+ */
+#include "par/pack.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "par/answers.h"
+#include "par/array.h"
+#include "par/blocks.h"
+#include "par/stop.h"
+
+enum {
+    BLOCKS_MAX = 256,
+    BLOCK_LENGTH_MIN = 4096, /* of elements; a few microseconds */
+};
+
+#define EIGHT_YES UINT64_C(0x0101010101010101)
+
+struct packing {
+    struct wf_pack pack;
+    struct wf_blocks blocks;
+    size_t kept;                   /* of all */
+    size_t places[BLOCKS_MAX + 1]; /* of blocks: how many are kept, and then: before them */
+};
+
+static int count_blocks(size_t first, size_t end, void *arg)
+{
+    struct packing *packing = arg;
+    const struct wf_blocks *blocks = &packing->blocks;
+    for (size_t block = first; block < end; block++) {
+        size_t begin = wf_blocks_first(blocks, block);
+        packing->places[block] =
+            wf_answers_count(packing->pack.keep + begin, wf_blocks_end(blocks, block) - begin);
+    }
+    return 0;
+}
+
+static void add_up(struct packing *packing)
+{
+    for (size_t block = 0; block < packing->blocks.count; block++) {
+        size_t own = packing->places[block];
+        packing->places[block] = packing->kept;
+        packing->kept += own;
+    }
+    packing->places[packing->blocks.count] = packing->kept;
+}
+
+/* Elements of one block, and where they go. */
+struct copy {
+    const char *from;
+    size_t count;
+    const unsigned char *keep;
+    size_t kept_count;
+    char *kept;
+    char *others;
+};
+
+/* Eight answers at once. */
+static inline uint64_t answers_at(const unsigned char *keep)
+{
+    uint64_t word;
+    memcpy(&word, keep, sizeof word);
+    return word;
+}
+
+/* The next eight, of which some are kept. Returns where those behind them go. */
+static inline __attribute__((always_inline)) char *
+copy_eight(const char *from, const unsigned char *keep, char *to, size_t size)
+{
+    for (size_t i = 0; i < 8; i++) {
+        memcpy(to, from + i * size, size);
+        to += keep[i] != 0 ? size : 0;
+    }
+    return to;
+}
+
+/*
+ * Copies those that are kept. Without a branch that nobody could predict: each is copied,
+ * and those that are not kept are overwritten by the next one. So it ends with the last one
+ * that is kept, and never writes into the place of another block. Inlined for sizes that
+ * are known, where a copy is a few instructions.
+ */
+static inline __attribute__((always_inline)) void copy_kept(const struct copy *copy, size_t size)
+{
+    const char *from = copy->from;
+    const unsigned char *keep = copy->keep;
+    const unsigned char *keep_end = keep + copy->count;
+    char *to = copy->kept;
+    char *end = to + copy->kept_count * size;
+    /* While eight that are kept are left, there are eight elements. */
+    for (; (size_t)(end - to) >= 8 * size; from += 8 * size, keep += 8) {
+        uint64_t answers = answers_at(keep);
+        if (answers == EIGHT_YES) {
+            memcpy(to, from, 8 * size);
+            to += 8 * size;
+        } else if (answers != 0) {
+            to = copy_eight(from, keep, to, size);
+        }
+    }
+    while (to < end) {
+        if (keep_end - keep >= 8 && answers_at(keep) == 0) {
+            from += 8 * size;
+            keep += 8;
+            continue;
+        }
+        memcpy(to, from, size);
+        to += *keep != 0 ? size : 0;
+        from += size;
+        keep++;
+    }
+}
+
+/* Large ones: a branch costs less than a copy. */
+static void copy_large(const struct copy *copy, size_t size)
+{
+    char *to = copy->kept;
+    for (size_t i = 0; i < copy->count; i++) {
+        if (copy->keep[i] != 0) {
+            memcpy(to, copy->from + i * size, size);
+            to += size;
+        }
+    }
+}
+
+static void copy_kept_of_size(const struct copy *copy, size_t size)
+{
+    switch (size) {
+    case 1:
+        copy_kept(copy, 1);
+        break;
+    case 2:
+        copy_kept(copy, 2);
+        break;
+    case 4:
+        copy_kept(copy, 4);
+        break;
+    case 8:
+        copy_kept(copy, 8);
+        break;
+    case 16:
+        copy_kept(copy, 16);
+        break;
+    default:
+        copy_large(copy, size);
+    }
+}
+
+/* Copies those that are kept to one place, and the others to another. */
+static inline __attribute__((always_inline)) void copy_both(const struct copy *copy, size_t size)
+{
+    const char *from = copy->from;
+    char *to[2] = { copy->others, copy->kept };
+    for (size_t i = 0; i < copy->count; i++, from += size) {
+        size_t is_kept = copy->keep[i] != 0;
+        memcpy(to[is_kept], from, size);
+        to[is_kept] += size;
+    }
+}
+
+static void copy_both_of_size(const struct copy *copy, size_t size)
+{
+    switch (size) {
+    case 1:
+        copy_both(copy, 1);
+        break;
+    case 4:
+        copy_both(copy, 4);
+        break;
+    case 8:
+        copy_both(copy, 8);
+        break;
+    case 16:
+        copy_both(copy, 16);
+        break;
+    default:
+        copy_both(copy, size);
+    }
+}
+
+static int copy_blocks(size_t first, size_t end, void *arg)
+{
+    const struct packing *packing = arg;
+    const struct wf_pack *pack = &packing->pack;
+    for (size_t block = first; block < end; block++) {
+        size_t begin = wf_blocks_first(&packing->blocks, block);
+        size_t before = packing->places[block];
+        struct copy copy = {
+            .from = pack->from + begin * pack->size,
+            .count = wf_blocks_end(&packing->blocks, block) - begin,
+            .keep = pack->keep + begin,
+            .kept_count = packing->places[block + 1] - before,
+            .kept = pack->to + before * pack->size,
+        };
+        if (pack->with_others) {
+            copy.others = pack->to + (packing->kept + begin - before) * pack->size;
+            copy_both_of_size(&copy, pack->size);
+        } else {
+            copy_kept_of_size(&copy, pack->size);
+        }
+    }
+    return 0;
+}
+
+size_t wf_pack_alone(const struct wf_pack *pack)
+{
+    size_t kept = wf_answers_count(pack->keep, pack->count);
+    struct copy copy = { pack->from, pack->count, pack->keep, kept, pack->to, NULL };
+    copy_kept_of_size(&copy, pack->size);
+    return kept;
+}
+
+static int pack_blocks(struct packing *packing, const weft_stop *stop)
+{
+    weft_par_options options = { .stop = stop };
+    int err = weft_for(0, packing->blocks.count, count_blocks, packing, &options);
+    if (err == 0) {
+        add_up(packing);
+        err = weft_for(0, packing->blocks.count, copy_blocks, packing, &options);
+    }
+    return err;
+}
+
+int wf_pack(const struct wf_pack *pack, size_t *kept, const weft_stop *stop)
+{
+    if (pack->count <= BLOCK_LENGTH_MIN && !pack->with_others) {
+        *kept += wf_pack_alone(pack);
+        return wf_stop_is_set(stop) ? WEFT_ECANCELED : 0;
+    }
+    struct packing packing = { .pack = *pack };
+    size_t length = (pack->count + BLOCKS_MAX - 1) / BLOCKS_MAX;
+    length = length > BLOCK_LENGTH_MIN ? length : BLOCK_LENGTH_MIN;
+    packing.blocks = wf_blocks_of(0, pack->count, &(weft_par_options){ .piece = length });
+    int err = pack_blocks(&packing, stop);
+    if (err == 0) {
+        *kept += packing.kept;
+    }
+    return err;
+}
+
+int weft_pack(const void *base, size_t count, size_t size, const bool *keep, void *to, size_t *kept,
+              const weft_par_options *options)
+{
+    struct wf_pack pack = { base, count, size, (const unsigned char *)keep, to, false };
+    size_t sum = 0;
+    int err = wf_array_check(count, size);
+    if (err == 0) {
+        err = wf_pack(&pack, &sum, wf_stop_of(options));
+    }
+    if (err == 0) {
+        *kept = sum;
+    }
+    return err;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * shuffle.c - an array in an order of chance.
+ *
+ * A small array is shuffled as Fisher and Yates did: each element gets a place among those
+ * that are there. That goes all over the array, one after the other. So of a large one each
+ * element first draws a bucket; when all have been moved to theirs, the buckets, which fit
+ * into a cache, are shuffled on their own. Each order is as likely as any other: so it is
+ * among the elements of a bucket, and who comes into which is independent.
+ *
+ * Chunks of the array are moved in parallel, as in sample.c. Which bucket an element draws
+ * depends on its index and the seed, and is computed twice rather than kept.
+ *
+ * The buckets are filled in another array, and shuffled on their way back. Until then the
+ * array is as it was.
+ */
+#include <string.h>
+
+#include "base/rng.h"
+#include "par/array.h"
+#include "par/blocks.h"
+#include "par/scratch.h"
+#include "par/stop.h"
+#include "par/swap.h"
+
+enum {
+    BUCKETS = 256,
+    COUNT_MIN = 16 * 1024,      /* below, all of it is one bucket */
+    CHUNK_COUNT_MIN = 4 * 1024, /* of elements */
+    CHUNKS_MAX = 128,
+};
+
+#define STEP UINT64_C(0x9E3779B97F4A7C15)
+
+struct shuffle {
+    char *base;
+    size_t size;
+    char *other; /* as large as base */
+    uint64_t seed;
+    struct wf_blocks chunks;
+    size_t (*places)[BUCKETS]; /* of each chunk: counts, and then where the next one goes */
+};
+
+/* --- Chance ------------------------------------------------------------------------------ */
+
+__extension__ typedef unsigned __int128 product;
+
+/* The next number of a sequence. */
+static inline uint64_t draw(uint64_t *state)
+{
+    *state += STEP;
+    return wf_rng_mix(*state);
+}
+
+/* A number below n > 0, each of them equally likely (Lemire 2019). */
+static inline size_t draw_below(uint64_t *state, size_t n)
+{
+    product drawn = (product)draw(state) * n;
+    if ((uint64_t)drawn < n) {
+        uint64_t unfair = -(uint64_t)n % n;
+        while ((uint64_t)drawn < unfair) {
+            drawn = (product)draw(state) * n;
+        }
+    }
+    return (size_t)(drawn >> 64);
+}
+
+/* Sequences of one seed that have nothing to do with each other. */
+static uint64_t sequence(uint64_t seed, uint64_t number)
+{
+    return wf_rng_mix(wf_rng_mix(seed + STEP) + (number + 1) * STEP);
+}
+
+/* --- One bucket -------------------------------------------------------------------------- */
+
+/* Each goes to a place among those before it, whose element goes to the end. Inlined for
+ * sizes that are known, where a copy is a few instructions. */
+static inline __attribute__((always_inline)) void
+copy_shuffled(const char *from, char *to, size_t count, size_t size, uint64_t state)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *place = to + draw_below(&state, i + 1) * size;
+        char *end = to + i * size;
+        if (place != end) {
+            memcpy(end, place, size);
+        }
+        memcpy(place, from + i * size, size);
+    }
+}
+
+/* The same in place. */
+static void shuffle_here(char *base, size_t count, size_t size, uint64_t state)
+{
+    for (size_t i = 1; i < count; i++) {
+        wf_swap(base + i * size, base + draw_below(&state, i + 1) * size, size);
+    }
+}
+
+static void shuffle_bucket(const struct shuffle *shuffle, size_t bucket, size_t first, size_t count)
+{
+    size_t size = shuffle->size;
+    const char *from = shuffle->other + first * size;
+    char *to = shuffle->base + first * size;
+    uint64_t state = sequence(shuffle->seed, 1 + bucket);
+    switch (size) {
+    case 4:
+        copy_shuffled(from, to, count, 4, state);
+        break;
+    case 8:
+        copy_shuffled(from, to, count, 8, state);
+        break;
+    default:
+        copy_shuffled(from, to, count, size, state);
+    }
+}
+
+/* --- Many -------------------------------------------------------------------------------- */
+
+static inline size_t bucket_of(uint64_t start, size_t index)
+{
+    return wf_rng_mix(start + index * STEP) >> 56;
+}
+
+_Static_assert(BUCKETS == 1 << 8, "the highest bits are the bucket");
+
+static int count_chunks(size_t first, size_t end, void *arg)
+{
+    struct shuffle *shuffle = arg;
+    uint64_t start = sequence(shuffle->seed, 0);
+    for (size_t chunk = first; chunk < end; chunk++) {
+        size_t *counts = shuffle->places[chunk];
+        memset(counts, 0, sizeof(size_t[BUCKETS]));
+        size_t last = wf_blocks_end(&shuffle->chunks, chunk);
+        for (size_t i = wf_blocks_first(&shuffle->chunks, chunk); i < last; i++) {
+            counts[bucket_of(start, i)]++;
+        }
+    }
+    return 0;
+}
+
+/* Counts become places: buckets one after the other, and in each the chunks. */
+static void place_chunks(struct shuffle *shuffle)
+{
+    size_t place = 0;
+    for (size_t bucket = 0; bucket < BUCKETS; bucket++) {
+        for (size_t chunk = 0; chunk < shuffle->chunks.count; chunk++) {
+            size_t count = shuffle->places[chunk][bucket];
+            shuffle->places[chunk][bucket] = place;
+            place += count;
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void move_chunk(const struct shuffle *shuffle,
+                                                             size_t chunk, size_t size)
+{
+    uint64_t start = sequence(shuffle->seed, 0);
+    size_t *places = shuffle->places[chunk];
+    size_t end = wf_blocks_end(&shuffle->chunks, chunk);
+    for (size_t i = wf_blocks_first(&shuffle->chunks, chunk); i < end; i++) {
+        size_t place = places[bucket_of(start, i)]++;
+        memcpy(shuffle->other + place * size, shuffle->base + i * size, size);
+    }
+}
+
+static int move_chunks(size_t first, size_t end, void *arg)
+{
+    const struct shuffle *shuffle = arg;
+    for (size_t chunk = first; chunk < end; chunk++) {
+        switch (shuffle->size) {
+        case 4:
+            move_chunk(shuffle, chunk, 4);
+            break;
+        case 8:
+            move_chunk(shuffle, chunk, 8);
+            break;
+        default:
+            move_chunk(shuffle, chunk, shuffle->size);
+        }
+    }
+    return 0;
+}
+
+static int shuffle_buckets(size_t first, size_t end, void *arg)
+{
+    const struct shuffle *shuffle = arg;
+    const size_t *ends = shuffle->places[shuffle->chunks.count - 1];
+    for (size_t bucket = first; bucket < end; bucket++) {
+        size_t begin = bucket > 0 ? ends[bucket - 1] : 0;
+        shuffle_bucket(shuffle, bucket, begin, ends[bucket] - begin);
+    }
+    return 0;
+}
+
+static int shuffle_many(struct shuffle *shuffle, const weft_stop *stop)
+{
+    weft_par_options options = { .stop = stop };
+    int err = weft_for(0, shuffle->chunks.count, count_chunks, shuffle, &options);
+    if (err == 0) {
+        place_chunks(shuffle);
+        err = weft_for(0, shuffle->chunks.count, move_chunks, shuffle, &options);
+    }
+    return err != 0 ? err : weft_for(0, BUCKETS, shuffle_buckets, shuffle, NULL);
+}
+
+/* --- Any --------------------------------------------------------------------------------- */
+
+static struct wf_blocks chunks_of(size_t count)
+{
+    size_t length = count / CHUNKS_MAX + 1;
+    length = length > CHUNK_COUNT_MIN ? length : CHUNK_COUNT_MIN;
+    return wf_blocks_of(0, count, &(weft_par_options){ .piece = length });
+}
+
+size_t wf_shuffle_scratch(size_t count, size_t size)
+{
+    if (count < COUNT_MIN) {
+        return 0;
+    }
+    size_t sum = wf_scratch_add(0, count, size);
+    return wf_scratch_add(sum, chunks_of(count).count, sizeof(size_t[BUCKETS]));
+}
+
+static int shuffle_large(struct shuffle *shuffle, size_t count, const weft_par_options *options)
+{
+    struct wf_scratch scratch;
+    int err = wf_scratch_init(&scratch, wf_shuffle_scratch(count, shuffle->size), options);
+    if (err == 0) {
+        shuffle->chunks = chunks_of(count);
+        shuffle->other = wf_scratch_take(&scratch, count, shuffle->size);
+        shuffle->places = wf_scratch_take(&scratch, shuffle->chunks.count, sizeof(size_t[BUCKETS]));
+        err = shuffle_many(shuffle, wf_stop_of(options));
+        wf_scratch_fini(&scratch);
+    }
+    return err;
+}
+
+int weft_shuffle(void *base, size_t count, size_t size, uint64_t seed,
+                 const weft_par_options *options)
+{
+    struct shuffle shuffle = { .base = base, .size = size, .seed = seed };
+    int err = wf_array_check_scratch(count, size, options);
+    if (err == 0 && wf_stop_is_set(wf_stop_of(options))) {
+        err = WEFT_ECANCELED;
+    }
+    if (err != 0) {
+        return err;
+    }
+    if (count >= COUNT_MIN) {
+        return shuffle_large(&shuffle, count, options);
+    }
+    shuffle_here(base, count, size, sequence(seed, 1));
+    return 0;
+}

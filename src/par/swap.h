@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * swap.h - two elements of any size in each other's place.
+ */
+#ifndef WF_PAR_SWAP_H
+#define WF_PAR_SWAP_H
+
+#include <stddef.h>
+#include <string.h>
+
+/* So many bytes at a time: a few registers hold them. */
+static inline __attribute__((always_inline)) void wf_swap_some(char *a, char *b, size_t bytes)
+{
+    char kept[64];
+    memcpy(kept, a, bytes);
+    memmove(a, b, bytes);
+    memcpy(b, kept, bytes);
+}
+
+/* They are different ones, or the same. */
+static inline void wf_swap(char *a, char *b, size_t size)
+{
+    for (; size >= 64; size -= 64, a += 64, b += 64) {
+        wf_swap_some(a, b, 64);
+    }
+    for (; size >= 8; size -= 8, a += 8, b += 8) {
+        wf_swap_some(a, b, 8);
+    }
+    for (; size > 0; size--, a++, b++) {
+        wf_swap_some(a, b, 1);
+    }
+}
+
+#endif
