@@ -10,6 +10,8 @@
 
 #include <weft/array.h>
 
+#include "par/options.h"
+
 /* The elements of an array, and a test of them. */
 struct wf_tested {
     const char *base;
@@ -21,11 +23,7 @@ struct wf_tested {
 /* 0, or -EINVAL: there is no such array. */
 static inline int wf_array_check(size_t count, size_t size)
 {
-    size_t bytes;
-    if (size == 0 || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX) {
-        return -EINVAL;
-    }
-    return 0;
+    return wf_options_fit(count, size) ? 0 : -EINVAL;
 }
 
 /* The same; and -EINVAL if the caller's scratch is too small, whether it is used or not. */
