@@ -17,6 +17,7 @@
 #include "weft/runtime.h"
 #include "weft/sort.h"
 #include "weft/task.h"
+#include "weft/text.h"
 #include "weft/time.h"
 
 #endif
