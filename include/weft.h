@@ -19,5 +19,6 @@
 #include "weft/task.h"
 #include "weft/text.h"
 #include "weft/time.h"
+#include "weft/tree.h"
 
 #endif

@@ -44,15 +44,14 @@ static const char *find_newline(const char *from, const char *end)
     return from < end ? memchr(from, '\n', (size_t)(end - from)) : NULL;
 }
 
-/* The first line that begins in the piece; NULL: none does. */
+/* The first line that begins in the piece. NULL, or one at its end: none does. */
 static const char *first_line(const struct text *text, struct piece piece)
 {
     const char *first = text->at + piece.first;
     if (piece.first == 0 || first[-1] == '\n') {
         return first;
     }
-    /* A newline that is the last byte begins a line of the next piece. */
-    const char *newline = find_newline(first, text->at + piece.end - 1);
+    const char *newline = find_newline(first, text->at + piece.end);
     return newline != NULL ? newline + 1 : NULL;
 }
 

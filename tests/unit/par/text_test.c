@@ -287,6 +287,24 @@ static void errors_and_stops_end_it(void)
     test_run_everywhere(end_early, NULL);
 }
 
+static int stop_at_once(const char *line, size_t length, void *arg)
+{
+    weft_stop_set(&stop);
+    return fail_at_x(line, length, arg);
+}
+
+static void a_piece_is_so_many_bytes(void)
+{
+    static const char text[100] = "1234\n1234\n1234\n";
+    for (size_t piece = 1; piece <= 15; piece++) {
+        stop = (weft_stop){ 0 };
+        atomic_store(&calls, 0);
+        weft_par_options options = { .stop = &stop, .piece = piece };
+        CHECK_EQ(weft_for_lines(text, sizeof text, stop_at_once, NULL, &options), WEFT_ECANCELED);
+        CHECK_EQ(atomic_load(&calls), (piece + 4) / 5);
+    }
+}
+
 static int stop_before(void *arg)
 {
     static char text[TEXT_MAX];
@@ -356,6 +374,7 @@ TEST_MAIN({
     TEST(lines_are_counted),
     TEST(a_table_has_all_lines_in_order),
     TEST(errors_and_stops_end_it),
+    TEST(a_piece_is_so_many_bytes),
     TEST(nothing_begins_after_a_stop),
     TEST(two_long_lines_run_at_once),
 })
