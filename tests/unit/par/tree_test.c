@@ -273,7 +273,7 @@ static int walk_tree_without_memory(void *arg)
 /* One arena is all there is, and can be used up soon: this test is the first one. */
 static void without_memory_it_ends(void)
 {
-    CHECK_EQ(mallopt(M_ARENA_MAX, 1), 1);
+    (void)mallopt(M_ARENA_MAX, 1); /* A sanitizer has its own. */
     struct node *nodes = make_tree(WIDE, 1000000);
     CHECK_EQ(result_without_memory(walk_tree, nodes), -ENOMEM);
     weft_runtime *rt = test_start(2);
@@ -326,12 +326,20 @@ static void two_long_visits_run_at_once(void)
     weft_runtime_destroy(rt);
 }
 
+enum {
+    LEAVES = 16, /* more than are split off without being asked */
+};
+
 static _Atomic(uint64_t) workers_seen;
 
+/* Notes who visits the nodes that are not below the root, nor have children. */
 static int note_worker(void *at, weft_walk_state *walk, void *arg)
 {
-    atomic_fetch_or(&workers_seen, UINT64_C(1) << weft_worker_current());
-    for (weft_time end = weft_now() + 2 * WEFT_US; weft_now() < end;) {
+    const struct node *node = at;
+    if (node->first == NULL && node->parent->parent != NULL) {
+        atomic_fetch_or(&workers_seen, UINT64_C(1) << weft_worker_current());
+        for (weft_time end = weft_now() + 2 * WEFT_US; weft_now() < end;) {
+        }
     }
     return visit(at, walk, arg);
 }
@@ -347,13 +355,20 @@ static int walk_for_long(void *arg)
 }
 
 /*
- * Goal:   a tree that is a list at first is shared later on, when nothing is eager any more
- *         and the others sleep.
- * Method: a walk is repeated until visits have run on both workers.
+ * Goal:   who asks for nodes gets some, when what is given without asking is used up.
+ * Method: leaves at the root are enough for that. Then comes a list, and at its end many
+ *         nodes; the walk is repeated until these were visited on both workers.
  */
 static void who_asks_later_gets_nodes(void)
 {
     struct node *nodes = make_tree(BROOM, COUNT);
+    for (size_t i = 0; i < LEAVES; i++) {
+        struct node *leaf = &nodes[COUNT - 1 - i];
+        leaf->parent->first = leaf->next;
+        leaf->parent = nodes;
+        leaf->next = nodes->first->next;
+        nodes->first->next = leaf;
+    }
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, walk_for_long, nodes), 0);
     weft_runtime_destroy(rt);
