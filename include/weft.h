@@ -14,6 +14,7 @@
 #include "weft/loop.h"
 #include "weft/obs.h"
 #include "weft/par.h"
+#include "weft/pipeline.h"
 #include "weft/runtime.h"
 #include "weft/sort.h"
 #include "weft/task.h"
