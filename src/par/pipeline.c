@@ -331,10 +331,10 @@ static int run_all(struct pipeline *pipe)
     int err = weft_par_scope_end(&pipe->scope);
     wf_job_end_silently(silent);
     WF_ASSERT(err == 0);
+    WF_ASSERT(pipe->ready == NULL); /* There was a standby for each. */
     for (size_t i = 0; i < pipe->count; i++) {
         drop_all(pipe, pipe->gates[i].first);
     }
-    drop_all(pipe, pipe->ready);
     free_tokens(pipe, pipe->unused);
     return wf_stopper_result(&pipe->stopper);
 }
