@@ -9,11 +9,10 @@
 #include <time.h>
 
 enum {
-    UTS_ROOT = 19,
-    UTS_BRANCHES = 4,
-    UTS_LEVELS = 10,
     SMALL_MODULUS = 1000,
 };
+
+static const struct work_tree t1 = { WORK_TREE_FIXED, .root = 19, .branches = 4, .levels = 10 };
 
 static int64_t read_clock(clockid_t clock)
 {
@@ -100,9 +99,9 @@ static inline void hash_block(uint32_t hash[5], uint32_t words[16])
 }
 
 /* The message is 16 zero bytes and the root's number. */
-struct work_node work_uts_root(void)
+struct work_node work_tree_root(const struct work_tree *tree)
 {
-    uint32_t words[16] = { 0, 0, 0, 0, UTS_ROOT, 0x80000000, [15] = 20 * 8 };
+    uint32_t words[16] = { 0, 0, 0, 0, tree->root, 0x80000000, [15] = 20 * 8 };
     struct work_node root = { .depth = 0 };
     hash_block(root.hash, words);
     return root;
@@ -118,15 +117,55 @@ struct work_node work_uts_child(const struct work_node *parent, unsigned number)
     return child;
 }
 
-unsigned work_uts_children(const struct work_node *node)
+/* A number in [0, 1) that the node's hash is. */
+static double chance_of(const struct work_node *node)
 {
-    if (node->depth >= UTS_LEVELS) {
+    return (double)(node->hash[4] & 0x7fffffff) / 2147483648.0;
+}
+
+/* How many children the nodes of a level of a geometric tree have on average. */
+static double branches_at(const struct work_tree *tree, unsigned depth)
+{
+    if (depth == 0) {
+        return tree->branches;
+    }
+    switch (tree->kind) {
+    case WORK_TREE_LINEAR:
+        return tree->branches * (1.0 - (double)depth / tree->levels);
+    case WORK_TREE_CYCLIC:
+        return depth > 5 * tree->levels
+                   ? 0
+                   : pow(tree->branches, sin(2.0 * 3.141592653589793 * depth / tree->levels));
+    default:
+        return depth < tree->levels ? tree->branches : 0;
+    }
+}
+
+unsigned work_tree_children(const struct work_tree *tree, const struct work_node *node)
+{
+    if (tree->kind == WORK_TREE_BINOMIAL) {
+        if (node->depth == 0) {
+            return (unsigned)tree->branches;
+        }
+        return chance_of(node) < tree->chance ? tree->children : 0;
+    }
+    double branches = branches_at(tree, node->depth);
+    if (branches == 0) {
         return 0;
     }
-    double chance = (double)(node->hash[4] & 0x7fffffff) / 2147483648.0;
-    double stop = 1.0 / (1.0 + UTS_BRANCHES);
-    unsigned count = (unsigned)floor(log(1.0 - chance) / log(1.0 - stop));
+    double stop = 1.0 / (1.0 + branches);
+    unsigned count = (unsigned)floor(log(1.0 - chance_of(node)) / log(1.0 - stop));
     return count < WORK_UTS_CHILDREN_MAX ? count : WORK_UTS_CHILDREN_MAX;
+}
+
+struct work_node work_uts_root(void)
+{
+    return work_tree_root(&t1);
+}
+
+unsigned work_uts_children(const struct work_node *node)
+{
+    return work_tree_children(&t1, node);
 }
 
 /* --- loops --- */
