@@ -123,8 +123,11 @@ static double chance_of(const struct work_node *node)
     return (double)(node->hash[4] & 0x7fffffff) / 2147483648.0;
 }
 
+/* For T1, which is measured, the compiler computes all that is the same for each node. */
+#define FOR_EACH_TREE static inline __attribute__((always_inline))
+
 /* How many children the nodes of a level of a geometric tree have on average. */
-static double branches_at(const struct work_tree *tree, unsigned depth)
+FOR_EACH_TREE double branches_at(const struct work_tree *tree, unsigned depth)
 {
     if (depth == 0) {
         return tree->branches;
@@ -137,11 +140,11 @@ static double branches_at(const struct work_tree *tree, unsigned depth)
                    ? 0
                    : pow(tree->branches, sin(2.0 * 3.141592653589793 * depth / tree->levels));
     default:
-        return depth < tree->levels ? tree->branches : 0;
+        return tree->branches;
     }
 }
 
-unsigned work_tree_children(const struct work_tree *tree, const struct work_node *node)
+FOR_EACH_TREE unsigned children_of(const struct work_tree *tree, const struct work_node *node)
 {
     if (tree->kind == WORK_TREE_BINOMIAL) {
         if (node->depth == 0) {
@@ -149,13 +152,19 @@ unsigned work_tree_children(const struct work_tree *tree, const struct work_node
         }
         return chance_of(node) < tree->chance ? tree->children : 0;
     }
-    double branches = branches_at(tree, node->depth);
-    if (branches == 0) {
+    if (tree->kind == WORK_TREE_FIXED && node->depth >= tree->levels) {
         return 0;
     }
+    double branches = branches_at(tree, node->depth);
     double stop = 1.0 / (1.0 + branches);
+    /* Without branches the second logarithm is infinite, and the count 0. */
     unsigned count = (unsigned)floor(log(1.0 - chance_of(node)) / log(1.0 - stop));
     return count < WORK_UTS_CHILDREN_MAX ? count : WORK_UTS_CHILDREN_MAX;
+}
+
+unsigned work_tree_children(const struct work_tree *tree, const struct work_node *node)
+{
+    return children_of(tree, node);
 }
 
 struct work_node work_uts_root(void)
@@ -165,7 +174,7 @@ struct work_node work_uts_root(void)
 
 unsigned work_uts_children(const struct work_node *node)
 {
-    return work_tree_children(&t1, node);
+    return children_of(&t1, node);
 }
 
 /* --- loops --- */
