@@ -5,15 +5,15 @@
 
 #include <weft.h>
 
-#include "everywhere.h"
-#include "rt.h"
-#include "test.h"
+#include "hog.h"
+#include "inputs.h"
 #include "timing.h"
 
 /* --- A pipeline whose every step is checked ------------------------------------------------ */
 
 enum {
     STAGES_MAX = 4,
+    STAGES_MANY = 40,
     NOWHERE = 99,
 };
 
@@ -259,15 +259,12 @@ static int step(void **item, void *arg)
 
 static void a_stage_may_replace_its_item(void)
 {
-    enum {
-        MANY = 40
-    };
-    weft_stage stages[MANY] = { { WEFT_STAGE_IN_ORDER, make_first } };
-    for (int i = 1; i < MANY; i++) {
+    weft_stage stages[STAGES_MANY] = { { WEFT_STAGE_IN_ORDER, make_first } };
+    for (int i = 1; i < STAGES_MANY; i++) {
         stages[i] = (weft_stage){ (weft_stage_kind)(i % 3), step };
     }
-    for (size_t count = 1; count <= MANY; count++) {
-        char text[MANY + 1] = { 0 };
+    for (size_t count = 1; count <= STAGES_MANY; count++) {
+        char text[STAGES_MANY + 1] = { 0 };
         if (count > 1) {
             CHECK_EQ(weft_pipeline(stages, count, 1, NULL, text, NULL), 0);
         }
@@ -463,6 +460,56 @@ static void items_that_wait_do_not_stop_others(void)
     }
 }
 
+/* --- Without memory ------------------------------------------------------------------------- */
+
+static int yield_once(void **item, void *arg)
+{
+    (void)item;
+    (void)arg;
+    (void)weft_yield();
+    return 0;
+}
+
+static int run_hungry(void *arg)
+{
+    weft_stage stages[] = { { WEFT_STAGE_IN_ORDER, make_number },
+                            { WEFT_STAGE_PARALLEL, yield_once },
+                            { WEFT_STAGE_SERIAL, yield_once },
+                            { WEFT_STAGE_IN_ORDER, eat_in_order } };
+    (void)arg;
+    for (unsigned left = 0; left < 4; left++) {
+        struct crowd crowd = { 0 };
+        struct hog *hogs = hogs_take(left);
+        int err = weft_pipeline(stages, 4, 0, NULL, &crowd, NULL);
+        hogs_free(hogs);
+        CHECK_EQ(err, 0);
+        CHECK_EQ(crowd.eaten, CROWD);
+    }
+    weft_stage many[STAGES_MANY] = { { WEFT_STAGE_IN_ORDER, make_number } };
+    struct crowd crowd = { 0 };
+    struct hog *hogs = hogs_take(0);
+    int err = weft_pipeline(many, STAGES_MANY, 0, NULL, &crowd, NULL);
+    hogs_free(hogs);
+    CHECK_EQ(crowd.made, 0);
+    return err;
+}
+
+static int run_without_memory(void *arg)
+{
+    return result_without_memory(run_hungry, arg);
+}
+
+/* The first test; see hog.h. */
+static void without_memory_fewer_items_are_under_way(void)
+{
+    hog_prepare();
+    CHECK_EQ(run_without_memory(NULL), -ENOMEM);
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, run_without_memory, NULL), -ENOMEM);
+    CHECK_EQ(weft_par_run(rt, run_without_memory, NULL), -ENOMEM);
+    weft_runtime_destroy(rt);
+}
+
 /* --- Who runs it ---------------------------------------------------------------------------- */
 
 static int meet(void **item, void *arg)
@@ -554,6 +601,7 @@ static void pipelines_nest(void)
 }
 
 TEST_MAIN({
+    TEST(without_memory_fewer_items_are_under_way),
     TEST(every_item_passes_every_stage_once_as_its_kind_says),
     TEST(an_item_that_is_gone_is_seen_by_no_further_stage),
     TEST(a_stage_may_replace_its_item),

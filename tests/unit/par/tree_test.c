@@ -6,6 +6,7 @@
 #include <weft.h>
 
 #include "base/rng.h"
+#include "hog.h"
 #include "inputs.h"
 #include "timing.h"
 
@@ -228,38 +229,14 @@ static void nothing_begins_after_a_stop(void)
     test_run_everywhere(stop_before, NULL);
 }
 
-struct hog {
-    struct hog *next;
-    char rest[1000];
-};
-
-/* Takes all memory there is, and gives a little back. */
-static struct hog *take_memory(unsigned left)
-{
-    struct hog *hogs = NULL;
-    for (struct hog *hog; (hog = malloc(sizeof *hog)) != NULL; hogs = hog) {
-        hog->next = hogs;
-    }
-    for (unsigned i = 0; i < left; i++) {
-        struct hog *next = hogs->next;
-        free(hogs);
-        hogs = next;
-    }
-    return hogs;
-}
-
 static int walk_tree(void *arg)
 {
     int err = 0;
     for (unsigned left = 0; left < 100; left += 9) {
-        struct hog *hogs = take_memory(left);
+        struct hog *hogs = hogs_take(left);
         atomic_store(&((struct node *)arg)->visits, 0);
         err = weft_walk(arg, visit, NULL, NULL);
-        while (hogs != NULL) {
-            struct hog *next = hogs->next;
-            free(hogs);
-            hogs = next;
-        }
+        hogs_free(hogs);
         CHECK_EQ(err, -ENOMEM);
     }
     return err;
@@ -270,10 +247,10 @@ static int walk_tree_without_memory(void *arg)
     return result_without_memory(walk_tree, arg);
 }
 
-/* One arena is all there is, and can be used up soon: this test is the first one. */
+/* The first test; see hog.h. */
 static void without_memory_it_ends(void)
 {
-    (void)mallopt(M_ARENA_MAX, 1); /* A sanitizer has its own. */
+    hog_prepare();
     struct node *nodes = make_tree(WIDE, 1000000);
     CHECK_EQ(result_without_memory(walk_tree, nodes), -ENOMEM);
     weft_runtime *rt = test_start(2);
