@@ -9,11 +9,10 @@
 #include <time.h>
 
 enum {
-    UTS_ROOT = 19,
-    UTS_BRANCHES = 4,
-    UTS_LEVELS = 10,
     SMALL_MODULUS = 1000,
 };
+
+static const struct work_tree t1 = { WORK_TREE_FIXED, .root = 19, .branches = 4, .levels = 10 };
 
 static int64_t read_clock(clockid_t clock)
 {
@@ -100,9 +99,9 @@ static inline void hash_block(uint32_t hash[5], uint32_t words[16])
 }
 
 /* The message is 16 zero bytes and the root's number. */
-struct work_node work_uts_root(void)
+struct work_node work_tree_root(const struct work_tree *tree)
 {
-    uint32_t words[16] = { 0, 0, 0, 0, UTS_ROOT, 0x80000000, [15] = 20 * 8 };
+    uint32_t words[16] = { 0, 0, 0, 0, tree->root, 0x80000000, [15] = 20 * 8 };
     struct work_node root = { .depth = 0 };
     hash_block(root.hash, words);
     return root;
@@ -118,15 +117,64 @@ struct work_node work_uts_child(const struct work_node *parent, unsigned number)
     return child;
 }
 
-unsigned work_uts_children(const struct work_node *node)
+/* A number in [0, 1) that the node's hash is. */
+static double chance_of(const struct work_node *node)
 {
-    if (node->depth >= UTS_LEVELS) {
+    return (double)(node->hash[4] & 0x7fffffff) / 2147483648.0;
+}
+
+/* For T1, which is measured, the compiler computes all that is the same for each node. */
+#define FOR_EACH_TREE static inline __attribute__((always_inline))
+
+/* How many children the nodes of a level of a geometric tree have on average. */
+FOR_EACH_TREE double branches_at(const struct work_tree *tree, unsigned depth)
+{
+    if (depth == 0) {
+        return tree->branches;
+    }
+    switch (tree->kind) {
+    case WORK_TREE_LINEAR:
+        return tree->branches * (1.0 - (double)depth / tree->levels);
+    case WORK_TREE_CYCLIC:
+        return depth > 5 * tree->levels
+                   ? 0
+                   : pow(tree->branches, sin(2.0 * 3.141592653589793 * depth / tree->levels));
+    default:
+        return tree->branches;
+    }
+}
+
+FOR_EACH_TREE unsigned children_of(const struct work_tree *tree, const struct work_node *node)
+{
+    if (tree->kind == WORK_TREE_BINOMIAL) {
+        if (node->depth == 0) {
+            return (unsigned)tree->branches;
+        }
+        return chance_of(node) < tree->chance ? tree->children : 0;
+    }
+    if (tree->kind == WORK_TREE_FIXED && node->depth >= tree->levels) {
         return 0;
     }
-    double chance = (double)(node->hash[4] & 0x7fffffff) / 2147483648.0;
-    double stop = 1.0 / (1.0 + UTS_BRANCHES);
-    unsigned count = (unsigned)floor(log(1.0 - chance) / log(1.0 - stop));
+    double branches = branches_at(tree, node->depth);
+    double stop = 1.0 / (1.0 + branches);
+    /* Without branches the second logarithm is infinite, and the count 0. */
+    unsigned count = (unsigned)floor(log(1.0 - chance_of(node)) / log(1.0 - stop));
     return count < WORK_UTS_CHILDREN_MAX ? count : WORK_UTS_CHILDREN_MAX;
+}
+
+unsigned work_tree_children(const struct work_tree *tree, const struct work_node *node)
+{
+    return children_of(tree, node);
+}
+
+struct work_node work_uts_root(void)
+{
+    return work_tree_root(&t1);
+}
+
+unsigned work_uts_children(const struct work_node *node)
+{
+    return children_of(&t1, node);
 }
 
 /* --- loops --- */

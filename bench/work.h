@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work.h - the work of the par rows: what weft-bench and its rivals compute alike.
+ * work.h - the work of the par rows: what weft-bench and its rivals compute alike, and the
+ * test of known results.
  *
  * It is compiled by itself, so that the rivals, in whatever language, call the same code;
  * only the board, which is smaller than a call, is inline, and rewritten where C is not
@@ -63,10 +64,15 @@ struct work_board {
     uint32_t right;
 };
 
-/* The columns of the next row that no queen attacks, one bit each. */
+/* The columns of the next row that no queen attacks, one bit each; of all that there are. */
+static inline uint32_t work_board_free_of(struct work_board board, uint32_t all)
+{
+    return all & ~(board.columns | board.left | board.right);
+}
+
 static inline uint32_t work_board_free(struct work_board board)
 {
-    return (uint32_t)WORK_QUEENS_ALL & ~(board.columns | board.left | board.right);
+    return work_board_free_of(board, WORK_QUEENS_ALL);
 }
 
 static inline struct work_board work_board_place(struct work_board board, uint32_t bit)
@@ -77,16 +83,39 @@ static inline struct work_board work_board_place(struct work_board board, uint32
 }
 
 /*
- * The unbalanced tree search, tree T1: geometric, b = 4, 10 levels, root 19. A node is a
- * SHA-1 hash of its parent's and its own number.
+ * The unbalanced tree search. A node is a SHA-1 hash of its parent's and its own number,
+ * and says how many children it has; the root of a binomial tree may have any number, and
+ * all other nodes up to WORK_UTS_CHILDREN_MAX.
  */
 struct work_node {
     uint32_t hash[5];
     uint32_t depth;
 };
 
+enum work_tree_kind {
+    WORK_TREE_LINEAR,   /* geometric, with less and less children from level to level; */
+    WORK_TREE_CYCLIC,   /* with more and less in turn; */
+    WORK_TREE_FIXED,    /* with the same, as far as there are levels */
+    WORK_TREE_BINOMIAL, /* none, or so many */
+};
+
+struct work_tree {
+    enum work_tree_kind kind;
+    uint32_t root;
+    double branches; /* on average; of the root only, if binomial */
+    unsigned levels;
+    unsigned children; /* if binomial, with this chance: */
+    double chance;
+};
+
+struct work_node work_tree_root(const struct work_tree *tree);
+unsigned work_tree_children(const struct work_tree *tree, const struct work_node *node);
+
+/* Tree T1: fixed, b = 4, 10 levels, root 19. */
 struct work_node work_uts_root(void);
 unsigned work_uts_children(const struct work_node *node);
+
+/* In any tree. */
 struct work_node work_uts_child(const struct work_node *parent, unsigned number);
 
 /* Input of the loops and its check: item i is i, or i % 1000. */

@@ -18,9 +18,12 @@
 #include "weft/obs.h"
 #include "weft/order.h"
 #include "weft/par.h"
+#include "weft/pipeline.h"
 #include "weft/runtime.h"
 #include "weft/sort.h"
 #include "weft/task.h"
+#include "weft/text.h"
 #include "weft/time.h"
+#include "weft/tree.h"
 
 #endif

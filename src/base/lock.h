@@ -33,6 +33,7 @@ enum wf_rank {
     WF_RANK_STACK,
     WF_RANK_TIMER,
     WF_RANK_CLOCK,
+    WF_RANK_PIPELINE,
     WF_RANK_COUNT,
 };
 

@@ -101,6 +101,7 @@ static void equal_rank_aborts_and_every_rank_has_a_name(void)
         [WF_RANK_STACK] = "'stack' is taken while 'stack' is held",
         [WF_RANK_TIMER] = "'timer' is taken while 'timer' is held",
         [WF_RANK_CLOCK] = "'clock' is taken while 'clock' is held",
+        [WF_RANK_PIPELINE] = "'pipeline' is taken while 'pipeline' is held",
     };
     for (int rank = WF_RANK_NONE + 1; rank < WF_RANK_COUNT; rank++) {
         first_rank = rank;
@@ -224,10 +225,10 @@ static void *hold_nothing(void *arg)
 static void a_lock_that_is_held_is_named(void)
 {
     static const char *const names[WF_RANK_COUNT] = {
-        [WF_RANK_RUNTIME] = "runtime", [WF_RANK_ROOM] = "room",     [WF_RANK_POOL] = "pool",
-        [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject", [WF_RANK_HEAP] = "heap",
-        [WF_RANK_STACK] = "stack",     [WF_RANK_TIMER] = "timer",   [WF_RANK_CLOCK] = "clock",
-        [WF_RANK_AWAY] = "away",
+        [WF_RANK_RUNTIME] = "runtime", [WF_RANK_ROOM] = "room",         [WF_RANK_POOL] = "pool",
+        [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject",     [WF_RANK_HEAP] = "heap",
+        [WF_RANK_STACK] = "stack",     [WF_RANK_TIMER] = "timer",       [WF_RANK_CLOCK] = "clock",
+        [WF_RANK_AWAY] = "away",       [WF_RANK_PIPELINE] = "pipeline",
     };
     make_locks();
     CHECK(wf_lock_any_held() == NULL);

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * text.c - the lines of a text.
+ *
+ * A text is cut into pieces by its length, wherever that is in a line. A line belongs to
+ * the piece in which it begins, and who has that reads on past its end. So who has a piece
+ * looks at the byte before it: unless that ends a line, it skips to the first newline.
+ *
+ *   pieces   a b c \n d | e f g h | i \n \n j | k l
+ *   lines    1        2                   3 4
+ *
+ * The table of lines takes two passes, if others may help: how many lines begin in each
+ * block; and then, since it is known how many come before it, where they are.
+ */
+#include <weft/text.h>
+
+#include <string.h>
+
+#include "base/atomic.h"
+#include "par/blocks.h"
+#include "par/stop.h"
+#include "sched/job.h"
+
+enum {
+    UNIT = 64, /* bytes: about a line; loops make pieces of many */
+    LANES = 32,
+    BLOCK_LENGTH_MIN = 4096,
+    BLOCKS_MAX = WF_VALUES_HERE / sizeof(size_t), /* their counts fit on the stack */
+};
+
+struct text {
+    const char *at;
+    size_t length;
+};
+
+/* The bytes from first to before end. */
+struct piece {
+    size_t first;
+    size_t end;
+};
+
+static const char *find_newline(const char *from, const char *end)
+{
+    return from < end ? memchr(from, '\n', (size_t)(end - from)) : NULL;
+}
+
+/* The first line that begins in the piece. NULL, or one at its end: none does. */
+static const char *first_line(const struct text *text, struct piece piece)
+{
+    const char *first = text->at + piece.first;
+    if (piece.first == 0 || first[-1] == '\n') {
+        return first;
+    }
+    const char *newline = find_newline(first, text->at + piece.end);
+    return newline != NULL ? newline + 1 : NULL;
+}
+
+/* The end of the line, where its newline is or would be. */
+static const char *line_end(const struct text *text, const char *line)
+{
+    const char *newline = find_newline(line, text->at + text->length);
+    return newline != NULL ? newline : text->at + text->length;
+}
+
+/* --- Each line -------------------------------------------------------------------------- */
+
+struct each {
+    struct text text;
+    size_t unit;
+    weft_line_fn body;
+    void *arg;
+};
+
+static struct piece piece_of_units(const struct text *text, size_t unit, size_t first, size_t end)
+{
+    struct piece piece = { first * unit, text->length };
+    if (text->length / unit >= end) {
+        piece.end = end * unit;
+    }
+    return piece;
+}
+
+static int call_for_lines(size_t first, size_t end, void *arg)
+{
+    const struct each *each = arg;
+    struct piece piece = piece_of_units(&each->text, each->unit, first, end);
+    const char *limit = each->text.at + piece.end;
+    int err = 0;
+    const char *line = first_line(&each->text, piece);
+    while (err == 0 && line != NULL && line < limit) {
+        const char *next = line_end(&each->text, line);
+        err = each->body(line, (size_t)(next - line), each->arg);
+        line = next + 1;
+    }
+    return err;
+}
+
+int weft_for_lines(const char *text, size_t length, weft_line_fn body, void *arg,
+                   const weft_par_options *options)
+{
+    struct each each = { .text = { text, length }, .unit = UNIT, .body = body, .arg = arg };
+    weft_par_options inner = { .stop = wf_stop_of(options) };
+    if (options != NULL && options->piece != 0) {
+        each.unit = options->piece;
+        inner.piece = 1;
+    }
+    size_t units = length / each.unit + (length % each.unit != 0);
+    return weft_for(0, units, call_for_lines, &each, &inner);
+}
+
+/* --- How many --------------------------------------------------------------------------- */
+
+/* Newlines in a few bytes: too few for a lane to overflow. The loop has a fixed length, for
+ * the compiler to make it one of vectors. */
+static size_t count_some(const char *at, size_t rounds)
+{
+    uint8_t lanes[LANES] = { 0 };
+    for (size_t round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < LANES; i++) {
+            lanes[i] = (uint8_t)(lanes[i] + (at[i] == '\n'));
+        }
+        at += LANES;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < LANES; i++) {
+        count += lanes[i];
+    }
+    return count;
+}
+
+static size_t count_newlines(const char *at, size_t length)
+{
+    size_t count = 0;
+    while (length >= LANES) {
+        size_t rounds = length / LANES < UINT8_MAX ? length / LANES : UINT8_MAX;
+        count += count_some(at, rounds);
+        at += rounds * LANES;
+        length -= rounds * LANES;
+    }
+    for (size_t i = 0; i < length; i++) {
+        count += at[i] == '\n';
+    }
+    return count;
+}
+
+/* How many lines begin in the piece: one after each newline but the text's last byte, and
+ * one where the text begins. */
+static size_t count_lines(const struct text *text, struct piece piece)
+{
+    size_t first = piece.first > 0 ? piece.first - 1 : 0;
+    return count_newlines(text->at + first, piece.end - 1 - first) + (piece.first == 0);
+}
+
+struct counting {
+    struct text text;
+    _Atomic(size_t) lines; /* any part adds to it */
+};
+
+static int count_piece(size_t first, size_t end, void *arg)
+{
+    struct counting *counting = arg;
+    size_t lines = count_lines(&counting->text, piece_of_units(&counting->text, UNIT, first, end));
+    /* relaxed: read when all parts have been joined. */
+    (void)wf_fetch_add_relaxed(&counting->lines, lines);
+    return 0;
+}
+
+int weft_count_lines(const char *text, size_t length, size_t *lines,
+                     const weft_par_options *options)
+{
+    struct counting counting = { .text = { text, length } };
+    weft_par_options inner = { .stop = wf_stop_of(options) };
+    size_t units = length / UNIT + (length % UNIT != 0);
+    int err = weft_for(0, units, count_piece, &counting, &inner);
+    /* relaxed: all parts have been joined. */
+    *lines = err == 0 ? wf_load_relaxed(&counting.lines) : 0;
+    return err;
+}
+
+/* --- Where they are --------------------------------------------------------------------- */
+
+struct table {
+    struct text text;
+    struct wf_blocks blocks;
+    weft_line *lines;
+    size_t room;
+    size_t before[BLOCKS_MAX]; /* lines of each block, and then those before it */
+};
+
+static struct piece piece_of_block(const struct table *table, size_t block)
+{
+    return (struct piece){ wf_blocks_first(&table->blocks, block),
+                           wf_blocks_end(&table->blocks, block) };
+}
+
+/* Writes the lines that begin in the block, as far as there is room; index is the number of
+ * the first one. Returns the number of the line after them. */
+static size_t write_block(const struct table *table, size_t block, size_t index)
+{
+    struct piece piece = piece_of_block(table, block);
+    if (index >= table->room) {
+        return index + count_lines(&table->text, piece);
+    }
+    const char *limit = table->text.at + piece.end;
+    const char *line = first_line(&table->text, piece);
+    while (line != NULL && line < limit) {
+        const char *end = line_end(&table->text, line);
+        if (index < table->room) {
+            table->lines[index] = (weft_line){ line, (size_t)(end - line) };
+        }
+        index++;
+        line = end + 1;
+    }
+    return index;
+}
+
+/* Alone, in one go. */
+static int write_alone(const struct table *table, size_t *found, const weft_stop *stop)
+{
+    size_t index = 0;
+    for (size_t block = 0; block < table->blocks.count; block++) {
+        if (wf_stop_is_set(stop)) {
+            return WEFT_ECANCELED;
+        }
+        index = write_block(table, block, index);
+    }
+    *found = index;
+    return 0;
+}
+
+static int count_blocks(size_t first, size_t end, void *arg)
+{
+    struct table *table = arg;
+    for (size_t block = first; block < end; block++) {
+        table->before[block] = count_lines(&table->text, piece_of_block(table, block));
+    }
+    return 0;
+}
+
+static int write_blocks(size_t first, size_t end, void *arg)
+{
+    const struct table *table = arg;
+    for (size_t block = first; block < end && table->before[block] < table->room; block++) {
+        (void)write_block(table, block, table->before[block]);
+    }
+    return 0;
+}
+
+/* From the lines of each block to those before it. Returns how many there are. */
+static size_t add_up(struct table *table)
+{
+    size_t sum = 0;
+    for (size_t block = 0; block < table->blocks.count; block++) {
+        size_t lines = table->before[block];
+        table->before[block] = sum;
+        sum += lines;
+    }
+    return sum;
+}
+
+static int write_shared(struct table *table, size_t *found, const weft_stop *stop)
+{
+    weft_par_options options = { .stop = stop };
+    int err = weft_for(0, table->blocks.count, count_blocks, table, &options);
+    if (err != 0) {
+        return err;
+    }
+    size_t sum = add_up(table);
+    err = weft_for(0, table->blocks.count, write_blocks, table, &options);
+    *found = err == 0 ? sum : 0;
+    return err;
+}
+
+int weft_lines(const char *text, size_t length, weft_line *lines, size_t room, size_t *found,
+               const weft_par_options *options)
+{
+    struct table table;
+    size_t block_length = length / BLOCKS_MAX + 1;
+    weft_par_options cut = {
+        .piece = block_length > BLOCK_LENGTH_MIN ? block_length : BLOCK_LENGTH_MIN,
+    };
+    table.text = (struct text){ text, length };
+    table.blocks = wf_blocks_of(0, length, &cut);
+    table.lines = lines;
+    table.room = room;
+    *found = 0;
+    int err = wf_job_may_fork() ? write_shared(&table, found, wf_stop_of(options))
+                                : write_alone(&table, found, wf_stop_of(options));
+    return err == 0 && *found > room ? -ENOSPC : err;
+}

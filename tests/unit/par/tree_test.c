@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "base/rng.h"
+#include "hog.h"
+#include "inputs.h"
+#include "timing.h"
+
+/* --- Trees ------------------------------------------------------------------------------- */
+
+struct node {
+    struct node *parent;
+    struct node *first;
+    struct node *next;
+    _Atomic(unsigned) visits;
+};
+
+enum shape {
+    LIST,
+    WIDE,
+    BINARY,
+    RANDOM_TREE,
+    COMB,  /* a list whose every node has another child, which comes first or last */
+    BROOM, /* a list, and at its end a wide one */
+    SHAPES,
+};
+
+/* The number of the parent of node i, which is smaller. */
+static size_t parent_of(enum shape shape, size_t i, size_t count, struct wf_rng *rng)
+{
+    switch (shape) {
+    case LIST:
+        return i - 1;
+    case WIDE:
+        return 0;
+    case BINARY:
+        return (i - 1) / 2;
+    case COMB:
+        return i < 3 ? 0 : (i - 1) / 2 * 2 - (i / 2 % 2);
+    case BROOM:
+        return i < count / 2 ? i - 1 : count / 2 - 1;
+    default:
+        return wf_rng_below(rng, (uint32_t)i);
+    }
+}
+
+/* Node 0 is the root. */
+static struct node *make_tree(enum shape shape, size_t count)
+{
+    struct wf_rng rng;
+    wf_rng_seed(&rng, test_seed(), shape);
+    struct node *nodes = calloc(count, sizeof *nodes);
+    CHECK(nodes != NULL);
+    for (size_t i = 1; i < count; i++) {
+        struct node *parent = &nodes[parent_of(shape, i, count, &rng)];
+        nodes[i].parent = parent;
+        nodes[i].next = parent->first;
+        parent->first = &nodes[i];
+    }
+    return nodes;
+}
+
+static int visit(void *at, weft_walk_state *walk, void *arg)
+{
+    struct node *node = at;
+    (void)arg;
+    CHECK(node->parent == NULL || atomic_load(&node->parent->visits) == 1);
+    CHECK_EQ(atomic_fetch_add(&node->visits, 1), 0);
+    for (struct node *child = node->first; child != NULL; child = child->next) {
+        weft_walk_child(walk, child);
+    }
+    return 0;
+}
+
+static void check_visited_once(struct node *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        CHECK_EQ(nodes[i].visits, 1);
+        atomic_store(&nodes[i].visits, 0);
+    }
+}
+
+/* The most nodes that a tree has here: some chunks. */
+static const size_t counts[] = { 1, 2, 3, 4, 10, 126, 127, 128, 252, 253, 254, 1000, 10000 };
+
+static int walk_all(void *arg)
+{
+    (void)arg;
+    for (unsigned shape = 0; shape < SHAPES; shape++) {
+        for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+            struct node *nodes = make_tree(shape, counts[i]);
+            CHECK_EQ(weft_walk(nodes, visit, NULL, NULL), 0);
+            check_visited_once(nodes, counts[i]);
+            for (size_t piece = 1; piece <= 1000; piece *= 10) {
+                CHECK_EQ(weft_walk(nodes, visit, NULL, &(weft_par_options){ .piece = piece }), 0);
+                check_visited_once(nodes, counts[i]);
+            }
+            free(nodes);
+        }
+    }
+    CHECK_EQ(weft_walk(NULL, visit, NULL, NULL), 0);
+    return 0;
+}
+
+static void every_node_is_visited_once_and_after_its_parent(void)
+{
+    test_run_everywhere(walk_all, NULL);
+}
+
+static int walk_large(void *arg)
+{
+    struct node *nodes = arg;
+    size_t count = test_scale(1000000);
+    CHECK_EQ(weft_walk(nodes, visit, NULL, NULL), 0);
+    check_visited_once(nodes, count);
+    return 0;
+}
+
+static void a_million_nodes_have_any_shape(void)
+{
+    for (unsigned shape = 0; shape < SHAPES; shape++) {
+        struct node *nodes = make_tree(shape, test_scale(1000000));
+        weft_runtime *rt = test_start(1 + shape % 4);
+        CHECK_EQ(walk_large(nodes), 0);
+        CHECK_EQ(test_run(rt, walk_large, nodes), 0);
+        weft_runtime_destroy(rt);
+        free(nodes);
+    }
+}
+
+static int visit_binary(void *at, weft_walk_state *walk, void *arg)
+{
+    struct node *node = at;
+    (void)arg;
+    atomic_fetch_add(&node->visits, 1);
+    weft_walk_child(walk, node->first);
+    weft_walk_child(walk, node->next);
+    return 0;
+}
+
+static void no_child_is_no_child(void)
+{
+    struct node leaves[2] = { { 0 }, { 0 } };
+    struct node root = { .next = &leaves[0] };
+    leaves[0].first = &leaves[1];
+    CHECK_EQ(weft_walk(&root, visit_binary, NULL, NULL), 0);
+    CHECK_EQ(root.visits, 1);
+    CHECK_EQ(leaves[0].visits, 1);
+    CHECK_EQ(leaves[1].visits, 1);
+}
+
+/* --- Ends -------------------------------------------------------------------------------- */
+
+enum {
+    COUNT = 20000,
+};
+
+static _Atomic(uint64_t) visits;
+static weft_stop stop;
+
+struct bad {
+    struct node *node;
+    int error; /* 0: a stop */
+};
+
+static int visit_until(void *at, weft_walk_state *walk, void *arg)
+{
+    const struct bad *bad = arg;
+    atomic_fetch_add(&visits, 1);
+    CHECK_EQ(visit(at, walk, NULL), 0);
+    if (at == bad->node && bad->error == 0) {
+        weft_stop_set(&stop);
+    }
+    return at == bad->node ? bad->error : 0;
+}
+
+static void walk_until(struct node *nodes, struct bad bad, int result)
+{
+    stop = (weft_stop){ 0 };
+    atomic_store(&visits, 0);
+    weft_par_options options = { .piece = 1, .stop = &stop };
+    CHECK_EQ(weft_walk(nodes, visit_until, &bad, &options), result);
+    CHECK_LE(atomic_load(&visits), COUNT);
+    if (bad.node == nodes) {
+        CHECK_EQ(atomic_load(&visits), 1);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        atomic_store(&nodes[i].visits, 0);
+    }
+}
+
+static int end_early(void *arg)
+{
+    (void)arg;
+    for (unsigned shape = 0; shape < SHAPES; shape++) {
+        struct node *nodes = make_tree(shape, COUNT);
+        for (size_t i = 0; i < COUNT; i += COUNT / 4) {
+            walk_until(nodes, (struct bad){ &nodes[i], -44 }, -44);
+            walk_until(nodes, (struct bad){ &nodes[i], 0 }, WEFT_ECANCELED);
+        }
+        free(nodes);
+    }
+    return 0;
+}
+
+static void errors_and_stops_end_it(void)
+{
+    test_run_everywhere(end_early, NULL);
+}
+
+static int stop_before(void *arg)
+{
+    struct node node = { 0 };
+    (void)arg;
+    weft_stop_set(&stop);
+    weft_par_options options = { .stop = &stop };
+    CHECK_EQ(weft_walk(&node, visit, NULL, &options), WEFT_ECANCELED);
+    CHECK_EQ(weft_walk(NULL, visit, NULL, &options), WEFT_ECANCELED);
+    CHECK_EQ(node.visits, 0);
+    return 0;
+}
+
+static void nothing_begins_after_a_stop(void)
+{
+    test_run_everywhere(stop_before, NULL);
+}
+
+static int walk_tree(void *arg)
+{
+    int err = 0;
+    for (unsigned left = 0; left < 100; left += 9) {
+        struct hog *hogs = hogs_take(left);
+        atomic_store(&((struct node *)arg)->visits, 0);
+        err = weft_walk(arg, visit, NULL, NULL);
+        hogs_free(hogs);
+        CHECK_EQ(err, -ENOMEM);
+    }
+    return err;
+}
+
+static int walk_tree_without_memory(void *arg)
+{
+    return result_without_memory(walk_tree, arg);
+}
+
+/* The first test; see hog.h. */
+static void without_memory_it_ends(void)
+{
+    hog_prepare();
+    struct node *nodes = make_tree(WIDE, 1000000);
+    CHECK_EQ(result_without_memory(walk_tree, nodes), -ENOMEM);
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, walk_tree_without_memory, nodes), -ENOMEM);
+    CHECK_EQ(weft_par_run(rt, walk_tree_without_memory, nodes), -ENOMEM);
+    weft_runtime_destroy(rt);
+    free(nodes);
+}
+
+/* --- Who runs it ------------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) begun;
+
+static int meet(void *at, weft_walk_state *walk, void *arg)
+{
+    const struct node *node = at;
+    CHECK_EQ(visit(at, walk, arg), 0);
+    if (node->first == NULL) {
+        atomic_fetch_add(&begun, 1);
+        test_wait_for(&begun, 2);
+    }
+    return 0;
+}
+
+static int meet_at_leaves(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 20; i++) {
+        /* Two leaves, below the root or below a list. */
+        struct node *nodes = make_tree(BROOM, 4 + 10 * (i % 5));
+        size_t last = i % 5 * 5 + 1;
+        nodes[last].first->next->next = NULL;
+        atomic_store(&begun, 0);
+        CHECK_EQ(weft_walk(nodes, meet, NULL, NULL), 0);
+        CHECK_EQ(begun, 2);
+        free(nodes);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   nodes are shared even if they are few.
+ * Method: each of two waits for the other one.
+ */
+static void two_long_visits_run_at_once(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, meet_at_leaves, NULL), 0);
+    CHECK_EQ(weft_par_run(rt, meet_at_leaves, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+enum {
+    LEAVES = 16, /* more than are split off without being asked */
+};
+
+static _Atomic(uint64_t) workers_seen;
+
+/* Notes who visits the nodes that are not below the root, nor have children. */
+static int note_worker(void *at, weft_walk_state *walk, void *arg)
+{
+    const struct node *node = at;
+    if (node->first == NULL && node->parent->parent != NULL) {
+        atomic_fetch_or(&workers_seen, UINT64_C(1) << weft_worker_current());
+        for (weft_time end = weft_now() + 2 * WEFT_US; weft_now() < end;) {
+        }
+    }
+    return visit(at, walk, arg);
+}
+
+static int walk_for_long(void *arg)
+{
+    /* Until both have been at it: the other one wakes up when it likes. */
+    for (atomic_store(&workers_seen, 0); atomic_load(&workers_seen) != 3;) {
+        CHECK_EQ(weft_walk(arg, note_worker, NULL, NULL), 0);
+        check_visited_once(arg, COUNT);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   who asks for nodes gets some, when what is given without asking is used up.
+ * Method: leaves at the root are enough for that. Then comes a list, and at its end many
+ *         nodes; the walk is repeated until these were visited on both workers.
+ */
+static void who_asks_later_gets_nodes(void)
+{
+    struct node *nodes = make_tree(BROOM, COUNT);
+    for (size_t i = 0; i < LEAVES; i++) {
+        struct node *leaf = &nodes[COUNT - 1 - i];
+        leaf->parent->first = leaf->next;
+        leaf->parent = nodes;
+        leaf->next = nodes->first->next;
+        nodes->first->next = leaf;
+    }
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, walk_for_long, nodes), 0);
+    weft_runtime_destroy(rt);
+    free(nodes);
+}
+
+static int walk_little(void *arg)
+{
+    uint64_t *interrupted = arg;
+    struct node *nodes = make_tree(BINARY, 7);
+    for (unsigned i = 0; i < 50; i++) {
+        test_wait_ns(WEFT_MS / 2); /* Others fall asleep, and no timer wakes them. */
+        weft_time start = weft_now();
+        CHECK_EQ(weft_walk(nodes, visit, NULL, NULL), 0);
+        *interrupted += weft_now() - start > 10 * WEFT_US;
+        check_visited_once(nodes, 7);
+    }
+    free(nodes);
+    return 0;
+}
+
+static void a_short_walk_wakes_nobody(void)
+{
+    weft_runtime *rt = test_start(2);
+    uint64_t interrupted = 0;
+    CHECK_EQ(test_run(rt, walk_little, &interrupted), 0);
+    CHECK_EQ(weft_par_run(rt, walk_little, &interrupted), 0);
+    uint64_t wakes = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        weft_worker_stats stats;
+        CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
+        wakes += stats.wakes;
+    }
+    CHECK_LE(wakes, 12 + interrupted);
+    weft_runtime_destroy(rt);
+}
+
+static int wait_and_visit(void *at, weft_walk_state *walk, void *arg)
+{
+    CHECK_EQ(weft_sleep(10 * WEFT_US), 0);
+    CHECK_EQ(visit(at, walk, arg), 0);
+    CHECK_EQ(weft_sleep(10 * WEFT_US), 0);
+    return 0;
+}
+
+/* Each node of one tree walks another one. */
+static int walk_inside(void *at, weft_walk_state *walk, void *arg)
+{
+    struct node *nodes = make_tree(RANDOM_TREE, 20);
+    CHECK_EQ(weft_walk(nodes, wait_and_visit, NULL, NULL), 0);
+    check_visited_once(nodes, 20);
+    free(nodes);
+    return visit(at, walk, arg);
+}
+
+static int nest_walks(void *arg)
+{
+    (void)arg;
+    struct node *nodes = make_tree(RANDOM_TREE, 20);
+    CHECK_EQ(weft_walk(nodes, walk_inside, NULL, NULL), 0);
+    check_visited_once(nodes, 20);
+    free(nodes);
+    return 0;
+}
+
+static void walks_nest_and_visits_may_wait(void)
+{
+    test_run_everywhere(nest_walks, NULL);
+}
+
+TEST_MAIN({
+    TEST(without_memory_it_ends),
+    TEST(every_node_is_visited_once_and_after_its_parent),
+    TEST(a_million_nodes_have_any_shape),
+    TEST(no_child_is_no_child),
+    TEST(errors_and_stops_end_it),
+    TEST(nothing_begins_after_a_stop),
+    TEST(two_long_visits_run_at_once),
+    TEST(who_asks_later_gets_nodes),
+    TEST(a_short_walk_wakes_nobody),
+    TEST(walks_nest_and_visits_may_wait),
+})
