@@ -243,6 +243,9 @@ static void split(weft_walk_state *part)
 {
     weft_jobs *own = weft_jobs_here();
     bool asked = part->may_split && is_asked(own);
+    if (asked) {
+        weft_jobs_answer(own); /* before the spawn: who asks after it wants another one */
+    }
     weft_walk_state *other = part->eager > 0 || asked ? halve(part) : NULL;
     if (other == NULL) {
         return;
@@ -251,9 +254,6 @@ static void split(weft_walk_state *part)
     if (part->eager > 0) {
         part->eager--;
         other->eager--;
-    }
-    if (asked) {
-        weft_jobs_answer(own); /* before the spawn: who asks after it wants another one */
     }
     weft_par_spawn(&part->walk->scope, run_other, other);
 }
