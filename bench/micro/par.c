@@ -54,6 +54,28 @@ static void fib_join2(void *arg)
     all->result = first.result + second.result;
 }
 
+/* The same with direct calls. */
+static void fib_direct2(void *arg)
+{
+    struct fib2 *all = arg;
+    if (all->n < 2) {
+        all->result = all->n;
+        return;
+    }
+    struct fib2 first = { all->n - 1, 0 };
+    struct fib2 second = { all->n - 2, 0 };
+    fib_direct2(&first);
+    fib_direct2(&second);
+    all->result = first.result + second.result;
+}
+
+static long fib_by_direct2(int n)
+{
+    struct fib2 all = { n, 0 };
+    fib_direct2(&all);
+    return all.result;
+}
+
 static long fib_by_join2(int n)
 {
     struct fib2 all = { n, 0 };
@@ -77,7 +99,8 @@ static weft_time time_fib(long (*function)(int n))
 }
 
 struct extra {
-    long (*function)(int n);
+    long (*direct)(int n);
+    long (*forked)(int n);
     double ns;
 };
 
@@ -88,9 +111,9 @@ static int extra_main(void *arg)
     weft_time direct = INT64_MAX;
     weft_time forked = INT64_MAX;
     for (int i = 0; i < WORK_FIB_EXTRA_PAIRS; i++) {
-        weft_time took = time_fib(fib_direct);
+        weft_time took = time_fib(extra->direct);
         direct = took < direct ? took : direct;
-        took = time_fib(extra->function);
+        took = time_fib(extra->forked);
         forked = took < forked ? took : forked;
     }
     extra->ns = (double)(forked - direct) / WORK_FIB_EXTRA_FORKS;
@@ -99,14 +122,14 @@ static int extra_main(void *arg)
 
 static double fork_extra(const struct bench_run *run)
 {
-    struct extra extra = { fib_by_parallel, 0 };
+    struct extra extra = { fib_direct, fib_by_parallel, 0 };
     bench_run_fiber(run, extra_main, &extra);
     return extra.ns;
 }
 
 static double fork_extra2(const struct bench_run *run)
 {
-    struct extra extra = { fib_by_join2, 0 };
+    struct extra extra = { fib_by_direct2, fib_by_join2, 0 };
     bench_run_fiber(run, extra_main, &extra);
     return extra.ns;
 }
