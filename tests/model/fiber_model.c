@@ -18,7 +18,7 @@
 #include "sched/spawn.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
-#include "sched_rig.h"
+#include "fiber_rig.h"
 
 enum {
     ANSWER = 42,
@@ -28,7 +28,7 @@ static struct wf_sched *sched;
 
 static void begin(unsigned workers)
 {
-    sched = sched_rig_start(workers);
+    sched = fiber_rig_start(workers);
 }
 
 static void end(void)

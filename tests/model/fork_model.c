@@ -19,13 +19,13 @@
 #include "sched/strand.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
-#include "sched_rig.h"
+#include "fiber_rig.h"
 
 static struct wf_sched *sched;
 
 static void begin(unsigned workers)
 {
-    sched = sched_rig_start(workers);
+    sched = fiber_rig_start(workers);
 }
 
 static struct wf_task *go(int (*function)(void *arg))

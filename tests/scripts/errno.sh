@@ -45,12 +45,13 @@ can_link_time_optimise() {
     "$1" -flto "$work/empty.c" -o "$work/empty" 2>/dev/null
 }
 
-# The library's own sources take part in the optimisation of the program.
+# The library's own sources take part in the optimisation of the program; but for the
+# algorithms, which it does not use.
 check_link_time() {
     rm -rf "$work/objects"
     mkdir "$work/objects"
     # shellcheck disable=SC2016,SC2086
-    find "$source/src" -name '*.[cS]' -print | xargs -P 2 -I FILE sh -c '
+    find "$source/src" -name '*.[cS]' ! -path '*/par/*' -print | xargs -P 2 -I FILE sh -c '
         name=$(echo "$3" | tr / _)
         cc=$1 to=$2 file=$3
         shift 3
