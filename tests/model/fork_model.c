@@ -135,6 +135,32 @@ static void a_guest(void)
     wf_sched_fini(sched);
 }
 
+static void fork_again(void *arg)
+{
+    struct item *items = arg;
+    weft_join2(count, &items[0], count, &items[1]);
+}
+
+static int fork_what_forks(void *arg)
+{
+    (void)arg;
+    struct item items[3] = { { .payload = 7 }, { .payload = 7 }, { .payload = 7 } };
+    weft_join2(count, &items[0], fork_again, &items[1]);
+    for (unsigned i = 0; i < 3; i++) {
+        check(&items[i], -1);
+    }
+    return 0;
+}
+
+/* Goal: a thread that waits for a fork runs parts of it, each once, whoever else comes. */
+static void a_guest_that_helps(void)
+{
+    begin(2);
+    mc_assert(wf_guest_run(sched, fork_what_forks, NULL) == 0);
+    wf_sched_stop(sched);
+    wf_sched_fini(sched);
+}
+
 static int count_spawned(void *arg)
 {
     count(arg);
@@ -462,6 +488,13 @@ static const struct mc_test tests[] = {
       .steps_max = 20000 },
     { .name = "a_guest",
       .run = a_guest,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 1000,
+      .steps_max = 20000,
+      .clock_step_ns = 15000 },
+    { .name = "a_guest_that_helps",
+      .run = a_guest_that_helps,
       .seen = MC_OUTCOMES(1, 2),
       .mode = MC_PCT,
       .runs = 1000,
