@@ -12,7 +12,7 @@
  * An array is given by its base, the count of its elements, and the size of one in bytes.
  * It may be NULL if the count is 0. Functions of elements are those of element.h.
  *
- * Every algorithm may be called anywhere. On a fiber, and in weft_par_run(), idle workers
+ * Every algorithm may be called anywhere. In a task, and in weft_par_run(), idle workers
  * help if it takes long enough; elsewhere it runs on the calling thread alone. The result
  * is the same with any number of workers, except where it is said that it may be any.
  *

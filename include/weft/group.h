@@ -11,7 +11,7 @@
  * and sort them.
  *
  * Arrays are given as base, count and size: where, how many elements, and how many bytes
- * each of them has. All of it may be called anywhere. On a fiber, and in weft_par_run(),
+ * each of them has. All of it may be called anywhere. In a task, and in weft_par_run(),
  * idle workers help with large inputs. The result is the same with any number of workers,
  * for floating-point numbers to the last bit.
  */

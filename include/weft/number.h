@@ -6,8 +6,8 @@
  *     weft_sum_f64(values, count, &sum, NULL);
  *     weft_scan_exclusive_u32(lengths, count, offsets, NULL);
  *
- * Each function exists for i32, i64, u32, u64, f32 and f64. They may be called anywhere. On
- * a fiber, and in weft_par_run(), idle workers help with large inputs. What comes out is the
+ * Each function exists for i32, i64, u32, u64, f32 and f64. They may be called anywhere. In
+ * a task, and in weft_par_run(), idle workers help with large inputs. What comes out is the
  * same to the last bit with any number of workers, for floating-point numbers, too: the
  * array is cut into blocks by its length alone, or by options->piece.
  *

@@ -8,7 +8,7 @@
  *     weft_top_k(scores, count, sizeof *scores, 10, by_rank, NULL, best, &found, NULL);
  *
  * Arrays are given as base, count and size: where, how many elements, and how many bytes
- * each of them has. All of it may be called anywhere. On a fiber, and in weft_par_run(),
+ * each of them has. All of it may be called anywhere. In a task, and in weft_par_run(),
  * idle workers help with large inputs. The result is the same with any number of workers.
  *
  * A comparison that contradicts itself leads to any result, but none of it reads or writes

@@ -59,7 +59,7 @@ typedef void (*weft_drop_fn)(void *item, void *arg);
  * for the one whose stage has failed, if the stage has left it in its place. drop may be
  * NULL: such items are forgotten.
  *
- * Context:  anywhere. Outside of fibers and weft_par_run() an item goes through all stages
+ * Context:  anywhere. Outside of tasks and weft_par_run() an item goes through all stages
  *           before the next one is made.
  * Suspends: while other workers are at parts of it; not for cancellation.
  * Errors:   what a stage returns, the first one that did; -EINVAL: no stages, or the first

@@ -11,7 +11,7 @@
  *     WEFT_SORT_DEFINE(sort_people, struct person, YOUNGER)
  *     sort_people(people, count, NULL);                 comparison compiled in
  *
- * Every sort may be called anywhere. On a fiber, and in weft_par_run(), idle workers help
+ * Every sort may be called anywhere. In a task, and in weft_par_run(), idle workers help
  * with large inputs; elsewhere it runs on the calling thread alone. The result is the same
  * with any number of workers. Small inputs are sorted without forking.
  *
