@@ -475,7 +475,12 @@ unsigned wf_job_eager_forks(void)
 bool wf_job_is_wanted(void)
 {
     weft_jobs *own = weft_jobs_here();
-    return own->head != NULL && weft_jobs_must_ask(own);
+    if (own->head != NULL) {
+        return weft_jobs_must_ask(own);
+    }
+    /* Who was taken himself, and has not forked yet: nobody could ask so far. */
+    const struct wf_strand *strand = attach();
+    return strand != NULL && strand->shares;
 }
 
 void wf_job_speak_up(void)

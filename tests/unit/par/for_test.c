@@ -243,7 +243,42 @@ static void loops_nest_and_bodies_may_wait(void)
     test_run_everywhere(nest_loops, NULL);
 }
 
+static _Atomic(uint64_t) met;
+
+/* The middle of the upper half and its beginning, which is the first of it that is run. */
+static int meet_in_the_upper_half(size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(end, first + 1);
+    if (first == 500 || first == 750) {
+        atomic_fetch_add(&met, 1);
+        test_wait_for(&met, 2);
+    }
+    return 0;
+}
+
+static int loop_in_which_halves_meet(void *arg)
+{
+    (void)arg;
+    atomic_store(&met, 0);
+    return weft_for(0, 1000, meet_in_the_upper_half, NULL, &(weft_par_options){ .piece = 1 });
+}
+
+/*
+ * Goal:   a part that another worker has taken is divided again.
+ * Method: the lower half is over at once; two of the upper half wait for each other.
+ */
+static void a_part_that_was_taken_is_divided(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (unsigned i = 0; i < 50; i++) {
+        CHECK_EQ(test_run(rt, loop_in_which_halves_meet, NULL), 0);
+    }
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
+    TEST(a_part_that_was_taken_is_divided),
     TEST(every_number_comes_once),
     TEST(a_piece_that_was_given_is_kept),
     TEST(an_error_ends_the_loop),
