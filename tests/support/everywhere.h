@@ -5,8 +5,8 @@
 #ifndef TEST_EVERYWHERE_H
 #define TEST_EVERYWHERE_H
 
-/* Without a runtime; and with 1 to 8 workers, under sanitizers with 2 and 8, on a fiber and
- * as a guest. Each must return 0. */
+/* Without a runtime; and with 1 to 8 workers (2 and 8 under ThreadSanitizer), on a fiber
+ * and as a guest. Each must return 0. */
 void test_run_everywhere(int (*function)(void *arg), void *arg);
 
 #endif
