@@ -57,7 +57,11 @@ int64_t work_now_ns(void);
 /* Keeps this thread busy until it has used so much of a CPU. */
 void work_busy(int64_t ns);
 
-/* The queens on the rows so far, as the columns and diagonals that they attack. */
+/*
+ * The queens on the rows so far, as the columns and diagonals that they attack. Functions
+ * that recurse take the three numbers: gcc puts a struct of them together in memory for
+ * each call, and waits for it.
+ */
 struct work_board {
     uint32_t columns;
     uint32_t left;

@@ -154,9 +154,10 @@ static double fib_forks(const struct bench_run *run)
 
 /* par.nqueens: a fork for each queen that can be placed, but the last of a row. */
 
-WEFT_PARALLEL(long, queens, struct work_board, board)
+WEFT_PARALLEL(long, queens, uint32_t, columns, uint32_t, left, uint32_t, right)
 {
-    if (board.columns == WORK_QUEENS_ALL) {
+    struct work_board board = { columns, left, right };
+    if (columns == WORK_QUEENS_ALL) {
         return 1;
     }
     uint32_t open = work_board_free(board);
@@ -166,11 +167,12 @@ WEFT_PARALLEL(long, queens, struct work_board, board)
     queens_forked forked[WORK_QUEENS];
     int count = 0;
     while ((open & (open - 1)) != 0) {
-        uint32_t bit = open & -open;
-        queens_fork(&forked[count++], work_board_place(board, bit));
-        open ^= bit;
+        struct work_board next = work_board_place(board, open & -open);
+        queens_fork(&forked[count++], next.columns, next.left, next.right);
+        open &= open - 1;
     }
-    long found = queens(work_board_place(board, open));
+    struct work_board last = work_board_place(board, open);
+    long found = queens(last.columns, last.left, last.right);
     while (count > 0) {
         found += queens_join(&forked[--count]);
     }
@@ -180,7 +182,7 @@ WEFT_PARALLEL(long, queens, struct work_board, board)
 static int queens_main(void *arg)
 {
     weft_time start = weft_now();
-    long found = queens((struct work_board){ 0, 0, 0 });
+    long found = queens(0, 0, 0);
     *(double *)arg = ms_since(start);
     BENCH_CHECK(found == WORK_QUEENS_RESULT);
     return 0;

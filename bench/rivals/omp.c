@@ -77,9 +77,10 @@ static double fib_forks(unsigned workers)
     return in_team(workers, fib_main);
 }
 
-static long queens(struct work_board board)
+static long queens(uint32_t columns, uint32_t left, uint32_t right)
 {
-    if (board.columns == WORK_QUEENS_ALL) {
+    struct work_board board = { columns, left, right };
+    if (columns == WORK_QUEENS_ALL) {
         return 1;
     }
     uint32_t open = work_board_free(board);
@@ -92,10 +93,11 @@ static long queens(struct work_board board)
         struct work_board next = work_board_place(board, open & -open);
         long *part = &parts[count++];
 #pragma omp task firstprivate(next, part)
-        *part = queens(next);
+        *part = queens(next.columns, next.left, next.right);
         open &= open - 1;
     }
-    long found = queens(work_board_place(board, open));
+    struct work_board last = work_board_place(board, open);
+    long found = queens(last.columns, last.left, last.right);
     if (count > 0) {
 #pragma omp taskwait
     }
@@ -108,7 +110,7 @@ static long queens(struct work_board board)
 static double queens_main(void)
 {
     int64_t start = work_now_ns();
-    long found = queens((struct work_board){ 0, 0, 0 });
+    long found = queens(0, 0, 0);
     double ms = driver_ms_since(start);
     DRIVER_CHECK(found == WORK_QUEENS_RESULT);
     return ms;

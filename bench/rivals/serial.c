@@ -30,14 +30,16 @@ static double fib_calls(unsigned workers)
     return ns / WORK_FIB_FORKS;
 }
 
-static long queens(struct work_board board)
+static long queens(uint32_t columns, uint32_t left, uint32_t right)
 {
-    if (board.columns == WORK_QUEENS_ALL) {
+    struct work_board board = { columns, left, right };
+    if (columns == WORK_QUEENS_ALL) {
         return 1;
     }
     long found = 0;
     for (uint32_t open = work_board_free(board); open != 0; open &= open - 1) {
-        found += queens(work_board_place(board, open & -open));
+        struct work_board next = work_board_place(board, open & -open);
+        found += queens(next.columns, next.left, next.right);
     }
     return found;
 }
@@ -46,7 +48,7 @@ static double nqueens(unsigned workers)
 {
     (void)workers;
     int64_t start = work_now_ns();
-    long found = queens((struct work_board){ 0, 0, 0 });
+    long found = queens(0, 0, 0);
     double ms = driver_ms_since(start);
     DRIVER_CHECK(found == WORK_QUEENS_RESULT);
     return ms;

@@ -82,9 +82,10 @@ double fib_forks(unsigned workers)
     return ns / FIB_FORKS;
 }
 
-long queens(work_board board)
+long queens(uint32_t columns, uint32_t left, uint32_t right)
 {
-    if (board.columns == WORK_QUEENS_ALL) {
+    work_board board = { columns, left, right };
+    if (columns == WORK_QUEENS_ALL) {
         return 1;
     }
     uint32_t open = work_board_free(board);
@@ -92,7 +93,8 @@ long queens(work_board board)
         return 0;
     }
     if ((open & (open - 1)) == 0) {
-        return queens(work_board_place(board, open));
+        work_board only = work_board_place(board, open);
+        return queens(only.columns, only.left, only.right);
     }
     long parts[WORK_QUEENS];
     int count = 0;
@@ -100,10 +102,11 @@ long queens(work_board board)
     while ((open & (open - 1)) != 0) {
         work_board next = work_board_place(board, open & -open);
         long *part = &parts[count++];
-        group.run([next, part] { *part = queens(next); });
+        group.run([next, part] { *part = queens(next.columns, next.left, next.right); });
         open &= open - 1;
     }
-    long found = queens(work_board_place(board, open));
+    work_board last = work_board_place(board, open);
+    long found = queens(last.columns, last.left, last.right);
     group.wait();
     while (count > 0) {
         found += parts[--count];
@@ -115,7 +118,7 @@ double nqueens(unsigned workers)
 {
     set_workers(workers);
     int64_t start = work_now_ns();
-    long found = queens(work_board{ 0, 0, 0 });
+    long found = queens(0, 0, 0);
     double ms = driver_ms_since(start);
     DRIVER_CHECK(found == WORK_QUEENS_RESULT);
     return ms;

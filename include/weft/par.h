@@ -324,25 +324,26 @@ WEFT_EXTERN_C_END
         return name##_body values;                                                                 \
     }                                                                                              \
                                                                                                    \
-    static inline void name##_push(name##_forked *forked, weft_jobs *jobs)                         \
+    static inline void name##_push(name##_forked *forked, weft_jobs *jobs, name##_args args)       \
     {                                                                                              \
         weft_job *job = jobs->head;                                                                \
         forked->jobs = jobs;                                                                       \
         forked->job = job;                                                                         \
         job->run = name##_run;                                                                     \
-        ((name##_carried *)weft_job_words(job))->args = forked->args;                              \
+        ((name##_carried *)weft_job_words(job))->args = args;                                      \
         weft_jobs_push(jobs);                                                                      \
     }                                                                                              \
-    static inline void name##_fork_at(weft_jobs *jobs, name##_forked *forked)                      \
+    static inline void name##_fork_at(weft_jobs *jobs, name##_forked *forked, name##_args args)    \
     {                                                                                              \
+        forked->args = args;                                                                       \
         if (__builtin_expect(!weft_jobs_must_ask(jobs), 1)) {                                      \
-            name##_push(forked, jobs);                                                             \
+            name##_push(forked, jobs, args);                                                       \
             return;                                                                                \
         }                                                                                          \
         jobs = weft_jobs_make_room(jobs);                                                          \
         forked->job = NULL;                                                                        \
         if (jobs != NULL) {                                                                        \
-            name##_push(forked, jobs);                                                             \
+            name##_push(forked, jobs, args);                                                       \
             weft_jobs_answer(jobs);                                                                \
         }                                                                                          \
     }                                                                                              \
@@ -350,8 +351,7 @@ WEFT_EXTERN_C_END
                                                            WEFT_PARALLEL_BARE parameters)          \
     {                                                                                              \
         name##_args weft_args = { WEFT_PARALLEL_BARE values };                                     \
-        weft_forked_at->args = weft_args;                                                          \
-        name##_fork_at(weft_jobs_here(), weft_forked_at);                                          \
+        name##_fork_at(weft_jobs_here(), weft_forked_at, weft_args);                               \
     }                                                                                              \
     static inline __attribute__((unused)) result name##_join(name##_forked *forked)                \
     {                                                                                              \
@@ -365,8 +365,7 @@ WEFT_EXTERN_C_END
     static inline void name##_both_at(weft_jobs *jobs, const name##_pair *pair)                    \
     {                                                                                              \
         name##_forked forked;                                                                      \
-        forked.args = pair->args[1];                                                               \
-        name##_fork_at(jobs, &forked);                                                             \
+        name##_fork_at(jobs, &forked, pair->args[1]);                                              \
         *pair->into[0] = name##_with(&pair->args[0]);                                              \
         *pair->into[1] = name##_join(&forked);                                                     \
     }                                                                                              \
