@@ -27,26 +27,33 @@ static size_t stride_of(size_t size)
     return size < 16 ? (size + 7) / 8 * 8 : (size + 15) / 16 * 16;
 }
 
-/* And two more: a total, and one to hold another. */
+static size_t sum_of(size_t count, size_t stride, size_t beside)
+{
+    return wf_scratch_add(wf_scratch_add(0, count, stride), beside, 1);
+}
+
+/* What a scan takes; a reduction takes less. */
 size_t weft_loop_scratch(size_t count, size_t size, size_t piece)
 {
     weft_par_options options = { .piece = piece };
     size_t blocks = wf_blocks_of(0, count, &options).count;
-    return wf_scratch_with_slack(wf_scratch_add(0, blocks + 2, stride_of(size)));
+    return wf_scratch_with_slack(sum_of(blocks + WF_VALUES_MORE, stride_of(size), blocks));
 }
 
-int wf_values_init(struct wf_values *values, size_t count, size_t size,
+int wf_values_init(struct wf_values *values, size_t count, size_t size, size_t beside,
                    const weft_par_options *options)
 {
     values->stride = stride_of(size);
     values->at = values->here;
+    values->beside = values->here + WF_VALUES_HERE;
     values->scratch = (struct wf_scratch){ 0 };
-    if (count <= WF_VALUES_HERE / values->stride) {
+    if (count <= WF_VALUES_HERE / values->stride && beside <= WF_BLOCKS_WANTED) {
         return 0;
     }
-    int err = wf_scratch_init(&values->scratch, wf_scratch_add(0, count, values->stride), options);
+    int err = wf_scratch_init(&values->scratch, sum_of(count, values->stride, beside), options);
     if (err == 0) {
         values->at = wf_scratch_take(&values->scratch, count, values->stride);
+        values->beside = wf_scratch_take(&values->scratch, beside, 1);
     }
     return err;
 }

@@ -17,6 +17,7 @@ enum {
     WF_BLOCKS_WANTED = 512,      /* enough for many workers, and cheap to combine */
     WF_BLOCK_LENGTH_MAX = 16384, /* fits into a cache beside the worker */
     WF_VALUES_HERE = 4096,       /* bytes; more are in the scratch */
+    WF_VALUES_MORE = 2,          /* that a scan needs: a total, and one to hold another */
 };
 
 struct wf_blocks {
@@ -40,16 +41,18 @@ static inline size_t wf_blocks_end(const struct wf_blocks *blocks, size_t block)
     return blocks->end - first < blocks->length ? blocks->end : first + blocks->length;
 }
 
-/* Values of one size, apart from each other as their alignment wants. */
+/* Values of one size, apart from each other as their alignment wants; and bytes beside
+ * them. */
 struct wf_values {
     unsigned char *at;
+    void *beside;
     size_t stride;
     struct wf_scratch scratch; /* if they are not here */
-    alignas(64) unsigned char here[WF_VALUES_HERE];
+    alignas(64) unsigned char here[WF_VALUES_HERE + WF_BLOCKS_WANTED];
 };
 
 /* Not initialised. 0, -ENOMEM, or -EINVAL: the scratch of the options is too small. */
-int wf_values_init(struct wf_values *values, size_t count, size_t size,
+int wf_values_init(struct wf_values *values, size_t count, size_t size, size_t beside,
                    const weft_par_options *options);
 void wf_values_fini(struct wf_values *values);
 

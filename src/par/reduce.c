@@ -84,7 +84,7 @@ int weft_reduce(size_t first, size_t end, const weft_reduction *how, void *arg, 
     if (reduce.blocks.count == 0) {
         return 0;
     }
-    int err = wf_values_init(&reduce.values, reduce.blocks.count, how->size, options);
+    int err = wf_values_init(&reduce.values, reduce.blocks.count, how->size, 0, options);
     if (err != 0) {
         return err;
     }

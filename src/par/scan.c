@@ -2,13 +2,28 @@
 /*
  * scan.c - running totals.
  *
- * The range is cut into blocks (blocks.h). In a first pass each block is folded into a
- * value; these are combined from left to right, so that each block knows what comes before
- * it; in a second pass each block is scanned from there. As in reduce.c the result does not
+ * The range is cut into blocks (blocks.h), and each is gone through twice: it is folded
+ * into a value, and it is scanned, from the value of all blocks before it. The second time
+ * follows soon after the first, while the block is in a cache: so memory is read once.
+ *
+ *   blocks    0  1  2  3  4  5  6  7  8
+ *                   |     |  |     +-- folding: the next one that is folded
+ *                   |     |  +-------- folded, but what comes before it is not known
+ *                   |     +----------- known: the next one whose value is added up
+ *                   +----------------- scanning: the next one that is scanned
+ *
+ * Each turn of a loop over all blocks folds the next of them, adds up as far as there are
+ * folded ones without a gap, and scans the next of those that are known. Nobody waits: who
+ * folds a block late leaves a gap, and the others go on folding. What has not been scanned
+ * when the loop is over is scanned by a second one; mostly that is nothing.
+ *
+ * Values are added up in the order of the blocks. So, as in reduce.c, the result does not
  * depend on who ran what.
  *
- * Who is alone folds and scans block by block, while a block is in the cache, and comes to
- * the same values.
+ * Orders. folded[i] is released after the value of block i is there, and acquired before it
+ * is added up. Those who add up follow each other by the lock. known is released after
+ * their values are there, and acquired by who scans. One that is seen late makes the second
+ * loop longer; it finds everything, since a join brings all that was written.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,95 +31,119 @@
 #include <weft/loop.h>
 #include <weft/par.h>
 
+#include "base/atomic.h"
 #include "par/blocks.h"
 #include "par/stop.h"
-#include "sched/job.h"
 
 struct scan {
     const weft_scanner *how;
     void *arg;
     struct wf_blocks blocks;
-    struct wf_values values; /* of the blocks: folded, and then what comes before them */
-    struct wf_stopper stopper;
+    struct wf_values values; /* of a block: folded, and then what comes before it */
+    void *total;             /* of the blocks before known; who holds the lock writes it */
+    void *own;               /* the holder's, for a value */
+    _Atomic(unsigned char) *folded; /* of each block; who folds it sets it */
+    _Atomic(unsigned char) lock;    /* of known and the total */
+    _Atomic(size_t) folding;
+    _Atomic(size_t) known;
+    _Atomic(size_t) scanning;
 };
 
-static int fold_block(const struct scan *scan, size_t block, void *value)
-{
-    memcpy(value, scan->how->reduction.identity, scan->how->reduction.size);
-    return scan->how->reduction.fold(value, wf_blocks_first(&scan->blocks, block),
-                                     wf_blocks_end(&scan->blocks, block), scan->arg);
-}
-
-static int scan_block(const struct scan *scan, size_t block, void *before)
-{
-    return scan->how->scan(before, wf_blocks_first(&scan->blocks, block),
-                           wf_blocks_end(&scan->blocks, block), scan->arg);
-}
-
-static int fold_blocks(size_t first, size_t end, void *arg)
-{
-    struct scan *scan = arg;
-    int err = 0;
-    for (size_t block = first; err == 0 && block < end; block++) {
-        err = fold_block(scan, block, wf_values_at(&scan->values, block));
-    }
-    return err;
-}
-
-static int scan_blocks(size_t first, size_t end, void *arg)
-{
-    struct scan *scan = arg;
-    int err = 0;
-    for (size_t block = first; err == 0 && block < end; block++) {
-        err = scan_block(scan, block, wf_values_at(&scan->values, block));
-    }
-    return err;
-}
-
-/* From the value of each block to that of all before it. */
-static void add_up(struct scan *scan, void *total, void *own)
+static int fold_blocks(struct scan *scan, size_t first, size_t end)
 {
     const weft_reduction *how = &scan->how->reduction;
-    memcpy(total, how->identity, how->size);
-    for (size_t block = 0; block < scan->blocks.count; block++) {
+    int err = 0;
+    for (size_t block = first; err == 0 && block < end; block++) {
         void *value = wf_values_at(&scan->values, block);
-        memcpy(own, value, how->size);
-        memcpy(value, total, how->size);
-        how->combine(total, own, scan->arg);
-    }
-}
-
-/* Alone, in one go. */
-static int scan_alone(struct scan *scan, void *total, void *own)
-{
-    const weft_reduction *how = &scan->how->reduction;
-    memcpy(total, how->identity, how->size);
-    void *before = wf_values_at(&scan->values, 0);
-    for (size_t block = 0; block < scan->blocks.count; block++) {
-        if (wf_stopper_is_set(&scan->stopper)) {
-            return wf_stopper_result(&scan->stopper);
-        }
-        /* First, since the scan may overwrite what it reads. */
-        int err = fold_block(scan, block, own);
-        memcpy(before, total, how->size);
+        memcpy(value, how->identity, how->size);
+        err = how->fold(value, wf_blocks_first(&scan->blocks, block),
+                        wf_blocks_end(&scan->blocks, block), scan->arg);
         if (err == 0) {
-            err = scan_block(scan, block, before);
+            wf_store_release(&scan->folded[block], 1);
         }
-        if (err != 0) {
-            return err;
-        }
-        how->combine(total, own, scan->arg);
     }
-    return 0;
+    return err;
 }
 
-static int scan_shared(struct scan *scan, void *total, void *own)
+static int scan_blocks(const struct scan *scan, size_t first, size_t end)
 {
-    weft_par_options options = { .stop = scan->stopper.stop };
-    int err = weft_for(0, scan->blocks.count, fold_blocks, scan, &options);
+    int err = 0;
+    for (size_t block = first; err == 0 && block < end; block++) {
+        err = scan->how->scan(wf_values_at(&scan->values, block),
+                              wf_blocks_first(&scan->blocks, block),
+                              wf_blocks_end(&scan->blocks, block), scan->arg);
+    }
+    return err;
+}
+
+/* From the values of blocks to those of all before them, up to the first gap. */
+static void add_up(struct scan *scan)
+{
+    if (wf_xchg_acquire(&scan->lock, 1) != 0) {
+        return; /* Another one is at it. */
+    }
+    const weft_reduction *how = &scan->how->reduction;
+    /* relaxed: written under the lock. */
+    size_t block = wf_load_relaxed(&scan->known);
+    while (block < scan->blocks.count && wf_load_acquire(&scan->folded[block]) != 0) {
+        void *value = wf_values_at(&scan->values, block);
+        memcpy(scan->own, value, how->size);
+        memcpy(value, scan->total, how->size);
+        how->combine(scan->total, scan->own, scan->arg);
+        block++;
+    }
+    wf_store_release(&scan->known, block);
+    wf_store_release(&scan->lock, 0);
+}
+
+/* Scans the next blocks that are known, so many at most. */
+static int scan_next(struct scan *scan, size_t most)
+{
+    /* relaxed: the exchange sees whether it is true. */
+    size_t first = wf_load_relaxed(&scan->scanning);
+    size_t end;
+    do {
+        size_t known = wf_load_acquire(&scan->known);
+        if (first >= known) {
+            return 0;
+        }
+        end = known - first < most ? known : first + most;
+        /* relaxed: it only shares them out. */
+    } while (!wf_cas_weak_relaxed(&scan->scanning, &first, end));
+    return scan_blocks(scan, first, end);
+}
+
+/* Twice as many are scanned as are folded: so one who comes late catches up. */
+static int take_turn(size_t first, size_t end, void *arg)
+{
+    struct scan *scan = arg;
+    size_t count = end - first;
+    /* relaxed: it only shares them out. */
+    size_t block = wf_fetch_add_relaxed(&scan->folding, count);
+    int err = fold_blocks(scan, block, block + count);
     if (err == 0) {
-        add_up(scan, total, own);
-        err = weft_for(0, scan->blocks.count, scan_blocks, scan, &options);
+        add_up(scan);
+        err = scan_next(scan, 2 * count);
+    }
+    return err;
+}
+
+static int scan_rest(size_t first, size_t end, void *arg)
+{
+    return scan_blocks(arg, first, end);
+}
+
+static int run(struct scan *scan, const weft_par_options *options)
+{
+    weft_par_options loop = { .stop = wf_stop_of(options) };
+    memcpy(scan->total, scan->how->reduction.identity, scan->how->reduction.size);
+    memset((void *)scan->folded, 0, scan->blocks.count);
+    int err = weft_for(0, scan->blocks.count, take_turn, scan, &loop);
+    if (err == 0) {
+        add_up(scan);
+        /* relaxed: all turns have been joined. */
+        err = weft_for(wf_load_relaxed(&scan->scanning), scan->blocks.count, scan_rest, scan,
+                       &loop);
     }
     return err;
 }
@@ -115,17 +154,17 @@ int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void
     struct scan scan = { .how = how, .arg = arg };
     size_t size = how->reduction.size;
     scan.blocks = wf_blocks_of(first, end, options);
-    scan.stopper.stop = wf_stop_of(options);
-    /* And one for the total, and one to hold another. */
-    int err = wf_values_init(&scan.values, scan.blocks.count + 2, size, options);
+    size_t count = scan.blocks.count;
+    int err = wf_values_init(&scan.values, count + WF_VALUES_MORE, size, count, options);
     if (err != 0) {
         return err;
     }
-    void *sum = wf_values_at(&scan.values, scan.blocks.count);
-    void *own = wf_values_at(&scan.values, scan.blocks.count + 1);
-    err = wf_job_may_fork() ? scan_shared(&scan, sum, own) : scan_alone(&scan, sum, own);
+    scan.total = wf_values_at(&scan.values, count);
+    scan.own = wf_values_at(&scan.values, count + 1);
+    scan.folded = scan.values.beside;
+    err = run(&scan, options);
     if (err == 0 && total != NULL) {
-        memcpy(total, sum, size);
+        memcpy(total, scan.total, size);
     }
     wf_values_fini(&scan.values);
     return err;

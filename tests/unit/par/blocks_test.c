@@ -45,10 +45,11 @@ static void values_do_not_overlap(void)
     for (size_t size = 1; size < 200; size += 3) {
         static struct wf_values values;
         for (size_t count = 1; count < 300; count += 100) {
-            CHECK_EQ(wf_values_init(&values, count, size, NULL), 0);
+            CHECK_EQ(wf_values_init(&values, count, size, 3 * count, NULL), 0);
             for (size_t i = 0; i < count; i++) {
                 memset(wf_values_at(&values, i), (int)(i % 200), size);
             }
+            memset(values.beside, 255, 3 * count);
             for (size_t i = 0; i < count; i++) {
                 const unsigned char *value = wf_values_at(&values, i);
                 CHECK_EQ((uintptr_t)value % (size < 16 ? 8 : 16), 0);
@@ -63,7 +64,8 @@ static void values_do_not_overlap(void)
 static void too_many_values_are_refused(void)
 {
     static struct wf_values values;
-    CHECK_EQ(wf_values_init(&values, SIZE_MAX / 4, 64, NULL), -ENOMEM);
+    CHECK_EQ(wf_values_init(&values, SIZE_MAX / 4, 64, 0, NULL), -ENOMEM);
+    CHECK_EQ(wf_values_init(&values, 1, 64, SIZE_MAX - 64, NULL), -ENOMEM);
 }
 
 TEST_MAIN({

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,15 +117,14 @@ static int number_scan(void *value, size_t first, size_t end, void *arg)
     return 0;
 }
 
-static int check_in_place(void *arg)
+static int scan_in_place(int (*fold)(void *value, size_t first, size_t end, void *arg))
 {
-    (void)arg;
     static const uint64_t zero = 0;
-    static const weft_scanner how = { .reduction = { .size = sizeof zero,
-                                                     .identity = &zero,
-                                                     .fold = number_fold,
-                                                     .combine = number_combine },
-                                      .scan = number_scan };
+    weft_scanner how = { .reduction = { .size = sizeof zero,
+                                        .identity = &zero,
+                                        .fold = fold,
+                                        .combine = number_combine },
+                         .scan = number_scan };
     for (size_t i = 0; i < COUNT; i++) {
         numbers[i] = i;
     }
@@ -137,9 +137,41 @@ static int check_in_place(void *arg)
     return 0;
 }
 
+static int check_in_place(void *arg)
+{
+    (void)arg;
+    return scan_in_place(number_fold);
+}
+
 static void a_scan_may_overwrite_what_it_reads(void)
 {
     test_run_everywhere(check_in_place, NULL);
+}
+
+/* The first block is folded last, if there is another worker: nobody knows before that what
+ * the others begin with. */
+static _Atomic(size_t) others_folded;
+
+static int late_fold(void *value, size_t first, size_t end, void *arg)
+{
+    weft_time start = weft_now();
+    while (first == 0 && atomic_load(&others_folded) < COUNT / 2 &&
+           weft_now() - start < 20 * WEFT_MS) {
+    }
+    atomic_fetch_add(&others_folded, first == 0 ? 0 : end - first);
+    return number_fold(value, first, end, arg);
+}
+
+static int check_late(void *arg)
+{
+    (void)arg;
+    atomic_store(&others_folded, 0);
+    return scan_in_place(late_fold);
+}
+
+static void a_block_that_is_folded_late_holds_up_nobody(void)
+{
+    test_run_everywhere(check_late, NULL);
 }
 
 static int fail_fold(void *value, size_t first, size_t end, void *arg)
@@ -180,5 +212,6 @@ TEST_MAIN({
     TEST(totals_run_from_left_to_right),
     TEST(sums_have_the_same_bits_everywhere),
     TEST(a_scan_may_overwrite_what_it_reads),
+    TEST(a_block_that_is_folded_late_holds_up_nobody),
     TEST(errors_and_stops_end_it),
 })
