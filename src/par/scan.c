@@ -20,10 +20,18 @@
  * Values are added up in the order of the blocks. So, as in reduce.c, the result does not
  * depend on who ran what.
  *
- * Orders. folded[i] is released after the value of block i is there, and acquired before it
- * is added up. Those who add up follow each other by the lock. known is released after
- * their values are there, and acquired by who scans. One that is seen late makes the second
- * loop longer; it finds everything, since a join brings all that was written.
+ * Edges.
+ * [G1] who folds a block releases its flag, who adds up acquires it: the value is there.
+ * [G2] the lock: those who add up follow each other.
+ * [G3] who adds up releases known, who scans acquires it: what comes before is there, and
+ *      the block has been folded, so it may be overwritten.
+ * What is seen late makes the second loop longer. That one sees everything: a join brings
+ * all that was done.
+ *
+ * Rejected: two loops, one that folds and one that scans, as memory is read twice; waiting
+ * for the block before, as GPUs do, since who folds that may be suspended.
+ *
+ * Checked by tests/model/scan_model.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,9 +47,9 @@ struct scan {
     const weft_scanner *how;
     void *arg;
     struct wf_blocks blocks;
-    struct wf_values values; /* of a block: folded, and then what comes before it */
-    void *total;             /* of the blocks before known; who holds the lock writes it */
-    void *own;               /* the holder's, for a value */
+    struct wf_values values;        /* of a block: folded, and then what comes before it */
+    void *total;                    /* of the blocks before known; who holds the lock writes it */
+    void *own;                      /* the holder's, for a value */
     _Atomic(unsigned char) *folded; /* of each block; who folds it sets it */
     _Atomic(unsigned char) lock;    /* of known and the total */
     _Atomic(size_t) folding;
@@ -59,6 +67,7 @@ static int fold_blocks(struct scan *scan, size_t first, size_t end)
         err = how->fold(value, wf_blocks_first(&scan->blocks, block),
                         wf_blocks_end(&scan->blocks, block), scan->arg);
         if (err == 0) {
+            /* release [G1]: with the value. */
             wf_store_release(&scan->folded[block], 1);
         }
     }
@@ -79,12 +88,14 @@ static int scan_blocks(const struct scan *scan, size_t first, size_t end)
 /* From the values of blocks to those of all before them, up to the first gap. */
 static void add_up(struct scan *scan)
 {
+    /* acquire [G2]: what others have added up. */
     if (wf_xchg_acquire(&scan->lock, 1) != 0) {
         return; /* Another one is at it. */
     }
     const weft_reduction *how = &scan->how->reduction;
     /* relaxed: written under the lock. */
     size_t block = wf_load_relaxed(&scan->known);
+    /* acquire [G1]: the value is there. */
     while (block < scan->blocks.count && wf_load_acquire(&scan->folded[block]) != 0) {
         void *value = wf_values_at(&scan->values, block);
         memcpy(scan->own, value, how->size);
@@ -92,7 +103,9 @@ static void add_up(struct scan *scan)
         how->combine(scan->total, scan->own, scan->arg);
         block++;
     }
+    /* release [G3]: with the values of all before those blocks. */
     wf_store_release(&scan->known, block);
+    /* release [G2]: with the total. */
     wf_store_release(&scan->lock, 0);
 }
 
@@ -103,6 +116,7 @@ static int scan_next(struct scan *scan, size_t most)
     size_t first = wf_load_relaxed(&scan->scanning);
     size_t end;
     do {
+        /* acquire [G3]: the blocks before it are folded, and their values added up. */
         size_t known = wf_load_acquire(&scan->known);
         if (first >= known) {
             return 0;
@@ -142,8 +156,8 @@ static int run(struct scan *scan, const weft_par_options *options)
     if (err == 0) {
         add_up(scan);
         /* relaxed: all turns have been joined. */
-        err = weft_for(wf_load_relaxed(&scan->scanning), scan->blocks.count, scan_rest, scan,
-                       &loop);
+        err =
+            weft_for(wf_load_relaxed(&scan->scanning), scan->blocks.count, scan_rest, scan, &loop);
     }
     return err;
 }
