@@ -460,7 +460,7 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
     static inline uint16_t name##_bucket(type const *element, size_t leaf,                         \
                                          const weft_splitters *splitters, const void *order)       \
     {                                                                                              \
-        size_t bucket = leaf - ((size_t)1 << splitters->levels);                                   \
+        size_t bucket = leaf / sizeof(type) - ((size_t)1 << splitters->levels);                    \
         if (splitters->with_equal) {                                                               \
             type const *last = (type const *)splitters->sorted + bucket - (bucket > 0);            \
             bucket = 2 * bucket - (bucket > 0 && !name##_less(last, element, order));              \
@@ -468,11 +468,12 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
         return (uint16_t)bucket;                                                                   \
     }                                                                                              \
                                                                                                    \
-    /* From a node of the tree to one below. */                                                    \
+    /* From a node of the tree, given in bytes, to one below. */                                   \
     static inline size_t name##_descend(type const *element, type const *tree, size_t node,        \
                                         const void *order)                                         \
     {                                                                                              \
-        return 2 * node + 1 - weft_sort_bit(name##_less(element, tree + node, order));             \
+        bool goes_left = name##_less(element, name##_moved(tree, node), order);                    \
+        return 2 * node + sizeof(type) - (sizeof(type) & weft_sort_mask(goes_left));               \
     }                                                                                              \
                                                                                                    \
     /* Four at a time, since each waits for its last comparison. */                                \
@@ -484,10 +485,10 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
         type const *tree = (type const *)splitters->tree;                                          \
         type const *end = element + count;                                                         \
         for (; end - element >= 4; element += 4, buckets += 4) {                                   \
-            size_t a = 1;                                                                          \
-            size_t b = 1;                                                                          \
-            size_t c = 1;                                                                          \
-            size_t d = 1;                                                                          \
+            size_t a = sizeof(type);                                                               \
+            size_t b = sizeof(type);                                                               \
+            size_t c = sizeof(type);                                                               \
+            size_t d = sizeof(type);                                                               \
             for (unsigned level = splitters->levels; level > 0; level--) {                         \
                 a = name##_descend(element, tree, a, order);                                       \
                 b = name##_descend(element + 1, tree, b, order);                                   \
@@ -500,7 +501,7 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
             buckets[3] = name##_bucket(element + 3, d, splitters, order);                          \
         }                                                                                          \
         for (; element < end; element++, buckets++) {                                              \
-            size_t node = 1;                                                                       \
+            size_t node = sizeof(type);                                                            \
             for (unsigned level = splitters->levels; level > 0; level--) {                         \
                 node = name##_descend(element, tree, node, order);                                 \
             }                                                                                      \
