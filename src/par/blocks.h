@@ -41,6 +41,15 @@ static inline size_t wf_blocks_end(const struct wf_blocks *blocks, size_t block)
     return blocks->end - first < blocks->length ? blocks->end : first + blocks->length;
 }
 
+/* Where a share of count elements begins, of so many that differ by one at most; that
+ * behind the last one: at the count. */
+static inline size_t wf_share_begin(size_t count, size_t shares, size_t share)
+{
+    size_t length = count / shares;
+    size_t longer = count % shares;
+    return share * length + (share < longer ? share : longer);
+}
+
 /* Values of one size, apart from each other as their alignment wants; and bytes beside
  * them. */
 struct wf_values {

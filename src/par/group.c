@@ -2,7 +2,7 @@
 /*
  * group.c - one value of all elements that have the same key.
  *
- *   1  The keys, each with a pointer to its element, are sorted, stably.
+ *   1  The keys, each with a pointer to its element, are sorted, stably (pairs.c).
  *   2  Each run of equal keys is a group (runs.c).
  *   3  Groups, in parallel: the elements are copied together, some at a time, and folded.
  *
@@ -19,7 +19,7 @@
 #include <weft/group.h>
 
 #include "par/options.h"
-#include "par/radix.h"
+#include "par/pairs.h"
 #include "par/runs.h"
 
 enum {
@@ -30,9 +30,7 @@ enum {
 };
 
 struct grouping {
-    const char *base;
     size_t size;
-    weft_key_fn key;
     const weft_group_reduction *how;
     void *arg;
     struct wf_radix_pair *pairs;
@@ -41,31 +39,6 @@ struct grouping {
     char *values;
     const weft_stop *stop;
 };
-
-/* --- Keys ------------------------------------------------------------------------------ */
-
-static int compute_some(const struct grouping *grouping, size_t begin, size_t end)
-{
-    uint64_t keys[WEFT_ELEMENTS_MAX];
-    const char *elements = grouping->base + begin * grouping->size;
-    int err = grouping->key(elements, end - begin, keys, grouping->arg);
-    for (size_t i = begin; err == 0 && i < end; i++) {
-        grouping->pairs[i].key = keys[i - begin];
-        grouping->pairs[i].element = grouping->base + i * grouping->size;
-    }
-    return err;
-}
-
-static int compute(size_t begin, size_t end, void *arg)
-{
-    int err = 0;
-    while (err == 0 && begin < end) {
-        size_t some = end - begin < WEFT_ELEMENTS_MAX ? end - begin : WEFT_ELEMENTS_MAX;
-        err = compute_some(arg, begin, begin + some);
-        begin += some;
-    }
-    return err;
-}
 
 /* --- Elements of a group --------------------------------------------------------------- */
 
@@ -146,9 +119,7 @@ static int reduce_groups(size_t begin, size_t end, void *arg)
 
 static size_t scratch_of(size_t count)
 {
-    size_t sum = wf_scratch_add(0, count, sizeof(struct wf_radix_pair));
-    sum = wf_scratch_add(sum, count + 1, sizeof(size_t));
-    return wf_radix_scratch(sum, count, sizeof(struct wf_radix_pair));
+    return wf_pairs_scratch(wf_scratch_add(0, count + 1, sizeof(size_t)), count);
 }
 
 size_t weft_group_scratch(size_t count, size_t size)
@@ -157,17 +128,15 @@ size_t weft_group_scratch(size_t count, size_t size)
     return wf_options_fit(count, size) ? wf_scratch_with_slack(scratch_of(count)) : SIZE_MAX;
 }
 
-static int run(struct grouping *grouping, size_t count, struct wf_scratch *scratch, size_t room,
-               size_t *groups)
+static int run(struct grouping *grouping, const struct wf_keyed *keyed, struct wf_scratch *scratch,
+               size_t room, size_t *groups)
 {
     weft_par_options options = { .stop = grouping->stop };
-    grouping->pairs = wf_scratch_take(scratch, count, sizeof(struct wf_radix_pair));
+    size_t count = keyed->count;
     grouping->begins = wf_scratch_take(scratch, count + 1, sizeof(size_t));
-    int err = weft_for(0, count, compute, grouping, &options);
+    int err = wf_pairs_sort(keyed, scratch, grouping->stop, &grouping->pairs);
     size_t runs = 0;
     if (err == 0) {
-        struct wf_radix_order order = { 0, 0 };
-        wf_radix_sort(WF_RADIX_PAIR, order, grouping->pairs, count, scratch, grouping->stop);
         struct wf_runs_keys sorted = { &grouping->pairs->key, sizeof(struct wf_radix_pair), count };
         err = wf_runs_find(&sorted, grouping->begins, &runs, grouping->stop);
     }
@@ -201,15 +170,14 @@ int weft_group_reduce(const void *base, size_t count, size_t size, weft_key_fn k
     if (err != 0) {
         return err;
     }
-    struct grouping grouping = { .base = base,
-                                 .size = size,
-                                 .key = key,
+    struct wf_keyed keyed = { base, count, size, key, arg };
+    struct grouping grouping = { .size = size,
                                  .how = how,
                                  .arg = arg,
                                  .keys = keys,
                                  .values = values,
                                  .stop = wf_stop_of(options) };
-    err = run(&grouping, count, &scratch, room, groups);
+    err = run(&grouping, &keyed, &scratch, room, groups);
     wf_scratch_fini(&scratch);
     return err;
 }

@@ -69,19 +69,11 @@ static int count_some(const struct histogram *histogram, size_t first, size_t en
     return 0;
 }
 
-/* The first element of a part; of the one behind the last: the count. */
-static size_t part_begin(const struct histogram *histogram, size_t part)
-{
-    size_t length = histogram->count / histogram->parts;
-    size_t longer = histogram->count % histogram->parts;
-    return part * length + (part < longer ? part : longer);
-}
-
 static int count_part(const struct histogram *histogram, size_t part)
 {
     uint64_t *table = table_of(histogram, part);
-    size_t first = part_begin(histogram, part);
-    size_t end = part_begin(histogram, part + 1);
+    size_t first = wf_share_begin(histogram->count, histogram->parts, part);
+    size_t end = wf_share_begin(histogram->count, histogram->parts, part + 1);
     if (histogram->buckets > 0) {
         memset(table, 0, histogram->buckets * sizeof *table);
     }

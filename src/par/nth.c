@@ -148,22 +148,14 @@ static inline uint8_t class_of(const struct select *select, const char *element)
     return (uint8_t)((low >= 0) + (low > 0) + (high >= 0) + (high > 0));
 }
 
-/* The first element of a chunk; of the one behind the last: the count. */
-static size_t chunk_begin(const struct select *select, size_t chunk)
-{
-    size_t length = select->count / select->chunks;
-    size_t longer = select->count % select->chunks;
-    return chunk * length + (chunk < longer ? chunk : longer);
-}
-
 static void classify_chunks(size_t begin, size_t end, void *arg)
 {
     struct select *select = arg;
     size_t size = select->order->size;
     for (size_t chunk = begin; chunk < end && !wf_stop_is_set(select->stop); chunk++) {
         size_t counts[CLASSES] = { 0 };
-        size_t last = chunk_begin(select, chunk + 1);
-        for (size_t i = chunk_begin(select, chunk); i < last; i++) {
+        size_t last = wf_share_begin(select->count, select->chunks, chunk + 1);
+        for (size_t i = wf_share_begin(select->count, select->chunks, chunk); i < last; i++) {
             uint8_t class = class_of(select, select->base + i * size);
             select->classes[i] = class;
             counts[class]++;
@@ -202,8 +194,8 @@ static void move_chunks(size_t begin, size_t end, void *arg)
     struct select *select = arg;
     size_t size = select->order->size;
     for (size_t chunk = begin; chunk < end; chunk++) {
-        size_t first = chunk_begin(select, chunk);
-        size_t last = chunk_begin(select, chunk + 1);
+        size_t first = wf_share_begin(select->count, select->chunks, chunk);
+        size_t last = wf_share_begin(select->count, select->chunks, chunk + 1);
         size_t *places = select->places[chunk];
         if (size == 4) {
             move_elements(select, first, last, places, 4);

@@ -30,6 +30,7 @@
 #include <weft/par.h>
 
 #include "base/assert.h"
+#include "par/blocks.h"
 #include "par/range.h"
 #include "par/stop.h"
 
@@ -287,14 +288,6 @@ static size_t chunks_of(size_t count)
     return chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX;
 }
 
-/* The first element of a chunk; of the one behind the last: the count. */
-static size_t chunk_begin(const struct part *part, size_t chunk)
-{
-    size_t length = part->count / part->chunks;
-    size_t longer = part->count % part->chunks;
-    return chunk * length + (chunk < longer ? chunk : longer);
-}
-
 /* The answers are where the counts will be. */
 static void survey_chunks(size_t begin, size_t end, void *arg)
 {
@@ -303,10 +296,11 @@ static void survey_chunks(size_t begin, size_t end, void *arg)
     const char *from = begin_of(part, part->array);
     for (size_t chunk = begin; chunk < end; chunk++) {
         /* With the last one before it, so that chunks are compared with each other. */
-        size_t first = chunk_begin(part, chunk);
+        size_t first = wf_share_begin(part->count, part->chunks, chunk);
         first -= first > 0;
-        tables_of(part)[chunk][0] = methods->survey(
-            &part->sort->order, from + first * methods->size, chunk_begin(part, chunk + 1) - first);
+        tables_of(part)[chunk][0] =
+            methods->survey(&part->sort->order, from + first * methods->size,
+                            wf_share_begin(part->count, part->chunks, chunk + 1) - first);
     }
 }
 
@@ -326,9 +320,10 @@ static void count_chunks(size_t begin, size_t end, void *arg)
     const struct methods *methods = part->sort->methods;
     const char *from = begin_of(part, part->array);
     for (size_t chunk = begin; chunk < end; chunk++) {
-        size_t first = chunk_begin(part, chunk);
+        size_t first = wf_share_begin(part->count, part->chunks, chunk);
         methods->count(&part->sort->order, from + first * methods->size,
-                       chunk_begin(part, chunk + 1) - first, part->shift, tables_of(part)[chunk]);
+                       wf_share_begin(part->count, part->chunks, chunk + 1) - first, part->shift,
+                       tables_of(part)[chunk]);
     }
 }
 
@@ -352,10 +347,11 @@ static void move_chunks(size_t begin, size_t end, void *arg)
     const struct methods *methods = part->sort->methods;
     const char *from = begin_of(part, part->array);
     for (size_t chunk = begin; chunk < end; chunk++) {
-        size_t first = chunk_begin(part, chunk);
+        size_t first = wf_share_begin(part->count, part->chunks, chunk);
         methods->move(&part->sort->order, from + first * methods->size,
-                      begin_of(part, 1 - part->array), chunk_begin(part, chunk + 1) - first,
-                      part->shift, tables_of(part)[chunk]);
+                      begin_of(part, 1 - part->array),
+                      wf_share_begin(part->count, part->chunks, chunk + 1) - first, part->shift,
+                      tables_of(part)[chunk]);
     }
 }
 

@@ -29,6 +29,7 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "par/blocks.h"
 #include "par/range.h"
 #include "par/scratch.h"
 #include "par/stop.h"
@@ -143,20 +144,12 @@ static void choose_splitters(struct sort *sort)
     sort->splitters = (struct weft_splitters){ levels, with_equal, sort->sorted, sort->tree };
 }
 
-/* The first element of a chunk; of the one behind the last: the count. */
-static size_t chunk_begin(const struct sort *sort, size_t chunk)
-{
-    size_t length = sort->count / sort->chunks;
-    size_t longer = sort->count % sort->chunks;
-    return chunk * length + (chunk < longer ? chunk : longer);
-}
-
 static void classify_chunks(size_t begin, size_t end, void *arg)
 {
     struct sort *sort = arg;
     for (size_t chunk = begin; chunk < end; chunk++) {
-        size_t first = chunk_begin(sort, chunk);
-        size_t last = chunk_begin(sort, chunk + 1);
+        size_t first = wf_share_begin(sort->count, sort->chunks, chunk);
+        size_t last = wf_share_begin(sort->count, sort->chunks, chunk + 1);
         sort->ops->classify(element(sort, sort->base, first), last - first, &sort->splitters,
                             sort->buckets + first, sort->order);
         size_t *counts = sort->places[chunk];
@@ -196,8 +189,8 @@ static void move_chunks(size_t begin, size_t end, void *arg)
     struct sort *sort = arg;
     size_t size = sort->ops->size;
     for (size_t chunk = begin; chunk < end; chunk++) {
-        size_t first = chunk_begin(sort, chunk);
-        size_t count = chunk_begin(sort, chunk + 1) - first;
+        size_t first = wf_share_begin(sort->count, sort->chunks, chunk);
+        size_t count = wf_share_begin(sort->count, sort->chunks, chunk + 1) - first;
         const char *from = sort->base + first * size;
         const uint16_t *buckets = sort->buckets + first;
         size_t *places = sort->places[chunk];

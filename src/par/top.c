@@ -114,19 +114,11 @@ static int offer(const struct top *top, struct keeper *keeper, const char *from,
     return 0;
 }
 
-/* The first element of a block; of the one behind the last: the count. */
-static size_t block_begin(const struct top *top, size_t block)
-{
-    size_t length = top->count / top->blocks;
-    size_t longer = top->count % top->blocks;
-    return block * length + (block < longer ? block : longer);
-}
-
 static int keep_block(const struct top *top, size_t block)
 {
     struct keeper *keeper = &top->keepers[block];
-    size_t first = block_begin(top, block);
-    size_t end = block_begin(top, block + 1);
+    size_t first = wf_share_begin(top->count, top->blocks, block);
+    size_t end = wf_share_begin(top->count, top->blocks, block + 1);
     int err = 0;
     while (err == 0 && first < end) {
         if (wf_stop_is_set(top->stop)) {

@@ -40,6 +40,22 @@ static void blocks_are_many_and_no_longer_than_a_cache(void)
     CHECK_EQ(wf_blocks_of(0, 100000, &options).count, 2);
 }
 
+static void shares_differ_by_one_at_most(void)
+{
+    for (size_t count = 0; count < 30; count++) {
+        for (size_t shares = 1; shares < 12; shares++) {
+            CHECK_EQ(wf_share_begin(count, shares, 0), 0);
+            CHECK_EQ(wf_share_begin(count, shares, shares), count);
+            for (size_t i = 0; i < shares; i++) {
+                size_t length =
+                    wf_share_begin(count, shares, i + 1) - wf_share_begin(count, shares, i);
+                CHECK_GE(length, count / shares);
+                CHECK_LE(length, count / shares + (count % shares != 0));
+            }
+        }
+    }
+}
+
 static void values_do_not_overlap(void)
 {
     for (size_t size = 1; size < 200; size += 3) {
@@ -71,6 +87,7 @@ static void too_many_values_are_refused(void)
 TEST_MAIN({
     TEST(blocks_follow_each_other),
     TEST(blocks_are_many_and_no_longer_than_a_cache),
+    TEST(shares_differ_by_one_at_most),
     TEST(values_do_not_overlap),
     TEST(too_many_values_are_refused),
 })
