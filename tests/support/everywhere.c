@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 enum {
 #ifdef WF_TSAN /* which looks for what goes wrong between workers, and is slow */
@@ -26,4 +27,36 @@ void test_run_everywhere(int (*function)(void *arg), void *arg)
         CHECK_EQ(weft_par_run(rt, function, arg), 0);
         weft_runtime_destroy(rt);
     }
+}
+
+struct runs {
+    int (*function)(void *arg);
+    void *arg;
+    uint64_t interrupted;
+};
+
+enum {
+    RUNS = 50,
+};
+
+static int run_and_rest(void *arg)
+{
+    struct runs *runs = arg;
+    for (unsigned i = 0; i < RUNS; i++) {
+        test_wait_ns(WEFT_MS / 2); /* Others fall asleep, and no timer wakes them. */
+        weft_time start = weft_now();
+        CHECK_EQ(runs->function(runs->arg), 0);
+        runs->interrupted += weft_now() - start > 10 * WEFT_US;
+    }
+    return 0;
+}
+
+void test_wakes_nobody(int (*function)(void *arg), void *arg)
+{
+    struct runs runs = { function, arg, 0 };
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, run_and_rest, &runs), 0);
+    CHECK_EQ(weft_par_run(rt, run_and_rest, &runs), 0);
+    CHECK_LE(test_wakes(rt), RUNS / 4 + runs.interrupted);
+    weft_runtime_destroy(rt);
 }

@@ -9,4 +9,9 @@
  * and as a guest. Each must return 0. */
 void test_run_everywhere(int (*function)(void *arg), void *arg);
 
+/* Runs it many times, on a fiber and as a guest, while the other worker sleeps: it is so
+ * short that this one must not be woken. A run that was interrupted may be taken for a long
+ * one. */
+void test_wakes_nobody(int (*function)(void *arg), void *arg);
+
 #endif

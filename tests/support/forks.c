@@ -45,6 +45,13 @@ WEFT_PARALLEL(uint64_t, descend, uint64_t, depth)
     return below + leaf + (uint64_t)frame[0];
 }
 
+void test_grow_many(void)
+{
+    for (uint64_t i = 0; i < test_scale(100); i++) {
+        test_grow(i % 14);
+    }
+}
+
 void test_descend(uint64_t depth)
 {
     CHECK_EQ(descend(depth), depth);

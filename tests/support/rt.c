@@ -101,3 +101,14 @@ int test_return_7(weft_co *co, void *state)
     (void)state;
     return 7;
 }
+
+uint64_t test_wakes(weft_runtime *rt)
+{
+    uint64_t wakes = 0;
+    for (unsigned i = 0; i < weft_runtime_workers(rt); i++) {
+        weft_worker_stats stats;
+        CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
+        wakes += stats.wakes;
+    }
+    return wakes;
+}

@@ -29,6 +29,9 @@ int test_join(weft_task *task);
 int test_join_soon(weft_task *task);
 int test_join_within(weft_task *task, int64_t timeout_ns);
 
+/* How often its workers have been woken, all of them together. */
+uint64_t test_wakes(weft_runtime *rt);
+
 /* A body that ends at once, with 7. */
 int test_return_7(weft_co *co, void *state);
 

@@ -137,17 +137,6 @@ static void two_computations_run_at_once(void)
     weft_runtime_destroy(rt);
 }
 
-static uint64_t wakes_of(weft_runtime *rt)
-{
-    uint64_t wakes = 0;
-    for (unsigned i = 0; i < weft_runtime_workers(rt); i++) {
-        weft_worker_stats stats;
-        CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
-        wakes += stats.wakes;
-    }
-    return wakes;
-}
-
 static void do_nothing(void *arg)
 {
     (void)arg;
@@ -168,11 +157,11 @@ static void a_small_call_wakes_nobody(void)
     };
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_join_soon(test_spawn(rt, test_return_7, NULL)), 7);
-    uint64_t before = wakes_of(rt);
+    uint64_t before = test_wakes(rt);
     for (unsigned i = 0; i < CALLS; i++) {
         CHECK_EQ(weft_par_run(rt, fork_little, NULL), 0);
     }
-    CHECK_LE(wakes_of(rt) - before, CALLS / 10);
+    CHECK_LE(test_wakes(rt) - before, CALLS / 10);
     weft_runtime_destroy(rt);
 }
 

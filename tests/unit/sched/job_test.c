@@ -26,9 +26,7 @@ static void count(void *arg)
 static int grow_trees(void *arg)
 {
     (void)arg;
-    for (uint64_t i = 0; i < test_scale(100); i++) {
-        test_grow(i % 14);
-    }
+    test_grow_many();
     return 0;
 }
 
