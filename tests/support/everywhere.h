@@ -5,8 +5,8 @@
 #ifndef TEST_EVERYWHERE_H
 #define TEST_EVERYWHERE_H
 
-/* Without a runtime; and with 1 to 8 workers (2 and 8 under ThreadSanitizer), on a fiber
- * and as a guest. Each must return 0. */
+/* Without a runtime; and with 1 to 8 workers, on a fiber and as a guest. Under
+ * ThreadSanitizer with 2 as a guest, and with 8 on a fiber. Each must return 0. */
 void test_run_everywhere(int (*function)(void *arg), void *arg);
 
 /* Runs it many times, on a fiber and as a guest, while the other worker sleeps: it is so
