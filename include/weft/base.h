@@ -53,6 +53,7 @@
 #define WEFT_ETIMEDOUT (-4097) /* the deadline of the call has passed */
 #define WEFT_ESHUTDOWN (-4098) /* the runtime is shutting down */
 #define WEFT_EJOINED   (-4099) /* somebody else is already joining this task */
+#define WEFT_ECLOSED   (-4100) /* the object was closed */
 
 /*
  * errno, where a fiber may go on on another thread after each wait. A compiler keeps

@@ -25,6 +25,8 @@ const char *weft_strerror(int error)
         return "the runtime is shutting down";
     case WEFT_EJOINED:
         return "another caller is already joining this task";
+    case WEFT_ECLOSED:
+        return "it was closed";
     default:
         break;
     }

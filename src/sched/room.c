@@ -48,7 +48,7 @@ static int room_start(struct wf_room_future *self)
     wf_fence_full();
     bool ready = room->closed || wf_inject_has_room(self->inject);
     if (ready) {
-        wf_waitq_remove(&self->node);
+        (void)wf_waitq_remove(&self->node);
         count_waiting(room, -1);
     }
     wf_unlock(&room->lock);
@@ -76,8 +76,7 @@ static bool room_cancel(weft_future *future)
         return false;
     }
     wf_lock(&room->lock);
-    if (!wf_list_is_empty(&self->node.link)) {
-        wf_waitq_remove(&self->node);
+    if (wf_waitq_remove(&self->node)) {
         count_waiting(room, -1);
     }
     wf_unlock(&room->lock);
@@ -98,9 +97,9 @@ static bool wake_one(struct wf_room *room)
 {
     struct wf_task *task = NULL;
     wf_lock(&room->lock);
-    while (task == NULL && !wf_waitq_is_empty(&room->waiters)) {
-        struct wf_list *link = wf_list_pop_front(&room->waiters.nodes);
-        struct wf_wait_node *node = wf_container_of(link, struct wf_wait_node, link);
+    struct wf_wait_node *node;
+    while (task == NULL && (node = wf_waitq_first(&room->waiters)) != NULL) {
+        (void)wf_waitq_remove(node);
         count_waiting(room, -1);
         if (wf_wait_claim(node)) {
             task = wf_wait_finish(node->wait);

@@ -43,26 +43,50 @@ void wf_waitq_init(struct wf_waitq *queue)
     wf_list_init(&queue->nodes);
 }
 
-void wf_waitq_add(struct wf_waitq *queue, struct wf_wait_node *node)
+/* An object that is all zeros has a queue that was never initialised. */
+static struct wf_list *nodes_of(struct wf_waitq *queue)
 {
-    wf_list_push_back(&queue->nodes, &node->link);
+    if (queue->nodes.next == NULL) {
+        wf_list_init(&queue->nodes);
+    }
+    return &queue->nodes;
 }
 
-void wf_waitq_remove(struct wf_wait_node *node)
+void wf_waitq_add(struct wf_waitq *queue, struct wf_wait_node *node)
 {
-    wf_list_remove(&node->link);
+    wf_list_push_back(nodes_of(queue), &node->link);
+}
+
+void wf_waitq_add_first(struct wf_waitq *queue, struct wf_wait_node *node)
+{
+    wf_list_push_front(nodes_of(queue), &node->link);
 }
 
 bool wf_waitq_is_empty(const struct wf_waitq *queue)
 {
-    return wf_list_is_empty(&queue->nodes);
+    return queue->nodes.next == NULL || wf_list_is_empty(&queue->nodes);
+}
+
+bool wf_waitq_remove(struct wf_wait_node *node)
+{
+    bool is_linked = !wf_list_is_empty(&node->link);
+    wf_list_remove(&node->link);
+    return is_linked;
+}
+
+struct wf_wait_node *wf_waitq_first(const struct wf_waitq *queue)
+{
+    if (wf_waitq_is_empty(queue)) {
+        return NULL;
+    }
+    return wf_container_of(queue->nodes.next, struct wf_wait_node, link);
 }
 
 struct wf_wait_node *wf_waitq_claim_first(struct wf_waitq *queue)
 {
-    struct wf_list *link;
-    while ((link = wf_list_pop_front(&queue->nodes)) != NULL) {
-        struct wf_wait_node *node = wf_container_of(link, struct wf_wait_node, link);
+    struct wf_wait_node *node;
+    while ((node = wf_waitq_first(queue)) != NULL) {
+        wf_list_remove(&node->link);
         if (wf_wait_claim(node)) {
             return node;
         }

@@ -70,7 +70,7 @@ struct wf_wait_node {
     uint32_t branch;
 };
 
-/* A list of waiters, for an object that guards it with a lock of its own. */
+/* A list of waiters, for an object that guards it with a lock of its own. Zero is empty. */
 struct wf_waitq {
     struct wf_list nodes;
 };
@@ -114,6 +114,13 @@ static inline bool wf_wait_is_started(const struct wf_wait *wait)
 {
     /* relaxed: the waiter itself starts it. */
     return wf_load_relaxed(&wait->word) != WF_WAIT_UNUSED;
+}
+
+/* Waiter, under the lock of the only object that may end it: is it not decided? */
+static inline bool wf_wait_is_waiting(const struct wf_wait *wait)
+{
+    /* relaxed: it is decided under the lock. */
+    return wf_load_relaxed(&wait->word) == WF_WAIT_WAITING;
 }
 
 /* Waiter, for the poll of a future that was started: 0 if it was granted,
@@ -168,8 +175,14 @@ static inline struct wf_task *wf_wait_finish(struct wf_wait *wait)
 /* All under the object's lock. */
 void wf_waitq_init(struct wf_waitq *queue);
 void wf_waitq_add(struct wf_waitq *queue, struct wf_wait_node *node);
-void wf_waitq_remove(struct wf_wait_node *node);
+void wf_waitq_add_first(struct wf_waitq *queue, struct wf_wait_node *node);
 bool wf_waitq_is_empty(const struct wf_waitq *queue);
+
+/* Takes the node off its list; false if it is on none. */
+bool wf_waitq_remove(struct wf_wait_node *node);
+
+/* The first node, which may be of a wait that is decided; or NULL. */
+struct wf_wait_node *wf_waitq_first(const struct wf_waitq *queue);
 
 /* Takes the first node off whose wait could be claimed, or returns NULL. */
 struct wf_wait_node *wf_waitq_claim_first(struct wf_waitq *queue);

@@ -112,3 +112,26 @@ uint64_t test_wakes(weft_runtime *rt)
     }
     return wakes;
 }
+
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* What was spawned and woken before comes before it, and what that has woken before the next
+ * one. */
+void test_settle(weft_runtime *rt)
+{
+    CHECK_EQ(weft_runtime_workers(rt), 1);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(test_run(rt, do_nothing, NULL), 0);
+    }
+}
+
+weft_task *test_go_first(weft_runtime *rt, int (*function)(void *arg), void *arg)
+{
+    weft_task *task = test_go(rt, function, arg);
+    test_settle(rt);
+    return task;
+}

@@ -19,6 +19,12 @@ void *test_arg(void *state);
 weft_task *test_go(weft_runtime *rt, int (*function)(void *arg), void *arg);
 int test_run(weft_runtime *rt, int (*function)(void *arg), void *arg);
 
+/* With one worker: returns when all that was runnable has run, and now waits or has ended. */
+void test_settle(weft_runtime *rt);
+
+/* Both: several of these come in their order. */
+weft_task *test_go_first(weft_runtime *rt, int (*function)(void *arg), void *arg);
+
 /* On a fiber: when it returns, the fiber is on another worker, which must have become
  * free. One at a time: who moves keeps its worker busy until it has left. */
 void test_move(void);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * event.c - something that has happened, for all who wait.
+ *
+ * The word says whether it is SET; the latch in the word guards the queue. Who sets it
+ * claims all who wait, gives up the latch with the word SET, which is its last access to the
+ * event, and then lets them go.
+ *
+ * Edges: latch.h's [E1]: set releases the word, who finds it SET acquires it: what was
+ * written before is seen. One who waited sees it by the end of its wait.
+ *
+ * Checked by tests/model/event_model.c.
+ */
+#include <weft/event.h>
+
+#include "base/latch.h"
+#include "sched/op.h"
+
+enum {
+    SET = 1 << WF_LATCH_SHIFT,
+};
+
+struct wf_event {
+    _Atomic(uint32_t) word;
+    struct wf_waitq waiters; /* under the latch */
+};
+
+_Static_assert(sizeof(struct wf_event) <= sizeof(weft_event), "weft_event is too small");
+
+void weft_event_set(weft_event *event)
+{
+    struct wf_event *self = (struct wf_event *)event;
+    struct wf_grants grants;
+    wf_grants_init(&grants);
+    (void)wf_latch_lock(&self->word);
+    wf_grants_claim_all(&grants, &self->waiters, 0);
+    wf_latch_unlock(&self->word, SET);
+    wf_grants_fire(&grants);
+}
+
+void weft_event_reset(weft_event *event)
+{
+    struct wf_event *self = (struct wf_event *)event;
+    (void)wf_latch_lock(&self->word);
+    wf_latch_unlock(&self->word, 0);
+}
+
+bool weft_event_is_set(const weft_event *event)
+{
+    const struct wf_event *self = (const struct wf_event *)event;
+    /* acquire latch.h's [E1]: what was written before it was set. */
+    return (wf_load_acquire(&self->word) & SET) != 0;
+}
+
+static int wait_begin(struct wf_op *op)
+{
+    struct wf_event *event = op->object;
+    uint32_t bits = wf_latch_lock(&event->word);
+    int result = (bits & SET) != 0 ? 0 : wf_op_enlist(op, &event->waiters);
+    wf_latch_unlock(&event->word, bits);
+    return result;
+}
+
+static void wait_leave(struct wf_op *op)
+{
+    struct wf_event *event = op->object;
+    uint32_t bits = wf_latch_lock(&event->word);
+    (void)wf_op_delist(op);
+    wf_latch_unlock(&event->word, bits);
+}
+
+static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
+                                           .begin = wait_begin,
+                                           .leave = wait_leave };
+
+void weft_event_wait_init(weft_op *op, weft_event *event)
+{
+    (void)wf_op_init(op, &wait_ops, event);
+}
+
+int weft_event_wait(weft_event *event, weft_time deadline)
+{
+    if (weft_event_is_set(event)) {
+        return 0;
+    }
+    weft_op op;
+    weft_event_wait_init(&op, event);
+    return wf_op_await(&op, deadline, "weft_event_wait");
+}

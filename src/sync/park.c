@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * park.c - waiting at an address.
+ *
+ * Addresses are spread over a table of places, each with a queue and a latch; those that
+ * share one find their own among the others. Who parks asks under the latch whether it must
+ * wait, and is enlisted before the latch is given up; who unparks has changed what is asked
+ * for before it takes the latch. So one of them sees the other.
+ *
+ * Edges: latch.h's [E1], as above.
+ *
+ * Checked by tests/model/parking_model.c.
+ */
+#include <weft/park.h>
+
+#include <stdalign.h>
+
+#include "base/latch.h"
+#include "sched/op.h"
+
+enum {
+#ifdef WF_MODEL
+    PLACES = 1,
+#else
+    PLACES = 256,
+#endif
+};
+
+struct place {
+    alignas(64) _Atomic(uint32_t) word; /* the latch alone */
+    struct wf_waitq waiters;            /* under the latch */
+};
+
+static struct place places[PLACES];
+
+static struct place *place_of(const void *address)
+{
+    /* Fibonacci hashing: the upper bits of the product are well mixed. */
+    uint64_t mixed = (uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15);
+    return &places[(mixed >> 32) % PLACES];
+}
+
+struct question {
+    weft_park_fn must_wait;
+    void *arg;
+};
+
+/* An operation has: object, the place; address; and what is asked. */
+struct parked {
+    struct wf_op op;
+    const void *address;
+    struct question question;
+};
+
+_Static_assert(sizeof(struct parked) <= sizeof(weft_op), "weft_op is too small");
+
+static int park_begin(struct wf_op *op)
+{
+    struct place *place = op->object;
+    const struct question *question = &((struct parked *)op)->question;
+    int result = -EAGAIN;
+    (void)wf_latch_lock(&place->word);
+    if (question->must_wait == NULL || question->must_wait(question->arg)) {
+        result = wf_op_enlist(op, &place->waiters);
+    }
+    wf_latch_unlock(&place->word, 0);
+    return result;
+}
+
+static void park_leave(struct wf_op *op)
+{
+    struct place *place = op->object;
+    (void)wf_latch_lock(&place->word);
+    (void)wf_op_delist(op);
+    wf_latch_unlock(&place->word, 0);
+}
+
+static const struct wf_op_ops park_ops = { .future = WF_OP_FUTURE,
+                                           .begin = park_begin,
+                                           .leave = park_leave };
+
+void weft_park_init(weft_op *op, const void *address, weft_park_fn must_wait, void *arg)
+{
+    (void)wf_op_init(op, &park_ops, place_of(address));
+    struct parked *parked = (struct parked *)op;
+    parked->address = address;
+    parked->question = (struct question){ must_wait, arg };
+}
+
+int weft_park(const void *address, weft_park_fn must_wait, void *arg, weft_time deadline)
+{
+    weft_op op;
+    weft_park_init(&op, address, must_wait, arg);
+    return wf_op_await(&op, deadline, "weft_park");
+}
+
+size_t weft_unpark(const void *address, size_t most)
+{
+    struct place *place = place_of(address);
+    struct wf_grants grants;
+    size_t count = 0;
+    wf_grants_init(&grants);
+    (void)wf_latch_lock(&place->word);
+    struct wf_op *next = wf_op_first(&place->waiters);
+    while (next != NULL && count < most) {
+        struct wf_op *op = next;
+        next = wf_op_after(&place->waiters, op);
+        if (((struct parked *)op)->address == address && wf_grants_claim_this(&grants, op)) {
+            count++;
+        }
+    }
+    wf_latch_unlock(&place->word, 0);
+    wf_grants_fire(&grants);
+    return count;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait_group.c - a number of things that are under way.
+ *
+ * The word counts them, and says whether somebody is WAITING in the queue, which is guarded
+ * by the latch in the same word. The last one to finish, if somebody waits, claims all who
+ * do, gives up the latch, which is its last access to the group, and lets them go.
+ *
+ * Edges.
+ * [O2] done releases the word, who finds none under way acquires it: what was done is seen.
+ *      One who waited sees it by the latch, and the end of its wait.
+ *
+ * Checked by tests/model/barrier_model.c.
+ */
+#include <weft/barrier.h>
+
+#include "base/assert.h"
+#include "base/latch.h"
+#include "sched/op.h"
+
+enum {
+    WAITING = 1 << WF_LATCH_SHIFT,
+    ONE = 2 << WF_LATCH_SHIFT,
+};
+
+struct wf_wait_group {
+    _Atomic(uint32_t) word;
+    struct wf_waitq waiters; /* under the latch */
+};
+
+_Static_assert(sizeof(struct wf_wait_group) <= sizeof(weft_wait_group), "weft_wait_group is small");
+
+void weft_wait_group_add(weft_wait_group *group, uint32_t count)
+{
+    struct wf_wait_group *self = (struct wf_wait_group *)group;
+    uint32_t bits = wf_latch_lock(&self->word);
+    if (wf_unlikely(count > UINT32_MAX / ONE - bits / ONE)) {
+        wf_fatal("weft_wait_group_add: too many are under way; op weft_wait_group_done()");
+    }
+    wf_latch_unlock(&self->word, bits + count * ONE);
+}
+
+/* The last one, or one that meets another. */
+static void end_slowly(struct wf_wait_group *group)
+{
+    struct wf_grants grants;
+    wf_grants_init(&grants);
+    uint32_t bits = wf_latch_lock(&group->word) - ONE;
+    if (bits / ONE == 0) {
+        wf_grants_claim_all(&grants, &group->waiters, 0);
+        bits = 0;
+    }
+    wf_latch_unlock(&group->word, bits);
+    wf_grants_fire(&grants);
+}
+
+void weft_wait_group_done(weft_wait_group *group)
+{
+    struct wf_wait_group *self = (struct wf_wait_group *)group;
+    /* relaxed: the exchange sees whether it is true. */
+    uint32_t word = wf_load_relaxed(&self->word);
+    for (;;) {
+        if (wf_unlikely(word / ONE == 0)) {
+            wf_fatal("weft_wait_group_done: none is under way; op weft_wait_group_add() before");
+        }
+        bool is_last = word / ONE == 1;
+        if (!wf_latch_is_open(word) || (is_last && (word & WAITING) != 0)) {
+            break;
+        }
+        /* release [O2]: who waits for it sees what was done. */
+        if (wf_cas_weak_release(&self->word, &word, word - ONE)) {
+            return;
+        }
+    }
+    end_slowly(self);
+}
+
+static int wait_begin(struct wf_op *op)
+{
+    struct wf_wait_group *group = op->object;
+    int result = 0;
+    uint32_t bits = wf_latch_lock(&group->word);
+    if (bits / ONE != 0) {
+        bits |= WAITING;
+        result = wf_op_enlist(op, &group->waiters);
+    }
+    wf_latch_unlock(&group->word, bits);
+    return result;
+}
+
+static void wait_leave(struct wf_op *op)
+{
+    struct wf_wait_group *group = op->object;
+    uint32_t bits = wf_latch_lock(&group->word);
+    (void)wf_op_delist(op);
+    wf_latch_unlock(&group->word, bits);
+}
+
+static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
+                                           .begin = wait_begin,
+                                           .leave = wait_leave };
+
+void weft_wait_group_wait_init(weft_op *op, weft_wait_group *group)
+{
+    (void)wf_op_init(op, &wait_ops, group);
+}
+
+int weft_wait_group_wait(weft_wait_group *group, weft_time deadline)
+{
+    struct wf_wait_group *self = (struct wf_wait_group *)group;
+    /* acquire [O2]: what was done by those who have finished. */
+    uint32_t word = wf_load_acquire(&self->word);
+    if (wf_latch_is_open(word) && word / ONE == 0) {
+        return 0;
+    }
+    weft_op op;
+    weft_wait_group_wait_init(&op, group);
+    return wf_op_await(&op, deadline, "weft_wait_group_wait");
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/op.h"
+
+#include <weft.h>
+
+#include "base/latch.h"
+#include "rt.h"
+#include "test.h"
+
+/* An object that gives what it is told to. */
+static struct desk {
+    _Atomic(uint32_t) word;
+    struct wf_waitq waiters;
+    unsigned begun;
+    unsigned ended;
+    unsigned left;
+    bool again; /* the next end finds that another was faster */
+} desk;
+
+static int ask_begin(struct wf_op *op)
+{
+    (void)wf_latch_lock(&desk.word);
+    desk.begun++;
+    int result = wf_op_enlist(op, &desk.waiters);
+    wf_latch_unlock(&desk.word, 0);
+    return result;
+}
+
+static int ask_end(struct wf_op *op)
+{
+    desk.ended++;
+    if (desk.again && !op->cancelled) {
+        desk.again = false;
+        (void)wf_latch_lock(&desk.word);
+        int result = wf_op_enlist_first(op, &desk.waiters);
+        wf_latch_unlock(&desk.word, 0);
+        return result;
+    }
+    return op->result;
+}
+
+static void ask_leave(struct wf_op *op)
+{
+    (void)wf_latch_lock(&desk.word);
+    desk.left += wf_op_delist(op);
+    wf_latch_unlock(&desk.word, 0);
+}
+
+static const struct wf_op_ops ask_ops = {
+    .future = WF_OP_FUTURE, .begin = ask_begin, .end = ask_end, .leave = ask_leave
+};
+
+/* Answers up to so many; returns how many. */
+static unsigned answer(unsigned most, int result)
+{
+    struct wf_grants grants;
+    unsigned count = 0;
+    wf_grants_init(&grants);
+    (void)wf_latch_lock(&desk.word);
+    while (count < most) {
+        struct wf_op *op = wf_grants_claim(&grants, &desk.waiters);
+        if (op == NULL) {
+            break;
+        }
+        op->result = result;
+        count++;
+    }
+    wf_latch_unlock(&desk.word, 0);
+    wf_grants_fire(&grants);
+    return count;
+}
+
+static int ask(void *arg)
+{
+    (void)arg;
+    weft_op op;
+    (void)wf_op_init(&op, &ask_ops, &desk);
+    return wf_op_await(&op, WEFT_NEVER, "ask");
+}
+
+static weft_runtime *begin(void)
+{
+    desk = (struct desk){ 0 };
+    return test_start(1);
+}
+
+static void a_grant_ends_the_wait_with_its_answer(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *first = test_go_first(rt, ask, NULL);
+    weft_task *second = test_go_first(rt, ask, NULL);
+    test_settle(rt);
+    CHECK_EQ(answer(1, 11), 1);
+    CHECK_EQ(test_join_soon(first), 11);
+    CHECK_EQ(weft_try_join(second, NULL), -EAGAIN);
+    CHECK_EQ(answer(5, 12), 1);
+    CHECK_EQ(test_join_soon(second), 12);
+    CHECK_EQ(answer(5, 13), 0);
+    CHECK_EQ(desk.begun, 2);
+    CHECK_EQ(desk.ended, 2);
+    CHECK_EQ(desk.left, 0);
+    weft_runtime_destroy(rt);
+}
+
+static void one_that_finds_another_faster_waits_again_as_the_first(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *first = test_go_first(rt, ask, NULL);
+    weft_task *second = test_go_first(rt, ask, NULL);
+    test_settle(rt);
+    desk.again = true;
+    CHECK_EQ(answer(1, 11), 1);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(first, NULL), -EAGAIN);
+    CHECK_EQ(answer(1, 12), 1);
+    CHECK_EQ(test_join_soon(first), 12);
+    CHECK_EQ(answer(1, 13), 1);
+    CHECK_EQ(test_join_soon(second), 13);
+    weft_runtime_destroy(rt);
+}
+
+static void one_that_is_cancelled_leaves(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *tasks[3];
+    for (unsigned i = 0; i < 3; i++) {
+        tasks[i] = test_go_first(rt, ask, NULL);
+    }
+    test_settle(rt);
+    weft_cancel(tasks[1]);
+    CHECK_EQ(test_join_soon(tasks[1]), WEFT_ECANCELED);
+    CHECK_EQ(desk.left, 1);
+    CHECK_EQ(answer(9, 0), 2);
+    CHECK_EQ(test_join_soon(tasks[0]), 0);
+    CHECK_EQ(test_join_soon(tasks[2]), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int answer_and_cancel(void *arg)
+{
+    weft_task *task = arg;
+    CHECK_EQ(answer(1, 21), 1);
+    weft_cancel(task);
+    return 0;
+}
+
+/* Cancelled at the moment of the grant, before it has run again: it has succeeded. */
+static void a_grant_that_is_faster_than_a_cancel_counts(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *task = test_go_first(rt, ask, NULL);
+    test_settle(rt);
+    CHECK_EQ(test_run(rt, answer_and_cancel, task), 0);
+    CHECK_EQ(test_join_soon(task), 21);
+    CHECK_EQ(desk.left, 0);
+    weft_runtime_destroy(rt);
+}
+
+/* But it must not wait again. */
+static int answer_again_and_cancel(void *arg)
+{
+    desk.again = true;
+    return answer_and_cancel(arg);
+}
+
+static void one_that_is_cancelled_does_not_wait_again(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *task = test_go_first(rt, ask, NULL);
+    test_settle(rt);
+    CHECK_EQ(test_run(rt, answer_again_and_cancel, task), 0);
+    CHECK_EQ(test_join_soon(task), 21);
+    CHECK(desk.again);
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(a_grant_ends_the_wait_with_its_answer),
+    TEST(one_that_finds_another_faster_waits_again_as_the_first),
+    TEST(one_that_is_cancelled_leaves),
+    TEST(a_grant_that_is_faster_than_a_cancel_counts),
+    TEST(one_that_is_cancelled_does_not_wait_again),
+})

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/cond.h>
+
+#include <string.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+enum {
+    MEMBERS = 12,
+    ROOM = 3,
+};
+
+static weft_mutex mutex;
+static weft_cond not_full;
+static weft_cond not_empty;
+static uint64_t items; /* plain: the mutex guards it, as the next */
+static uint64_t taken;
+
+static void reset(void)
+{
+    memset(&mutex, 0, sizeof mutex);
+    memset(&not_full, 0, sizeof not_full);
+    memset(&not_empty, 0, sizeof not_empty);
+    items = 0;
+    taken = 0;
+}
+
+/* A queue with little room: half of them fill it, and the others empty it. */
+static int fill_or_empty(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    WEFT_BEGIN(co);
+    for (; self->round < crowd_rounds(); self->round++) {
+        weft_mutex_lock_init(&self->ops[0], &mutex);
+        WEFT_AWAIT(co, self->err, &self->ops[0].future);
+        CHECK_EQ(self->err, 0);
+        if (self->index % 2 == 0) {
+            while (items == ROOM) {
+                weft_cond_wait_init(&self->cond, &not_full, &mutex);
+                WEFT_AWAIT(co, self->err, &self->cond.future);
+                CHECK_EQ(self->err, 0);
+            }
+            items++;
+            weft_cond_signal(&not_empty);
+        } else {
+            while (items == 0) {
+                weft_cond_wait_init(&self->cond, &not_empty, &mutex);
+                WEFT_AWAIT(co, self->err, &self->cond.future);
+                CHECK_EQ(self->err, 0);
+            }
+            items--;
+            taken++;
+            weft_cond_signal(&not_full);
+        }
+        weft_mutex_unlock(&mutex);
+    }
+    WEFT_END(co, 0);
+}
+
+static void check_taken(uint64_t sum)
+{
+    (void)sum;
+    CHECK_EQ(items, 0);
+    CHECK_EQ(taken, MEMBERS / 2 * crowd_rounds());
+    CHECK_EQ(mutex.opaque[0], 0);
+}
+
+static void no_signal_is_lost(void)
+{
+    crowd_run_all(MEMBERS, fill_or_empty, NULL, reset, check_taken);
+}
+
+static int wait_for_item(void *arg)
+{
+    weft_time deadline = arg != NULL ? *(weft_time *)arg : WEFT_NEVER;
+    int err = 0;
+    WEFT_LOCKED(&mutex)
+    {
+        while (items == 0 && err == 0) {
+            err = weft_cond_wait(&not_empty, &mutex, deadline);
+            CHECK(weft_mutex_is_locked(&mutex));
+        }
+        if (err == 0) {
+            items--;
+        }
+    }
+    return err;
+}
+
+static void put(uint64_t count)
+{
+    WEFT_LOCKED(&mutex)
+    {
+        items += count;
+    }
+}
+
+static void the_mutex_is_held_again_however_it_ends(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    weft_time soon = weft_after(2 * WEFT_MS);
+    CHECK_EQ(wait_for_item(&soon), WEFT_ETIMEDOUT);
+    CHECK_EQ(test_run(rt, wait_for_item, &soon), WEFT_ETIMEDOUT);
+    weft_task *tasks[3];
+    for (unsigned i = 0; i < 3; i++) {
+        tasks[i] = test_go_first(rt, wait_for_item, NULL);
+    }
+    test_settle(rt);
+    /* Cancelled while somebody else has the mutex: it ends when it can have it. */
+    CHECK(weft_mutex_try_lock(&mutex));
+    weft_cancel(tasks[0]);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(tasks[0], NULL), -EAGAIN);
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(test_join_soon(tasks[0]), WEFT_ECANCELED);
+    put(1);
+    weft_cond_signal(&not_empty);
+    CHECK_EQ(test_join_soon(tasks[1]), 0);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(tasks[2], NULL), -EAGAIN);
+    put(1);
+    weft_cond_broadcast(&not_empty);
+    CHECK_EQ(test_join_soon(tasks[2]), 0);
+    CHECK_EQ(mutex.opaque[0], 0);
+    weft_cond_signal(&not_empty);
+    weft_runtime_destroy(rt);
+}
+
+static void a_broadcast_is_for_all(void)
+{
+    reset();
+    weft_runtime *rt = test_start(2);
+    weft_task *tasks[20];
+    for (unsigned i = 0; i < 20; i++) {
+        tasks[i] = test_go(rt, wait_for_item, NULL);
+    }
+    test_wait_ns(WEFT_MS);
+    put(20);
+    weft_cond_broadcast(&not_empty);
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
+    }
+    CHECK_EQ(items, 0);
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(no_signal_is_lost),
+    TEST(the_mutex_is_held_again_however_it_ends),
+    TEST(a_broadcast_is_for_all),
+})

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/once.h>
+
+#include <string.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+static weft_once once;
+static uint64_t made;  /* plain: to be done publishes it */
+static uint64_t tries; /* plain: one at a time is at it */
+
+static void reset(void)
+{
+    memset(&once, 0, sizeof once);
+    made = 0;
+    tries = 0;
+}
+
+enum {
+    MEMBERS = 12,
+    FAILURES = 5,
+};
+
+/* The first few fail. */
+static int make_it(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    WEFT_BEGIN(co);
+    for (;;) {
+        weft_once_begin_init(&self->ops[0], &once);
+        WEFT_AWAIT(co, self->err, &self->ops[0].future);
+        if (self->err == 0) {
+            break;
+        }
+        CHECK_EQ(self->err, 1);
+        CHECK_EQ(made, 0);
+        tries++;
+        WEFT_YIELD(co, self->err);
+        if (tries > FAILURES) {
+            made = 7;
+            weft_once_end(&once, true);
+        } else {
+            weft_once_end(&once, false);
+        }
+    }
+    self->sum = made;
+    WEFT_END(co, 0);
+}
+
+static void check_made(uint64_t sum)
+{
+    CHECK_EQ(sum, 7 * MEMBERS);
+    CHECK_EQ(tries, FAILURES + 1);
+    CHECK(weft_once_is_done(&once));
+}
+
+static void one_at_a_time_tries_until_it_is_done(void)
+{
+    for (uint64_t i = 0; i < crowd_rounds() / 20; i++) {
+        crowd_run_all(MEMBERS, make_it, NULL, reset, check_made);
+    }
+}
+
+static int fail_once(void *arg)
+{
+    (void)arg;
+    tries++;
+    return tries == 1 ? -55 : 0;
+}
+
+static void after_a_failure_the_next_one_tries(void)
+{
+    reset();
+    CHECK_EQ(weft_once_run(&once, fail_once, NULL, WEFT_NEVER), -55);
+    CHECK(!weft_once_is_done(&once));
+    CHECK_EQ(weft_once_run(&once, fail_once, NULL, WEFT_NEVER), 0);
+    CHECK(weft_once_is_done(&once));
+    CHECK_EQ(weft_once_run(&once, fail_once, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(tries, 2);
+}
+
+static int do_it(void *arg)
+{
+    (void)arg;
+    return weft_once_run(&once, fail_once, NULL, WEFT_NEVER);
+}
+
+static void one_that_gives_up_leaves_the_turn_to_others(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(weft_once_begin(&once, WEFT_NEVER), 1);
+    CHECK_EQ(weft_once_begin(&once, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    weft_task *first = test_go_first(rt, do_it, NULL);
+    weft_task *second = test_go_first(rt, do_it, NULL);
+    weft_task *third = test_go_first(rt, do_it, NULL);
+    test_settle(rt);
+    weft_cancel(first);
+    CHECK_EQ(test_join_soon(first), WEFT_ECANCELED);
+    weft_once_end(&once, false);
+    CHECK_EQ(test_join_soon(second), -55);
+    CHECK_EQ(test_join_soon(third), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* --- A pointer ------------------------------------------------------------------------------ */
+
+static int make_pointer(void **value, void *arg)
+{
+    tries++;
+    if (tries == 1) {
+        return -ENOMEM;
+    }
+    *value = arg;
+    return 0;
+}
+
+static int set_meanwhile(void **value, void *arg)
+{
+    weft_once_cell *cell = arg;
+    CHECK_EQ(weft_once_cell_set(cell, &tries), -EBUSY);
+    CHECK(weft_once_cell_get(cell) == NULL);
+    *value = &made;
+    return 0;
+}
+
+static void a_pointer_is_set_once(void)
+{
+    weft_once_cell cell = { { { 0 } }, NULL };
+    void *value = NULL;
+    tries = 0;
+    CHECK(weft_once_cell_get(&cell) == NULL);
+    CHECK_EQ(weft_once_cell_get_or_make(&cell, make_pointer, &made, &value, WEFT_NEVER), -ENOMEM);
+    CHECK(value == NULL);
+    CHECK_EQ(weft_once_cell_get_or_make(&cell, make_pointer, &made, &value, WEFT_NEVER), 0);
+    CHECK(value == &made);
+    CHECK(weft_once_cell_get(&cell) == &made);
+    CHECK_EQ(weft_once_cell_set(&cell, &tries), -EEXIST);
+    value = NULL;
+    CHECK_EQ(weft_once_cell_get_or_make(&cell, make_pointer, &tries, &value, WEFT_NEVER), 0);
+    CHECK(value == &made);
+    CHECK_EQ(tries, 2);
+
+    weft_once_cell other = { { { 0 } }, NULL };
+    CHECK_EQ(weft_once_cell_set(&other, &tries), 0);
+    CHECK(weft_once_cell_get(&other) == &tries);
+    weft_once_cell third = { { { 0 } }, NULL };
+    CHECK_EQ(weft_once_cell_get_or_make(&third, set_meanwhile, &third, &value, WEFT_NEVER), 0);
+    CHECK(value == &made);
+}
+
+static void end_what_nobody_began(void)
+{
+    reset();
+    weft_once_end(&once, true);
+}
+
+static void misuse_aborts_with_a_sentence(void)
+{
+    CHECK_ABORTS(end_what_nobody_began, "weft_once_end: nobody is at it");
+}
+
+TEST_MAIN({
+    TEST(one_at_a_time_tries_until_it_is_done),
+    TEST(after_a_failure_the_next_one_tries),
+    TEST(one_that_gives_up_leaves_the_turn_to_others),
+    TEST(a_pointer_is_set_once),
+    TEST(misuse_aborts_with_a_sentence),
+})

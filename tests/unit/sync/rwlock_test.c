@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/rwlock.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+static weft_rwlock lock;
+static uint64_t written[2]; /* plain, and equal while nobody writes */
+static _Atomic(uint32_t) readers;
+
+static void reset(void)
+{
+    memset(&lock, 0, sizeof lock);
+    memset(written, 0, sizeof written);
+    atomic_store(&readers, 0);
+}
+
+/* Every fourth one writes; some turn from writers into readers. */
+static int read_and_write(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    WEFT_BEGIN(co);
+    for (; self->round < crowd_rounds(); self->round++) {
+        if ((self->round + self->index) % 4 != 0) {
+            weft_rwlock_read_init(&self->ops[0], &lock);
+            WEFT_AWAIT(co, self->err, &self->ops[0].future);
+        } else {
+            weft_rwlock_write_init(&self->ops[0], &lock);
+            WEFT_AWAIT(co, self->err, &self->ops[0].future);
+            CHECK_EQ(atomic_load(&readers), 0);
+            written[0]++;
+            if (self->round % 8 == 0) {
+                WEFT_YIELD(co, self->err);
+                CHECK_EQ(atomic_load(&readers), 0);
+            }
+            written[1]++;
+            self->sum++;
+            if (self->round % 16 != 0) {
+                weft_rwlock_end_write(&lock);
+                continue;
+            }
+            weft_rwlock_downgrade(&lock);
+        }
+        CHECK_EQ(self->err, 0);
+        atomic_fetch_add(&readers, 1);
+        CHECK_EQ(written[0], written[1]);
+        if (self->round % 10 == 3) {
+            WEFT_YIELD(co, self->err);
+        }
+        CHECK_EQ(written[0], written[1]);
+        atomic_fetch_sub(&readers, 1);
+        weft_rwlock_end_read(&lock);
+    }
+    WEFT_END(co, 0);
+}
+
+static void check_written(uint64_t sum)
+{
+    CHECK_EQ(written[0], sum);
+    CHECK_EQ(written[1], sum);
+    CHECK(weft_rwlock_try_write(&lock));
+    weft_rwlock_end_write(&lock);
+    CHECK_EQ(lock.opaque[0], 0);
+}
+
+static void many_read_or_one_writes(void)
+{
+    crowd_run_all(12, read_and_write, NULL, reset, check_written);
+}
+
+static void a_try_says_what_can_be_had(void)
+{
+    reset();
+    CHECK(weft_rwlock_try_read(&lock));
+    CHECK(weft_rwlock_try_read(&lock));
+    CHECK(!weft_rwlock_try_write(&lock));
+    weft_rwlock_end_read(&lock);
+    CHECK(!weft_rwlock_try_write(&lock));
+    weft_rwlock_end_read(&lock);
+    CHECK(weft_rwlock_try_write(&lock));
+    CHECK(!weft_rwlock_try_write(&lock));
+    CHECK(!weft_rwlock_try_read(&lock));
+    weft_rwlock_downgrade(&lock);
+    CHECK(weft_rwlock_try_read(&lock));
+    CHECK(!weft_rwlock_try_write(&lock));
+    weft_rwlock_end_read(&lock);
+    weft_rwlock_end_read(&lock);
+    CHECK_EQ(lock.opaque[0], 0);
+}
+
+/* --- Order ---------------------------------------------------------------------------------- */
+
+struct want {
+    bool writes;
+    weft_time deadline;
+    _Atomic(bool) has_it;
+    weft_event let_go;
+};
+
+static int have_it(void *arg)
+{
+    struct want *want = arg;
+    int err = want->writes ? weft_rwlock_write(&lock, want->deadline)
+                           : weft_rwlock_read(&lock, want->deadline);
+    if (err != 0) {
+        return err;
+    }
+    atomic_store(&want->has_it, true);
+    CHECK_EQ(weft_event_wait(&want->let_go, WEFT_NEVER), 0);
+    if (want->writes) {
+        weft_rwlock_end_write(&lock);
+    } else {
+        weft_rwlock_end_read(&lock);
+    }
+    return 0;
+}
+
+static weft_task *begin(weft_runtime *rt, struct want *want)
+{
+    return test_go_first(rt, have_it, want);
+}
+
+static void end(weft_task *task, struct want *want)
+{
+    CHECK(atomic_load(&want->has_it));
+    weft_event_set(&want->let_go);
+    CHECK_EQ(test_join_soon(task), 0);
+}
+
+/* Readers, a writer, readers, a writer: each group in its turn. */
+static void who_comes_first_is_first(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    struct want wants[6] = { { .writes = false }, { .writes = true }, { .writes = false },
+                             { .writes = false }, { .writes = true }, { .writes = false } };
+    weft_task *tasks[6];
+    for (unsigned i = 0; i < 6; i++) {
+        wants[i].deadline = WEFT_NEVER;
+        tasks[i] = begin(rt, &wants[i]);
+    }
+    CHECK(!weft_rwlock_try_read(&lock));
+    for (unsigned i = 1; i < 6; i++) {
+        CHECK(!atomic_load(&wants[i].has_it));
+    }
+    end(tasks[0], &wants[0]);
+    test_settle(rt);
+    CHECK(!atomic_load(&wants[2].has_it));
+    end(tasks[1], &wants[1]);
+    test_settle(rt);
+    CHECK(atomic_load(&wants[2].has_it));
+    CHECK(atomic_load(&wants[3].has_it));
+    CHECK(!atomic_load(&wants[4].has_it));
+    end(tasks[3], &wants[3]);
+    CHECK(!atomic_load(&wants[4].has_it));
+    end(tasks[2], &wants[2]);
+    test_settle(rt);
+    CHECK(!atomic_load(&wants[5].has_it));
+    end(tasks[4], &wants[4]);
+    test_settle(rt);
+    end(tasks[5], &wants[5]);
+    CHECK_EQ(lock.opaque[0], 0);
+    weft_runtime_destroy(rt);
+}
+
+static void a_writer_that_gives_up_lets_readers_in(void)
+{
+    for (int way = 0; way < 2; way++) {
+        reset();
+        weft_runtime *rt = test_start(1);
+        struct want wants[3] = { { .writes = false }, { .writes = true }, { .writes = false } };
+        weft_task *tasks[3];
+        for (unsigned i = 0; i < 3; i++) {
+            wants[i].deadline = WEFT_NEVER;
+        }
+        wants[1].deadline = way == 0 ? weft_after(20 * WEFT_MS) : WEFT_NEVER;
+        for (unsigned i = 0; i < 3; i++) {
+            tasks[i] = begin(rt, &wants[i]);
+        }
+        if (way == 1) {
+            weft_cancel(tasks[1]);
+        }
+        CHECK_EQ(test_join_soon(tasks[1]), way == 0 ? WEFT_ETIMEDOUT : WEFT_ECANCELED);
+        test_settle(rt);
+        end(tasks[2], &wants[2]);
+        end(tasks[0], &wants[0]);
+        CHECK_EQ(lock.opaque[0], 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void a_writer_that_turns_into_a_reader_lets_readers_in(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    struct want reads = { .deadline = WEFT_NEVER };
+    struct want writes = { .writes = true, .deadline = WEFT_NEVER };
+    CHECK(weft_rwlock_try_write(&lock));
+    weft_task *reader = begin(rt, &reads);
+    weft_task *writer = begin(rt, &writes);
+    CHECK(!atomic_load(&reads.has_it));
+    weft_rwlock_downgrade(&lock);
+    test_settle(rt);
+    CHECK(atomic_load(&reads.has_it));
+    weft_rwlock_end_read(&lock);
+    test_settle(rt);
+    CHECK(!atomic_load(&writes.has_it));
+    end(reader, &reads);
+    test_settle(rt);
+    end(writer, &writes);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Misuse --------------------------------------------------------------------------------- */
+
+static void end_no_read(void)
+{
+    reset();
+    weft_rwlock_end_read(&lock);
+}
+
+static void end_a_read_as_a_write(void)
+{
+    reset();
+    CHECK(weft_rwlock_try_read(&lock));
+    weft_rwlock_end_write(&lock);
+}
+
+static void downgrade_a_reader(void)
+{
+    reset();
+    CHECK(weft_rwlock_try_read(&lock));
+    weft_rwlock_downgrade(&lock);
+}
+
+static void misuse_aborts_with_a_sentence(void)
+{
+    CHECK_ABORTS(end_no_read, "weft_rwlock_end_read: it is not locked so");
+    CHECK_ABORTS(end_a_read_as_a_write, "weft_rwlock_end_write: it is not locked so");
+    CHECK_ABORTS(downgrade_a_reader, "weft_rwlock_downgrade: it is not locked for writing");
+}
+
+TEST_MAIN({
+    TEST(many_read_or_one_writes),
+    TEST(a_try_says_what_can_be_had),
+    TEST(who_comes_first_is_first),
+    TEST(a_writer_that_gives_up_lets_readers_in),
+    TEST(a_writer_that_turns_into_a_reader_lets_readers_in),
+    TEST(misuse_aborts_with_a_sentence),
+})
