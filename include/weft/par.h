@@ -145,7 +145,8 @@ static void weft_join2_elsewhere(void *arg);
  * Recursion may go as deep as memory allows: when a stack is used up, it goes on on
  * another one.
  *
- * Context:  anywhere. Outside of tasks and weft_par_run() they run one after the other.
+ * Context:  anywhere. Outside of tasks and weft_par_run() they run one after the other, on
+ *           this stack.
  * Suspends: as weft_fork_join().
  */
 static inline void weft_join2(void (*first)(void *arg), void *first_arg, void (*second)(void *arg),
@@ -324,26 +325,25 @@ WEFT_EXTERN_C_END
         return name##_body values;                                                                 \
     }                                                                                              \
                                                                                                    \
-    static inline void name##_push(name##_forked *forked, weft_jobs *jobs, name##_args args)       \
+    static inline void name##_push(name##_forked *forked, weft_jobs *jobs)                         \
     {                                                                                              \
         weft_job *job = jobs->head;                                                                \
         forked->jobs = jobs;                                                                       \
         forked->job = job;                                                                         \
         job->run = name##_run;                                                                     \
-        ((name##_carried *)weft_job_words(job))->args = args;                                      \
+        ((name##_carried *)weft_job_words(job))->args = forked->args;                              \
         weft_jobs_push(jobs);                                                                      \
     }                                                                                              \
-    static inline void name##_fork_at(weft_jobs *jobs, name##_forked *forked, name##_args args)    \
+    static inline void name##_fork_at(weft_jobs *jobs, name##_forked *forked)                      \
     {                                                                                              \
-        forked->args = args;                                                                       \
         if (__builtin_expect(!weft_jobs_must_ask(jobs), 1)) {                                      \
-            name##_push(forked, jobs, args);                                                       \
+            name##_push(forked, jobs);                                                             \
             return;                                                                                \
         }                                                                                          \
         jobs = weft_jobs_make_room(jobs);                                                          \
         forked->job = NULL;                                                                        \
         if (jobs != NULL) {                                                                        \
-            name##_push(forked, jobs, args);                                                       \
+            name##_push(forked, jobs);                                                             \
             weft_jobs_answer(jobs);                                                                \
         }                                                                                          \
     }                                                                                              \
@@ -351,7 +351,8 @@ WEFT_EXTERN_C_END
                                                            WEFT_PARALLEL_BARE parameters)          \
     {                                                                                              \
         name##_args weft_args = { WEFT_PARALLEL_BARE values };                                     \
-        name##_fork_at(weft_jobs_here(), weft_forked_at, weft_args);                               \
+        weft_forked_at->args = weft_args;                                                          \
+        name##_fork_at(weft_jobs_here(), weft_forked_at);                                          \
     }                                                                                              \
     static inline __attribute__((unused)) result name##_join(name##_forked *forked)                \
     {                                                                                              \
@@ -365,7 +366,8 @@ WEFT_EXTERN_C_END
     static inline void name##_both_at(weft_jobs *jobs, const name##_pair *pair)                    \
     {                                                                                              \
         name##_forked forked;                                                                      \
-        name##_fork_at(jobs, &forked, pair->args[1]);                                              \
+        forked.args = pair->args[1];                                                               \
+        name##_fork_at(jobs, &forked);                                                             \
         *pair->into[0] = name##_with(&pair->args[0]);                                              \
         *pair->into[1] = name##_join(&forked);                                                     \
     }                                                                                              \

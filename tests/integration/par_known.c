@@ -7,6 +7,7 @@
  * under a sanitizer, and full size with WEFT_TEST_SCALE of 2 or more.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,28 @@ static enum size size_of_run(void)
     return percent < 200 ? MEDIUM : FULL;
 }
 
+static void *call_program(void *arg)
+{
+    int (**program)(void *arg) = arg;
+    CHECK_EQ((*program)(NULL), 0);
+    return NULL;
+}
+
+/* Nobody gives it another stack when its own is used up: so that is large. */
+static void run_without_runtime(int (*program)(void *arg))
+{
+    enum {
+        STACK_SIZE = 256 << 20
+    };
+    pthread_t thread;
+    pthread_attr_t attributes;
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, STACK_SIZE), 0);
+    CHECK_EQ(pthread_create(&thread, &attributes, call_program, &program), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
+}
+
 static void run_known(int (*program)(void *arg))
 {
     enum {
@@ -39,7 +62,7 @@ static void run_known(int (*program)(void *arg))
     };
     unsigned workers = test_workers(2);
     if (workers == 1) {
-        CHECK_EQ(program(NULL), 0); /* without a runtime */
+        run_without_runtime(program);
     }
     weft_runtime *rt = test_start(workers);
     CHECK_EQ(test_join_within(test_go(rt, program, NULL), TIMEOUT_S * WEFT_S), 0);
