@@ -8,6 +8,7 @@
 #include "weft/array.h"
 #include "weft/barrier.h"
 #include "weft/base.h"
+#include "weft/channel.h"
 #include "weft/clock.h"
 #include "weft/cond.h"
 #include "weft/element.h"

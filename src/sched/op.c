@@ -44,6 +44,20 @@ int wf_op_await(weft_op *op, weft_time deadline, const char *call)
     return weft_await(&op->future, deadline);
 }
 
+bool wf_op_may_take(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
+        return true;
+    }
+    const struct wf_fiber *self = wf_fiber_of(worker->current);
+    if (self == NULL || !wf_await_may_take(self, worker)) {
+        return false;
+    }
+    worker->budget--;
+    return true;
+}
+
 bool wf_op_cancel(weft_future *future)
 {
     struct wf_op *op = (struct wf_op *)future;

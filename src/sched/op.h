@@ -64,6 +64,10 @@ struct wf_op *wf_op_init(weft_op *op, const struct wf_op_ops *ops, void *object)
  * says what to use in a body. */
 int wf_op_await(weft_op *op, weft_time deadline, const char *call);
 
+/* May this fiber or thread have, without a wf_op_await(), what is ready? Not if it is
+ * cancelled, or has had too much in this poll. Counts it. */
+bool wf_op_may_take(void);
+
 /* In begin and end, under the object's lock: the operation waits from now on, at the end of this
  * queue or as its first. WEFT_PENDING. */
 int wf_op_enlist(struct wf_op *op, struct wf_waitq *queue);

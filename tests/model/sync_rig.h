@@ -9,6 +9,7 @@
 #include <weft/task.h>
 
 #include "mc.h"
+#include "sched/fiber.h"
 #include "sched/join.h"
 #include "sched/worker.h"
 
@@ -17,6 +18,9 @@ enum {
 };
 
 WF_TLS_DEFINE(struct wf_worker *, wf_tls_worker);
+
+/* Nobody is a fiber. */
+const struct wf_task_ops wf_fiber_ops;
 
 void wf_join_answer(struct wf_task *task)
 {

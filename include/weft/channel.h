@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weft/channel.h - messages from any number of senders to any number of receivers.
+ *
+ *     WEFT_CHANNEL(numbers, int)
+ *
+ *     numbers_sender *to;
+ *     numbers_receiver *from;
+ *     int err = numbers_make(&to, &from, 16);
+ *
+ *     err = numbers_send(to, 42, WEFT_NEVER);       a sender
+ *     err = numbers_recv(from, &number, WEFT_NEVER); a receiver
+ *
+ * Each message goes to one receiver. Those of one sender arrive in the order in which they
+ * were sent; a receiver gets them in the order in which they came into the channel. A
+ * channel holds as many as its capacity says: with 0 a sender waits until a receiver takes
+ * its message from its hands, and with WEFT_UNBOUNDED it never waits.
+ *
+ * Handles are counted. When the last sender is dropped, receivers get what is left, and then
+ * WEFT_ECLOSED; when the last receiver is dropped, what is left is dropped with it, and
+ * senders get WEFT_ECLOSED.
+ *
+ * The functions below take messages as memory of the size that the channel was made with;
+ * WEFT_CHANNEL() makes functions of the same names for a type.
+ */
+#ifndef WEFT_CHANNEL_H
+#define WEFT_CHANNEL_H
+
+#include "clock.h"
+#include "op.h"
+
+WEFT_EXTERN_C_BEGIN
+
+/* A channel, as its senders and its receivers see it. */
+typedef struct weft_sender weft_sender;
+typedef struct weft_receiver weft_receiver;
+
+/* A capacity without a limit. */
+#define WEFT_UNBOUNDED SIZE_MAX
+
+/*
+ * Makes a channel for messages of this size, with one sender and one receiver.
+ *
+ * Context: any thread.
+ * Owns:    the caller, both handles: weft_sender_drop(), weft_receiver_drop().
+ * Errors:  -ENOMEM; -EINVAL: the capacity and the size are too large.
+ */
+WEFT_API WEFT_NODISCARD int weft_channel_make(weft_sender **sender, weft_receiver **receiver,
+                                              size_t size, size_t capacity);
+
+/*
+ * Counts one more sender, and returns it.
+ *
+ * Context: any thread.
+ */
+WEFT_API WEFT_NODISCARD weft_sender *weft_sender_clone(weft_sender *sender);
+
+/*
+ * Counts one more receiver, and returns it.
+ *
+ * Context: any thread.
+ */
+WEFT_API WEFT_NODISCARD weft_receiver *weft_receiver_clone(weft_receiver *receiver);
+
+/*
+ * Ends a sender. The last one closes the channel. NULL is allowed.
+ *
+ * Context: any thread.
+ */
+WEFT_API void weft_sender_drop(weft_sender *sender);
+
+/*
+ * Ends a receiver. The last one closes the channel, and messages that nobody has received
+ * are gone. NULL is allowed.
+ *
+ * Context: any thread.
+ */
+WEFT_API void weft_receiver_drop(weft_receiver *receiver);
+
+/*
+ * Sends a message.
+ *
+ * Context:  a fiber, or a plain thread. A body awaits a weft_send_init().
+ * Suspends: while the channel is full, until the deadline.
+ * Errors:   WEFT_ECLOSED, WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (without a limit, or on a
+ *           thread's first wait). The message was not sent then.
+ */
+WEFT_API WEFT_NODISCARD int weft_send(weft_sender *sender, const void *message, weft_time deadline);
+
+/*
+ * Sends a message if that needs no wait.
+ *
+ * Context: anywhere.
+ * Errors:  -EAGAIN: the channel is full; WEFT_ECLOSED; -ENOMEM.
+ */
+WEFT_API WEFT_NODISCARD int weft_try_send(weft_sender *sender, const void *message);
+
+/*
+ * Prepares to send a message, which must stay in place until then: the result of the future
+ * is that of weft_send().
+ *
+ * Context: any thread.
+ */
+WEFT_API void weft_send_init(weft_op *op, weft_sender *sender, const void *message);
+
+/*
+ * Receives a message.
+ *
+ * Context:  a fiber, or a plain thread. A body awaits a weft_recv_init().
+ * Suspends: while the channel is empty, until the deadline.
+ * Errors:   WEFT_ECLOSED: it is closed, and empty; WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM
+ *           (on a thread's first wait). *message is unchanged then.
+ */
+WEFT_API WEFT_NODISCARD int weft_recv(weft_receiver *receiver, void *message, weft_time deadline);
+
+/*
+ * Receives a message if there is one.
+ *
+ * Context: anywhere.
+ * Errors:  -EAGAIN: the channel is empty; WEFT_ECLOSED.
+ */
+WEFT_API WEFT_NODISCARD int weft_try_recv(weft_receiver *receiver, void *message);
+
+/*
+ * Receives up to so many messages, one after the other in memory, and waits for the first.
+ * Returns how many, 1 or more.
+ *
+ * Context:  a fiber, or a plain thread.
+ * Suspends: as weft_recv().
+ * Errors:   as weft_recv(); -EINVAL: none are wanted.
+ */
+WEFT_API WEFT_NODISCARD int64_t weft_recv_many(weft_receiver *receiver, void *messages, size_t most,
+                                               weft_time deadline);
+
+/*
+ * Prepares to receive a message: the result of the future is that of weft_recv(). Where it
+ * goes must stay in place until then.
+ *
+ * Context: any thread.
+ */
+WEFT_API void weft_recv_init(weft_op *op, weft_receiver *receiver, void *message);
+
+/*
+ * Reserves room for one message: weft_send_reserved() then needs no wait, and does not fail.
+ *
+ * Context:  a fiber, or a plain thread. A body awaits a weft_reserve_init().
+ * Suspends: as weft_send().
+ * Errors:   as weft_send(); -EINVAL: the capacity is 0.
+ */
+WEFT_API WEFT_NODISCARD int weft_reserve(weft_sender *sender, weft_time deadline);
+
+/*
+ * Reserves room for one message if there is some.
+ *
+ * Context: anywhere.
+ * Errors:  as weft_try_send(); -EINVAL: the capacity is 0.
+ */
+WEFT_API WEFT_NODISCARD int weft_try_reserve(weft_sender *sender);
+
+/*
+ * Prepares to reserve room: the result of the future is that of weft_reserve().
+ *
+ * Context: any thread.
+ */
+WEFT_API void weft_reserve_init(weft_op *op, weft_sender *sender);
+
+/*
+ * Sends a message into room that was reserved. If all receivers are gone, so is the message.
+ * Aborts if no room is reserved.
+ *
+ * Context: anywhere.
+ */
+WEFT_API void weft_send_reserved(weft_sender *sender, const void *message);
+
+/*
+ * Gives up room that was reserved. Aborts if there is none.
+ *
+ * Context: anywhere.
+ */
+WEFT_API void weft_unreserve(weft_sender *sender);
+
+/*
+ * Closes the channel before the last sender is dropped: senders get WEFT_ECLOSED from now on,
+ * and receivers when they have received what is left. Room that is reserved may still be
+ * used.
+ *
+ * Context: any thread.
+ */
+WEFT_API void weft_sender_close(weft_sender *sender);
+
+/*
+ * The same, for a receiver that wants no more than what is there.
+ *
+ * Context: any thread.
+ */
+WEFT_API void weft_receiver_close(weft_receiver *receiver);
+
+/* What is known of a channel at one moment. */
+typedef struct weft_channel_info {
+    size_t length;   /* messages in it */
+    size_t capacity; /* or WEFT_UNBOUNDED */
+    size_t senders;
+    size_t receivers;
+    bool is_closed;
+} weft_channel_info;
+
+/*
+ * Tells what is known of a channel.
+ *
+ * Context: any thread.
+ */
+WEFT_API weft_channel_info weft_sender_info(const weft_sender *sender);
+
+/*
+ * Tells what is known of a channel.
+ *
+ * Context: any thread.
+ */
+WEFT_API weft_channel_info weft_receiver_info(const weft_receiver *receiver);
+
+WEFT_EXTERN_C_END
+
+/*
+ * Defines a channel for messages of a type: the handles name_sender and name_receiver, and
+ * functions that do what those above do,
+ *
+ *     name_make(&sender, &receiver, capacity)
+ *     name_send(sender, message, deadline)        name_recv(receiver, &message, deadline)
+ *     name_try_send(sender, message)              name_try_recv(receiver, &message)
+ *     name_send_init(op, sender, &message)        name_recv_init(op, receiver, &message)
+ *     name_send_reserved(sender, message)         name_recv_many(receiver, messages, most,
+ *                                                                deadline)
+ *     name_sender_clone(sender)                   name_receiver_clone(receiver)
+ *     name_sender_drop(sender)                    name_receiver_drop(receiver)
+ *
+ * The other functions take name_to(sender), a weft_sender, or name_from(receiver), a
+ * weft_receiver.
+ */
+#define WEFT_CHANNEL(name, type)                                                                   \
+    typedef struct name##_sender name##_sender;                                                    \
+    typedef struct name##_receiver name##_receiver;                                                \
+                                                                                                   \
+    static inline __attribute__((unused)) weft_sender *name##_to(name##_sender *sender)            \
+    {                                                                                              \
+        return (weft_sender *)sender;                                                              \
+    }                                                                                              \
+    static inline __attribute__((unused)) weft_receiver *name##_from(name##_receiver *receiver)    \
+    {                                                                                              \
+        return (weft_receiver *)receiver;                                                          \
+    }                                                                                              \
+    static inline __attribute__((unused)) WEFT_NODISCARD int name##_make(                          \
+        name##_sender **sender, name##_receiver **receiver, size_t capacity)                       \
+    {                                                                                              \
+        weft_sender *to = NULL;                                                                    \
+        weft_receiver *from = NULL;                                                                \
+        int err = weft_channel_make(&to, &from, sizeof(type), capacity);                           \
+        *sender = (name##_sender *)to;                                                             \
+        *receiver = (name##_receiver *)from;                                                       \
+        return err;                                                                                \
+    }                                                                                              \
+    static inline __attribute__((unused))                                                          \
+    WEFT_NODISCARD int name##_send(name##_sender *sender, type message, weft_time deadline)        \
+    {                                                                                              \
+        return weft_send(name##_to(sender), &message, deadline);                                   \
+    }                                                                                              \
+    static inline __attribute__((unused))                                                          \
+    WEFT_NODISCARD int name##_try_send(name##_sender *sender, type message)                        \
+    {                                                                                              \
+        return weft_try_send(name##_to(sender), &message);                                         \
+    }                                                                                              \
+    static inline __attribute__((unused)) void name##_send_init(                                   \
+        weft_op *op, name##_sender *sender, type const *message)                                   \
+    {                                                                                              \
+        weft_send_init(op, name##_to(sender), message);                                            \
+    }                                                                                              \
+    static inline                                                                                  \
+        __attribute__((unused)) void name##_send_reserved(name##_sender *sender, type message)     \
+    {                                                                                              \
+        weft_send_reserved(name##_to(sender), &message);                                           \
+    }                                                                                              \
+    static inline __attribute__((unused))                                                          \
+    WEFT_NODISCARD int name##_recv(name##_receiver *receiver, type *message, weft_time deadline)   \
+    {                                                                                              \
+        return weft_recv(name##_from(receiver), message, deadline);                                \
+    }                                                                                              \
+    static inline __attribute__((unused))                                                          \
+    WEFT_NODISCARD int name##_try_recv(name##_receiver *receiver, type *message)                   \
+    {                                                                                              \
+        return weft_try_recv(name##_from(receiver), message);                                      \
+    }                                                                                              \
+    static inline __attribute__((unused)) WEFT_NODISCARD int64_t name##_recv_many(                 \
+        name##_receiver *receiver, type *messages, size_t most, weft_time deadline)                \
+    {                                                                                              \
+        return weft_recv_many(name##_from(receiver), messages, most, deadline);                    \
+    }                                                                                              \
+    static inline __attribute__((unused)) void name##_recv_init(                                   \
+        weft_op *op, name##_receiver *receiver, type *message)                                     \
+    {                                                                                              \
+        weft_recv_init(op, name##_from(receiver), message);                                        \
+    }                                                                                              \
+    static inline __attribute__((unused))                                                          \
+    WEFT_NODISCARD name##_sender *name##_sender_clone(name##_sender *sender)                       \
+    {                                                                                              \
+        return (name##_sender *)weft_sender_clone(name##_to(sender));                              \
+    }                                                                                              \
+    static inline __attribute__((unused))                                                          \
+    WEFT_NODISCARD name##_receiver *name##_receiver_clone(name##_receiver *receiver)               \
+    {                                                                                              \
+        return (name##_receiver *)weft_receiver_clone(name##_from(receiver));                      \
+    }                                                                                              \
+    static inline __attribute__((unused)) void name##_sender_drop(name##_sender *sender)           \
+    {                                                                                              \
+        weft_sender_drop(name##_to(sender));                                                       \
+    }                                                                                              \
+    static inline __attribute__((unused)) void name##_receiver_drop(name##_receiver *receiver)     \
+    {                                                                                              \
+        weft_receiver_drop(name##_from(receiver));                                                 \
+    }
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/channel.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+struct message {
+    uint32_t sender;
+    uint32_t number;
+    uint64_t check;
+};
+
+WEFT_CHANNEL(messages, struct message)
+WEFT_CHANNEL(numbers, int)
+
+/* --- Many to many --------------------------------------------------------------------------- */
+
+enum {
+    MEMBERS = 12,
+    SENDERS = 4, /* the others receive */
+};
+
+static messages_sender *to;
+static messages_receiver *from;
+static size_t capacity;
+static size_t sending;                                  /* of the members */
+static _Atomic(uint32_t) next_number[MEMBERS][MEMBERS]; /* that a receiver expects, or later */
+static struct message boxes[MEMBERS];
+
+static void reset(void)
+{
+    memset((void *)next_number, 0, sizeof next_number);
+    CHECK_EQ(messages_make(&to, &from, capacity), 0);
+    for (size_t i = 1; i < sending; i++) {
+        CHECK(messages_sender_clone(to) == to);
+    }
+}
+
+/* Those of one sender come in their order to each receiver. */
+static void check_message(struct crowd_member *self)
+{
+    const struct message *message = &boxes[self->index];
+    CHECK_LE(message->sender, sending - 1);
+    CHECK_EQ(message->check, message->sender * 1000003ull + message->number);
+    CHECK_GE(message->number, atomic_load(&next_number[self->index][message->sender]));
+    atomic_store(&next_number[self->index][message->sender], message->number + 1);
+    self->sum++;
+}
+
+static int send_or_receive(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    struct message *box = &boxes[self->index];
+    WEFT_BEGIN(co);
+    if (self->index < sending) {
+        for (; self->round < crowd_rounds(); self->round++) {
+            *box = (struct message){ self->index, (uint32_t)self->round,
+                                     self->index * 1000003ull + self->round };
+            messages_send_init(&self->ops[0], to, box);
+            WEFT_AWAIT(co, self->err, &self->ops[0].future);
+            CHECK_EQ(self->err, 0);
+        }
+        messages_sender_drop(to);
+    } else {
+        for (;;) {
+            messages_recv_init(&self->ops[0], from, box);
+            WEFT_AWAIT(co, self->err, &self->ops[0].future);
+            if (self->err != 0) {
+                break;
+            }
+            check_message(self);
+        }
+        CHECK_EQ(self->err, WEFT_ECLOSED);
+    }
+    WEFT_END(co, 0);
+}
+
+static void check_sum(uint64_t sum)
+{
+    CHECK_EQ(sum, sending * crowd_rounds());
+    weft_channel_info info = weft_receiver_info(messages_from(from));
+    CHECK_EQ(info.length, 0);
+    CHECK_EQ(info.senders, 0);
+    CHECK(info.is_closed);
+    messages_receiver_drop(from);
+}
+
+static void no_message_is_lost_or_doubled(void)
+{
+    static const size_t capacities[] = { 0, 1, 7, 100, WEFT_UNBOUNDED };
+    static const size_t senders[] = { 1, SENDERS, MEMBERS - 1 };
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        capacity = capacities[i];
+        sending = senders[i % 3];
+        crowd_run_all(MEMBERS, send_or_receive, NULL, reset, check_sum);
+    }
+}
+
+/* --- Alone ---------------------------------------------------------------------------------- */
+
+static void messages_come_in_their_order(void)
+{
+    static const size_t capacities[] = { 1, 3, 1000, WEFT_UNBOUNDED };
+    for (size_t k = 0; k < 4; k++) {
+        numbers_sender *sender;
+        numbers_receiver *receiver;
+        CHECK_EQ(numbers_make(&sender, &receiver, capacities[k]), 0);
+        int sent = 0;
+        int received = 0;
+        int number = -1;
+        CHECK_EQ(numbers_try_recv(receiver, &number), -EAGAIN);
+        for (int round = 0; round < 50; round++) {
+            while (sent - received < 400 && numbers_try_send(sender, sent) == 0) {
+                sent++;
+            }
+            CHECK_EQ(weft_sender_info(numbers_to(sender)).length, (size_t)(sent - received));
+            for (int i = 0; i <= round && received < sent; i++) {
+                CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), 0);
+                CHECK_EQ(number, received);
+                received++;
+            }
+        }
+        numbers_sender_drop(sender);
+        while (received < sent) {
+            CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), 0);
+            CHECK_EQ(number, received);
+            received++;
+        }
+        CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), WEFT_ECLOSED);
+        CHECK_EQ(numbers_try_recv(receiver, &number), WEFT_ECLOSED);
+        numbers_receiver_drop(receiver);
+    }
+}
+
+static void many_are_received_at_once(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int got[8];
+    CHECK_EQ(numbers_make(&sender, &receiver, 10), 0);
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(numbers_send(sender, i, WEFT_NEVER), 0);
+    }
+    CHECK_EQ(numbers_try_send(sender, 10), -EAGAIN);
+    CHECK_EQ(numbers_send(sender, 10, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(numbers_recv_many(receiver, got, 0, WEFT_NEVER), -EINVAL);
+    CHECK_EQ(numbers_recv_many(receiver, got, 8, WEFT_NEVER), 8);
+    CHECK_EQ(got[0], 0);
+    CHECK_EQ(got[7], 7);
+    CHECK_EQ(numbers_recv_many(receiver, got, 8, WEFT_NEVER), 2);
+    CHECK_EQ(got[1], 9);
+    CHECK_EQ(numbers_recv_many(receiver, got, 8, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    numbers_sender_drop(sender);
+    CHECK_EQ(numbers_recv_many(receiver, got, 8, WEFT_NEVER), WEFT_ECLOSED);
+    numbers_receiver_drop(receiver);
+}
+
+static void a_message_may_be_of_any_size(void)
+{
+    static const size_t sizes[] = { 0, 1, 3, 4, 8, 17, 4096 };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        weft_sender *sender;
+        weft_receiver *receiver;
+        char sent[4096];
+        char received[4096];
+        CHECK_EQ(weft_channel_make(&sender, &receiver, sizes[i], WEFT_UNBOUNDED), 0);
+        for (int k = 0; k < 40; k++) {
+            memset(sent, k, sizeof sent);
+            CHECK_EQ(weft_send(sender, sent, WEFT_NEVER), 0);
+        }
+        for (int k = 0; k < 40; k++) {
+            memset(sent, k, sizeof sent);
+            memset(received, 0, sizeof received);
+            CHECK_EQ(weft_recv(receiver, received, WEFT_NEVER), 0);
+            CHECK_EQ(memcmp(sent, received, sizes[i]), 0);
+        }
+        weft_sender_drop(sender);
+        weft_receiver_drop(receiver);
+    }
+    weft_sender_drop(NULL);
+    weft_receiver_drop(NULL);
+    weft_sender *sender;
+    weft_receiver *receiver;
+    CHECK_EQ(weft_channel_make(&sender, &receiver, 16, SIZE_MAX - 1), -EINVAL);
+}
+
+/* --- Room that is reserved ------------------------------------------------------------------ */
+
+static int reserve(void *arg)
+{
+    return weft_reserve(arg, WEFT_NEVER);
+}
+
+static int receive_number(void *arg)
+{
+    int number = -1;
+    int err = numbers_recv(arg, &number, WEFT_NEVER);
+    return err != 0 ? err : number;
+}
+
+static void room_is_reserved_and_used(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 2), 0);
+    weft_sender *core = numbers_to(sender);
+    CHECK_EQ(weft_reserve(core, WEFT_NEVER), 0);
+    CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), 0);
+    CHECK_EQ(numbers_try_send(sender, 2), -EAGAIN);
+    CHECK_EQ(weft_try_reserve(core), -EAGAIN);
+    weft_task *waiting = test_go_first(rt, reserve, core);
+    CHECK_EQ(weft_try_join(waiting, NULL), -EAGAIN);
+    int number = 0;
+    CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), 0);
+    CHECK_EQ(number, 1);
+    CHECK_EQ(test_join_soon(waiting), 0);
+    numbers_send_reserved(sender, 3);
+    CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), 0);
+    CHECK_EQ(number, 3);
+    /* One is reserved still: messages can come although it is closed. */
+    weft_task *receiving = test_go_first(rt, receive_number, receiver);
+    weft_receiver_close(numbers_from(receiver));
+    CHECK_EQ(numbers_try_send(sender, 4), WEFT_ECLOSED);
+    CHECK_EQ(weft_try_reserve(core), WEFT_ECLOSED);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(receiving, NULL), -EAGAIN);
+    weft_task *second = test_go_first(rt, receive_number, receiver);
+    numbers_send_reserved(sender, 5);
+    CHECK_EQ(test_join_soon(receiving), 5);
+    CHECK_EQ(test_join_soon(second), WEFT_ECLOSED);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    core = numbers_to(sender);
+    CHECK_EQ(weft_try_reserve(core), 0);
+    waiting = test_go_first(rt, reserve, core);
+    weft_unreserve(core);
+    CHECK_EQ(test_join_soon(waiting), 0);
+    /* All of it is reserved: a receiver takes a message from the hands of a sender. */
+    receiving = test_go_first(rt, receive_number, receiver);
+    CHECK_EQ(numbers_try_send(sender, 6), 0);
+    CHECK_EQ(test_join_soon(receiving), 6);
+    numbers_receiver_drop(receiver);
+    numbers_send_reserved(sender, 7);
+    CHECK_EQ(weft_sender_info(core).length, 0);
+    numbers_sender_drop(sender);
+
+    CHECK_EQ(numbers_make(&sender, &receiver, 0), 0);
+    CHECK_EQ(weft_try_reserve(numbers_to(sender)), -EINVAL);
+    CHECK_EQ(weft_reserve(numbers_to(sender), WEFT_NEVER), -EINVAL);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+
+    CHECK_EQ(numbers_make(&sender, &receiver, WEFT_UNBOUNDED), 0);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(weft_try_reserve(numbers_to(sender)), 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        numbers_send_reserved(sender, i);
+    }
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), 0);
+        CHECK_EQ(number, i);
+    }
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
+/* --- The end -------------------------------------------------------------------------------- */
+
+static int send_one(void *arg)
+{
+    return numbers_send(arg, 1, WEFT_NEVER);
+}
+
+static void who_waits_is_told_that_it_is_closed(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 0), 0);
+    weft_task *sending_one = test_go_first(rt, send_one, sender);
+    numbers_receiver_drop(receiver);
+    CHECK_EQ(test_join_soon(sending_one), WEFT_ECLOSED);
+    CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), WEFT_ECLOSED);
+    numbers_sender_drop(sender);
+
+    CHECK_EQ(numbers_make(&sender, &receiver, 0), 0);
+    weft_task *receiving = test_go_first(rt, receive_number, receiver);
+    CHECK(numbers_sender_clone(sender) == sender);
+    numbers_sender_drop(sender);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(receiving, NULL), -EAGAIN);
+    numbers_sender_drop(sender);
+    CHECK_EQ(test_join_soon(receiving), WEFT_ECLOSED);
+    CHECK(numbers_receiver_clone(receiver) == receiver);
+    numbers_receiver_drop(receiver);
+    numbers_receiver_drop(receiver);
+
+    CHECK_EQ(numbers_make(&sender, &receiver, 3), 0);
+    CHECK_EQ(numbers_send(sender, 9, WEFT_NEVER), 0);
+    weft_sender_close(numbers_to(sender));
+    CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), WEFT_ECLOSED);
+    CHECK_EQ(receive_number(receiver), 9);
+    CHECK_EQ(receive_number(receiver), WEFT_ECLOSED);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
+static void who_is_cancelled_has_sent_and_received_nothing(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 0), 0);
+    weft_task *tasks[3];
+    for (unsigned i = 0; i < 3; i++) {
+        tasks[i] = test_go_first(rt, send_one, sender);
+    }
+    weft_cancel(tasks[0]);
+    CHECK_EQ(test_join_soon(tasks[0]), WEFT_ECANCELED);
+    CHECK_EQ(receive_number(receiver), 1);
+    CHECK_EQ(test_join_soon(tasks[1]), 0);
+    CHECK_EQ(receive_number(receiver), 1);
+    CHECK_EQ(test_join_soon(tasks[2]), 0);
+    int number;
+    CHECK_EQ(numbers_try_recv(receiver, &number), -EAGAIN);
+    for (unsigned i = 0; i < 2; i++) {
+        tasks[i] = test_go_first(rt, receive_number, receiver);
+    }
+    weft_cancel(tasks[0]);
+    CHECK_EQ(test_join_soon(tasks[0]), WEFT_ECANCELED);
+    CHECK_EQ(numbers_try_send(sender, 4), 0);
+    CHECK_EQ(test_join_soon(tasks[1]), 4);
+    CHECK_EQ(numbers_try_send(sender, 5), -EAGAIN);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
+/* A fiber that always finds a message lets others run. */
+static _Atomic(bool) other_ran;
+
+static int note_that_it_runs(void *arg)
+{
+    (void)arg;
+    atomic_store(&other_ran, true);
+    return 0;
+}
+
+static int receive_for_ever(void *arg)
+{
+    numbers_sender *sender = arg;
+    numbers_receiver *receiver = (numbers_receiver *)arg;
+    int number;
+    while (!atomic_load(&other_ran)) {
+        CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), 0);
+        CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), 0);
+    }
+    return 0;
+}
+
+static void one_that_never_waits_lets_others_run(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    atomic_store(&other_ran, false);
+    weft_task *busy = test_go(rt, receive_for_ever, sender);
+    CHECK_EQ(test_run(rt, note_that_it_runs, NULL), 0);
+    CHECK_EQ(test_join_soon(busy), 0);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
+static void send_into_no_room(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_send_reserved(sender, 1);
+}
+
+static void misuse_aborts_with_a_sentence(void)
+{
+    CHECK_ABORTS(send_into_no_room, "weft_send_reserved: no room is reserved");
+}
+
+TEST_MAIN({
+    TEST(no_message_is_lost_or_doubled),
+    TEST(messages_come_in_their_order),
+    TEST(many_are_received_at_once),
+    TEST(a_message_may_be_of_any_size),
+    TEST(room_is_reserved_and_used),
+    TEST(who_waits_is_told_that_it_is_closed),
+    TEST(who_is_cancelled_has_sent_and_received_nothing),
+    TEST(one_that_never_waits_lets_others_run),
+    TEST(misuse_aborts_with_a_sentence),
+})
