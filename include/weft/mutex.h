@@ -103,15 +103,18 @@ static inline weft_locked weft_locked_begin(weft_mutex *mutex)
  * Context:  a fiber, or a plain thread.
  * Suspends: as weft_mutex_hold().
  */
+#define WEFT_LOCKED(to_lock) WEFT_LOCKED_IN(to_lock, __LINE__)
+
+/* What follows is how. Blocks in each other have different names. */
+#define WEFT_LOCKED_IN(to_lock, line) WEFT_LOCKED_AT(to_lock, line)
+#define WEFT_LOCKED_AT(to_lock, line) WEFT_LOCKED_AS(to_lock, weft_locked_at_##line)
 #if defined(__GNUC__)
-#define WEFT_LOCKED(to_lock)                                                                       \
-    for (weft_locked weft_locked_here                                                              \
-         __attribute__((cleanup(weft_locked_end))) = weft_locked_begin(to_lock);                   \
-         weft_locked_here.mutex != NULL; weft_locked_end(&weft_locked_here))
+#define WEFT_LOCKED_AS(to_lock, name)                                                              \
+    for (weft_locked name __attribute__((cleanup(weft_locked_end))) = weft_locked_begin(to_lock);  \
+         name.mutex != NULL; weft_locked_end(&name))
 #else
-#define WEFT_LOCKED(to_lock)                                                                       \
-    for (weft_locked weft_locked_here = weft_locked_begin(to_lock);                                \
-         weft_locked_here.mutex != NULL; weft_locked_end(&weft_locked_here))
+#define WEFT_LOCKED_AS(to_lock, name)                                                              \
+    for (weft_locked name = weft_locked_begin(to_lock); name.mutex != NULL; weft_locked_end(&name))
 #endif
 
 #endif

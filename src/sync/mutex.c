@@ -42,6 +42,7 @@
 #include "base/latch.h"
 #include "sched/op.h"
 #include "sched/sched.h"
+#include "sched/thread.h"
 #include "sched/worker.h"
 
 enum {
@@ -177,14 +178,14 @@ void weft_mutex_hold(weft_mutex *mutex)
     if (wf_likely(take((struct wf_mutex *)mutex))) {
         return;
     }
-    bool on_worker = wf_worker_current() != NULL;
-    if (on_worker) {
+    bool is_task = wf_thread_shielded() != NULL;
+    if (is_task) {
         weft_shield_enter();
     }
     while (weft_mutex_lock(mutex, WEFT_NEVER) != 0) {
         (void)sched_yield(); /* A thread without memory for a wait. */
     }
-    if (on_worker) {
+    if (is_task) {
         weft_shield_leave();
     }
 }

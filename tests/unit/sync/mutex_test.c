@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/latch.h"
 #include "crowd.h"
 #include "rt.h"
 #include "test.h"
@@ -210,15 +211,58 @@ static void who_holds_it_is_not_cancelled_meanwhile(void)
     reset();
     weft_runtime *rt = test_start(1);
     CHECK(weft_mutex_try_lock(&mutex));
-    weft_task *task = test_go(rt, hold_although_cancelled, NULL);
-    test_wait_ns(WEFT_MS);
+    weft_task *task = test_go_first(rt, hold_although_cancelled, NULL);
     weft_cancel(task);
-    test_wait_ns(WEFT_MS);
+    test_settle(rt);
     CHECK_EQ(guarded, 0);
     weft_mutex_unlock(&mutex);
     CHECK_EQ(test_join_soon(task), 1);
     CHECK_EQ(guarded, 1);
     weft_runtime_destroy(rt);
+}
+
+/* Does somebody wait? The bit of the word that says so. */
+static bool has_waiter(void)
+{
+    return (__atomic_load_n((uint32_t *)&mutex, __ATOMIC_RELAXED) >> WF_LATCH_SHIFT & 2) != 0;
+}
+
+static void a_cancelled_blocking_job_holds_it_too(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    CHECK(weft_mutex_try_lock(&mutex));
+    weft_task *job;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, hold_although_cancelled, NULL), 0);
+    while (!has_waiter()) {
+        CHECK_EQ(weft_yield(), 0);
+    }
+    weft_cancel(job);
+    for (unsigned i = 0; i < 100; i++) {
+        CHECK(has_waiter()); /* It waits on, and does not look again and again. */
+        CHECK_EQ(weft_yield(), 0);
+    }
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(test_join_soon(job), 1);
+    CHECK_EQ(guarded, 1);
+    weft_runtime_destroy(rt);
+}
+
+/* Blocks in each other, with warnings for names that hide others. */
+static void two_are_held_at_once(void)
+{
+    static weft_mutex other;
+    reset();
+    WEFT_LOCKED(&mutex)
+    {
+        WEFT_LOCKED(&other)
+        {
+            CHECK(weft_mutex_is_locked(&mutex));
+            CHECK(weft_mutex_is_locked(&other));
+        }
+        CHECK(!weft_mutex_is_locked(&other));
+    }
+    CHECK(!weft_mutex_is_locked(&mutex));
 }
 
 /* --- Fairness ------------------------------------------------------------------------------- */
@@ -300,6 +344,8 @@ TEST_MAIN({
     TEST(a_deadline_ends_the_wait),
     TEST(a_cancelled_task_gives_up_and_others_go_on),
     TEST(who_holds_it_is_not_cancelled_meanwhile),
+    TEST(a_cancelled_blocking_job_holds_it_too),
+    TEST(two_are_held_at_once),
     TEST(one_who_comes_back_again_and_again_does_not_keep_others_out),
     TEST(misuse_aborts_with_a_sentence),
 })
