@@ -141,6 +141,10 @@ typedef struct weft_scanner {
     /* Writes the results of part of the range. value is that of all before it, and is the
      * function's to change. The part was folded before: it may be overwritten. */
     int (*scan)(void *value, size_t first, size_t end, void *arg);
+    /* The operation gives the same however it is bracketed, as with integers, and not with
+     * floating-point numbers; and the scan leaves in value that of all before the part and of
+     * the part. Then a part that comes next need not be folded before. */
+    bool is_exact;
 } weft_scanner;
 
 /*

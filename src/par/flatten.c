@@ -59,6 +59,7 @@ static int write_offsets(void *value, size_t first, size_t end, void *arg)
         flatten->offsets[i] = offset;
         offset = add(offset, flatten->slices[i].count);
     }
+    *(size_t *)value = offset;
     return 0;
 }
 
@@ -68,6 +69,7 @@ static int find_offsets(struct flatten *flatten, const weft_stop *stop)
     static const weft_scanner how = {
         .reduction = { sizeof(size_t), &zero, fold_counts, combine_counts },
         .scan = write_offsets,
+        .is_exact = true,
     };
     size_t count = flatten->slices_count;
     size_t *total = &flatten->offsets[count];

@@ -45,6 +45,7 @@ static int write_begins(void *value, size_t first, size_t end, void *arg)
             find->begins[run++] = i;
         }
     }
+    *(size_t *)value = run;
     return 0;
 }
 
@@ -56,7 +57,8 @@ int wf_runs_find(const struct wf_runs_keys *keys, size_t *begins, size_t *runs,
                                                      .identity = &zero,
                                                      .fold = count_runs,
                                                      .combine = add_counts },
-                                      .scan = write_begins };
+                                      .scan = write_begins,
+                                      .is_exact = true };
     struct find find = { keys, begins };
     weft_par_options given = { .stop = stop };
     weft_par_options blocks = wf_options_for_blocks(keys->count, &given);

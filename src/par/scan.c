@@ -17,6 +17,10 @@
  * folds a block late leaves a gap, and the others go on folding. What has not been scanned
  * when the loop is over is scanned by a second one; mostly that is nothing.
  *
+ * Where the operation is exact, and all before the next block that nobody folds are known,
+ * that block is scanned at once, and leaves the total behind it. A worker alone goes through
+ * all blocks so, and through each of them once.
+ *
  * Values are added up in the order of the blocks. So, as in reduce.c, the result does not
  * depend on who ran what.
  *
@@ -43,15 +47,21 @@
 #include "par/blocks.h"
 #include "par/stop.h"
 
+/* What has become of a block. */
+enum {
+    FOLDED = 1,
+    SCANNED = 2, /* without having been folded */
+};
+
 struct scan {
     const weft_scanner *how;
     void *arg;
     struct wf_blocks blocks;
-    struct wf_values values;        /* of a block: folded, and then what comes before it */
-    void *total;                    /* of the blocks before known; who holds the lock writes it */
-    void *own;                      /* the holder's, for a value */
-    _Atomic(unsigned char) *folded; /* of each block; who folds it sets it */
-    _Atomic(unsigned char) lock;    /* of known and the total */
+    struct wf_values values;      /* of a block: folded, and then what comes before it */
+    void *total;                  /* of the blocks before known; who holds the lock writes it */
+    void *own;                    /* the holder's, for a value */
+    _Atomic(unsigned char) *fate; /* of each block; who folds it sets it, or who leads */
+    _Atomic(unsigned char) lock;  /* of known and the total */
     _Atomic(size_t) folding;
     _Atomic(size_t) known;
     _Atomic(size_t) scanning;
@@ -68,16 +78,21 @@ static int fold_blocks(struct scan *scan, size_t first, size_t end)
                         wf_blocks_end(&scan->blocks, block), scan->arg);
         if (err == 0) {
             /* release [G1]: with the value. */
-            wf_store_release(&scan->folded[block], 1);
+            wf_store_release(&scan->fate[block], (unsigned char)FOLDED);
         }
     }
     return err;
 }
 
+/* Of known ones. */
 static int scan_blocks(const struct scan *scan, size_t first, size_t end)
 {
     int err = 0;
     for (size_t block = first; err == 0 && block < end; block++) {
+        /* relaxed: who scanned it did so before it was known. */
+        if (wf_load_relaxed(&scan->fate[block]) == SCANNED) {
+            continue;
+        }
         err = scan->how->scan(wf_values_at(&scan->values, block),
                               wf_blocks_first(&scan->blocks, block),
                               wf_blocks_end(&scan->blocks, block), scan->arg);
@@ -96,7 +111,7 @@ static void add_up(struct scan *scan)
     /* relaxed: written under the lock. */
     size_t block = wf_load_relaxed(&scan->known);
     /* acquire [G1]: the value is there. */
-    while (block < scan->blocks.count && wf_load_acquire(&scan->folded[block]) != 0) {
+    while (block < scan->blocks.count && wf_load_acquire(&scan->fate[block]) != 0) {
         void *value = wf_values_at(&scan->values, block);
         memcpy(scan->own, value, how->size);
         memcpy(value, scan->total, how->size);
@@ -127,14 +142,50 @@ static int scan_next(struct scan *scan, size_t most)
     return scan_blocks(scan, first, end);
 }
 
+/* Scans the next block that nobody folds, if all before it are known. False: they are not. The
+ * lock is held meanwhile; who finds it taken goes on folding. */
+static bool lead(struct scan *scan, int *err)
+{
+    /* acquire [G2]: the total. */
+    if (!scan->how->is_exact || wf_xchg_acquire(&scan->lock, 1) != 0) {
+        return false;
+    }
+    /* relaxed: written under the lock. */
+    size_t block = wf_load_relaxed(&scan->known);
+    size_t next = block;
+    /* relaxed: it only shares them out. */
+    bool leads = wf_cas_relaxed(&scan->folding, &next, block + 1);
+    if (leads) {
+        *err = scan->how->scan(scan->total, wf_blocks_first(&scan->blocks, block),
+                               wf_blocks_end(&scan->blocks, block), scan->arg);
+        /* relaxed: known is released behind it. */
+        wf_store_relaxed(&scan->fate[block], (unsigned char)SCANNED);
+        /* relaxed: it only shares them out. */
+        next = block;
+        (void)wf_cas_relaxed(&scan->scanning, &next, block + 1);
+        /* release [G3]: as in add_up(). */
+        wf_store_release(&scan->known, block + 1);
+    }
+    /* release [G2]: with the total. */
+    wf_store_release(&scan->lock, 0);
+    return leads;
+}
+
 /* Twice as many are scanned as are folded: so one who comes late catches up. */
 static int take_turn(size_t first, size_t end, void *arg)
 {
     struct scan *scan = arg;
     size_t count = end - first;
+    int err = 0;
+    while (err == 0 && count > 0 && lead(scan, &err)) {
+        count--;
+    }
+    if (err != 0 || count == 0) {
+        return err;
+    }
     /* relaxed: it only shares them out. */
     size_t block = wf_fetch_add_relaxed(&scan->folding, count);
-    int err = fold_blocks(scan, block, block + count);
+    err = fold_blocks(scan, block, block + count);
     if (err == 0) {
         add_up(scan);
         err = scan_next(scan, 2 * count);
@@ -151,7 +202,7 @@ static int run(struct scan *scan, const weft_par_options *options)
 {
     weft_par_options loop = { .stop = wf_stop_of(options) };
     memcpy(scan->total, scan->how->reduction.identity, scan->how->reduction.size);
-    memset((void *)scan->folded, 0, scan->blocks.count);
+    memset((void *)scan->fate, 0, scan->blocks.count);
     int err = weft_for(0, scan->blocks.count, take_turn, scan, &loop);
     if (err == 0) {
         add_up(scan);
@@ -175,7 +226,7 @@ int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void
     }
     scan.total = wf_values_at(&scan.values, count);
     scan.own = wf_values_at(&scan.values, count + 1);
-    scan.folded = scan.values.beside;
+    scan.fate = scan.values.beside;
     err = run(&scan, options);
     if (err == 0 && total != NULL) {
         memcpy(total, scan.total, size);

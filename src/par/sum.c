@@ -48,6 +48,11 @@ static void add_floats(void *value, const void *next, void *arg)
         return (((a + e) + (c + g)) + ((b + f) + (d + h))) + rest;                                 \
     }
 
+enum {
+    is_exact_integer = true,
+    is_exact_float = false,
+};
+
 #define SIGNED(array, i)   ((uint64_t)(int64_t)(array)[i])
 #define UNSIGNED(array, i) ((uint64_t)(array)[i])
 #define FLOATING(array, i) ((double)(array)[i])
@@ -82,6 +87,7 @@ static void add_floats(void *value, const void *next, void *arg)
             sum += term(scan->from, i);                                                            \
             scan->to[i] = (sum_type)sum;                                                           \
         }                                                                                          \
+        *(total *)value = sum;                                                                     \
         return 0;                                                                                  \
     }                                                                                              \
                                                                                                    \
@@ -94,6 +100,7 @@ static void add_floats(void *value, const void *next, void *arg)
             sum += term(scan->from, i);                                                            \
             scan->to[i] = (sum_type)before;                                                        \
         }                                                                                          \
+        *(total *)value = sum;                                                                     \
         return 0;                                                                                  \
     }                                                                                              \
                                                                                                    \
@@ -121,7 +128,9 @@ static void add_floats(void *value, const void *next, void *arg)
         if (!wf_options_fit(count, sizeof(sum_type))) {                                            \
             return -EINVAL;                                                                        \
         }                                                                                          \
-        weft_scanner how = { .reduction = reduction_##name, .scan = write };                       \
+        weft_scanner how = { .reduction = reduction_##name,                                        \
+                             .scan = write,                                                        \
+                             .is_exact = is_exact_##kind };                                        \
         weft_par_options blocks = wf_options_for_blocks(count, options);                           \
         return weft_scan(0, count, &how, scan, NULL, &blocks);                                     \
     }                                                                                              \

@@ -83,18 +83,25 @@ static int scan(void *value, size_t first, size_t end, void *arg)
  * Goal:   running totals, whoever folds, adds up and scans which block.
  * Method: as many blocks as there are numbers, each of which is a digit of the totals.
  */
+struct question {
+    int count;
+    bool is_exact; /* so some blocks are not folded */
+};
+
 static void scan_numbers(void)
 {
     static const int identity = 0;
-    static const weft_scanner how = {
+    const struct question *asked = mc_arg();
+    const weft_scanner how = {
         .reduction = { .size = sizeof identity,
                        .identity = &identity,
                        .fold = fold,
                        .combine = combine },
         .scan = scan,
+        .is_exact = asked->is_exact,
     };
     static const weft_par_options options = { .piece = 1 };
-    int count = *(const int *)mc_arg();
+    int count = asked->count;
     for (int i = 0; i < count; i++) {
         numbers[i] = i + 1;
     }
@@ -109,12 +116,16 @@ static void scan_numbers(void)
     mc_assert(total == wanted);
 }
 
-static const int two = 2;
-static const int three = 3;
+static const struct question two = { 2, false };
+static const struct question three = { 3, false };
+static const struct question two_exact = { 2, true };
+static const struct question three_exact = { 3, true };
 
 static const struct mc_test tests[] = {
     { .name = "two_blocks", .run = scan_numbers, .arg = &two },
     { .name = "three_blocks", .run = scan_numbers, .arg = &three },
+    { .name = "two_blocks_that_may_lead", .run = scan_numbers, .arg = &two_exact },
+    { .name = "three_blocks_that_may_lead", .run = scan_numbers, .arg = &three_exact },
 };
 
 MC_MAIN(tests)

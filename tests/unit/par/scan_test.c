@@ -35,9 +35,10 @@ static int check_affine(void *arg)
 {
     (void)arg;
     weft_scanner how = { .reduction = AFFINE_REDUCTION, .scan = affine_scan };
-    for (size_t k = 0; k < 2 * sizeof lengths / sizeof lengths[0]; k++) {
+    for (size_t k = 0; k < 4 * sizeof lengths / sizeof lengths[0]; k++) {
         bool inclusive = k % 2 == 0;
-        size_t count = lengths[k / 2];
+        how.is_exact = k / 2 % 2 == 0;
+        size_t count = lengths[k / 4];
         struct affine total = { 99, 99 };
         memset(affines, 0, sizeof affines);
         CHECK_EQ(weft_scan(0, count, &how, &inclusive, &total, NULL), 0);
