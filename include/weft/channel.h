@@ -240,81 +240,81 @@ WEFT_EXTERN_C_END
     typedef struct name##_sender name##_sender;                                                    \
     typedef struct name##_receiver name##_receiver;                                                \
                                                                                                    \
-    static inline __attribute__((unused)) weft_sender *name##_to(name##_sender *sender)            \
+    static inline __attribute__((unused)) weft_sender *name##_to(name##_sender *sender_)           \
     {                                                                                              \
-        return (weft_sender *)sender;                                                              \
+        return (weft_sender *)sender_;                                                             \
     }                                                                                              \
-    static inline __attribute__((unused)) weft_receiver *name##_from(name##_receiver *receiver)    \
+    static inline __attribute__((unused)) weft_receiver *name##_from(name##_receiver *receiver_)   \
     {                                                                                              \
-        return (weft_receiver *)receiver;                                                          \
+        return (weft_receiver *)receiver_;                                                         \
     }                                                                                              \
     static inline __attribute__((unused)) WEFT_NODISCARD int name##_make(                          \
-        name##_sender **sender, name##_receiver **receiver, size_t capacity)                       \
+        name##_sender **sender_, name##_receiver **receiver_, size_t capacity_)                    \
     {                                                                                              \
-        weft_sender *to = NULL;                                                                    \
-        weft_receiver *from = NULL;                                                                \
-        int err = weft_channel_make(&to, &from, sizeof(type), capacity);                           \
-        *sender = (name##_sender *)to;                                                             \
-        *receiver = (name##_receiver *)from;                                                       \
-        return err;                                                                                \
+        weft_sender *to_ = NULL;                                                                   \
+        weft_receiver *from_ = NULL;                                                               \
+        int err_ = weft_channel_make(&to_, &from_, sizeof(type), capacity_);                       \
+        *sender_ = (name##_sender *)to_;                                                           \
+        *receiver_ = (name##_receiver *)from_;                                                     \
+        return err_;                                                                               \
     }                                                                                              \
     static inline __attribute__((unused))                                                          \
-    WEFT_NODISCARD int name##_send(name##_sender *sender, type message, weft_time deadline)        \
+    WEFT_NODISCARD int name##_send(name##_sender *sender_, type message_, weft_time deadline_)     \
     {                                                                                              \
-        return weft_send(name##_to(sender), &message, deadline);                                   \
+        return weft_send(name##_to(sender_), &message_, deadline_);                                \
     }                                                                                              \
     static inline __attribute__((unused))                                                          \
-    WEFT_NODISCARD int name##_try_send(name##_sender *sender, type message)                        \
+    WEFT_NODISCARD int name##_try_send(name##_sender *sender_, type message_)                      \
     {                                                                                              \
-        return weft_try_send(name##_to(sender), &message);                                         \
+        return weft_try_send(name##_to(sender_), &message_);                                       \
     }                                                                                              \
     static inline __attribute__((unused)) void name##_send_init(                                   \
-        weft_op *op, name##_sender *sender, type const *message)                                   \
+        weft_op *op_, name##_sender *sender_, type const *message_)                                \
     {                                                                                              \
-        weft_send_init(op, name##_to(sender), message);                                            \
+        weft_send_init(op_, name##_to(sender_), message_);                                         \
     }                                                                                              \
     static inline                                                                                  \
-        __attribute__((unused)) void name##_send_reserved(name##_sender *sender, type message)     \
+        __attribute__((unused)) void name##_send_reserved(name##_sender *sender_, type message_)   \
     {                                                                                              \
-        weft_send_reserved(name##_to(sender), &message);                                           \
+        weft_send_reserved(name##_to(sender_), &message_);                                         \
+    }                                                                                              \
+    static inline __attribute__((unused)) WEFT_NODISCARD int name##_recv(                          \
+        name##_receiver *receiver_, type *message_, weft_time deadline_)                           \
+    {                                                                                              \
+        return weft_recv(name##_from(receiver_), message_, deadline_);                             \
     }                                                                                              \
     static inline __attribute__((unused))                                                          \
-    WEFT_NODISCARD int name##_recv(name##_receiver *receiver, type *message, weft_time deadline)   \
+    WEFT_NODISCARD int name##_try_recv(name##_receiver *receiver_, type *message_)                 \
     {                                                                                              \
-        return weft_recv(name##_from(receiver), message, deadline);                                \
-    }                                                                                              \
-    static inline __attribute__((unused))                                                          \
-    WEFT_NODISCARD int name##_try_recv(name##_receiver *receiver, type *message)                   \
-    {                                                                                              \
-        return weft_try_recv(name##_from(receiver), message);                                      \
+        return weft_try_recv(name##_from(receiver_), message_);                                    \
     }                                                                                              \
     static inline __attribute__((unused)) WEFT_NODISCARD int64_t name##_recv_many(                 \
-        name##_receiver *receiver, type *messages, size_t most, weft_time deadline)                \
+        name##_receiver *receiver_, type *messages_, size_t most_, weft_time deadline_)            \
     {                                                                                              \
-        return weft_recv_many(name##_from(receiver), messages, most, deadline);                    \
+        return weft_recv_many(name##_from(receiver_), messages_, most_, deadline_);                \
     }                                                                                              \
     static inline __attribute__((unused)) void name##_recv_init(                                   \
-        weft_op *op, name##_receiver *receiver, type *message)                                     \
+        weft_op *op_, name##_receiver *receiver_, type *message_)                                  \
     {                                                                                              \
-        weft_recv_init(op, name##_from(receiver), message);                                        \
+        weft_recv_init(op_, name##_from(receiver_), message_);                                     \
     }                                                                                              \
     static inline __attribute__((unused))                                                          \
-    WEFT_NODISCARD name##_sender *name##_sender_clone(name##_sender *sender)                       \
+    WEFT_NODISCARD name##_sender *name##_sender_clone(name##_sender *sender_)                      \
     {                                                                                              \
-        return (name##_sender *)weft_sender_clone(name##_to(sender));                              \
+        return (name##_sender *)weft_sender_clone(name##_to(sender_));                             \
     }                                                                                              \
     static inline __attribute__((unused))                                                          \
-    WEFT_NODISCARD name##_receiver *name##_receiver_clone(name##_receiver *receiver)               \
+    WEFT_NODISCARD name##_receiver *name##_receiver_clone(name##_receiver *receiver_)              \
     {                                                                                              \
-        return (name##_receiver *)weft_receiver_clone(name##_from(receiver));                      \
+        return (name##_receiver *)weft_receiver_clone(name##_from(receiver_));                     \
     }                                                                                              \
-    static inline __attribute__((unused)) void name##_sender_drop(name##_sender *sender)           \
+    static inline __attribute__((unused)) void name##_sender_drop(name##_sender *sender_)          \
     {                                                                                              \
-        weft_sender_drop(name##_to(sender));                                                       \
+        weft_sender_drop(name##_to(sender_));                                                      \
     }                                                                                              \
-    static inline __attribute__((unused)) void name##_receiver_drop(name##_receiver *receiver)     \
+    static inline __attribute__((unused)) void name##_receiver_drop(name##_receiver *receiver_)    \
     {                                                                                              \
-        weft_receiver_drop(name##_from(receiver));                                                 \
+        weft_receiver_drop(name##_from(receiver_));                                                \
     }
 
 #endif

@@ -38,7 +38,6 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/latch.h"
 #include "sched/op.h"
 
 enum {
@@ -139,9 +138,9 @@ static void pop(struct wf_channel *channel, void *message)
 /* --- Those who wait ------------------------------------------------------------------------- */
 
 /* Gives a message to one who waits to receive, if there is one. */
-static bool hand_over(struct wf_channel *channel, const void *message, struct wf_grants *grants)
+static bool hand_over(struct wf_channel *channel, const void *message, struct wf_turn *turn)
 {
-    struct wf_op *receiver = wf_grants_claim(grants, &channel->to_recv);
+    struct wf_op *receiver = wf_turn_claim(turn, &channel->to_recv);
     if (receiver == NULL) {
         return false;
     }
@@ -151,13 +150,13 @@ static bool hand_over(struct wf_channel *channel, const void *message, struct wf
 
 /* Takes a message from the hands of one who waits to send it; not from one who waits for room,
  * and has none yet. */
-static bool take_from_hands(struct wf_channel *channel, void *message, struct wf_grants *grants)
+static bool take_from_hands(struct wf_channel *channel, void *message, struct wf_turn *turn)
 {
     struct wf_op *next = wf_op_first(&channel->to_send);
     while (next != NULL) {
         struct wf_op *sender = next;
         next = wf_op_after(&channel->to_send, sender);
-        if (!sender->flag && wf_grants_claim_this(grants, sender)) {
+        if (!sender->flag && wf_turn_claim_this(turn, sender)) {
             copy(channel, message, sender->data);
             return true;
         }
@@ -167,10 +166,10 @@ static bool take_from_hands(struct wf_channel *channel, void *message, struct wf
 
 /* Lets those in who wait to send, as far as there is room. A ring with a limit has all of its
  * slots. */
-static void admit(struct wf_channel *channel, struct wf_grants *grants)
+static void admit(struct wf_channel *channel, struct wf_turn *turn)
 {
     struct wf_op *sender;
-    while (has_room(channel) && (sender = wf_grants_claim(grants, &channel->to_send)) != NULL) {
+    while (has_room(channel) && (sender = wf_turn_claim(turn, &channel->to_send)) != NULL) {
         if (sender->flag) {
             channel->reserved++;
         } else {
@@ -180,28 +179,27 @@ static void admit(struct wf_channel *channel, struct wf_grants *grants)
 }
 
 /* Tells those who wait that nothing will come of it. */
-static void tell_closed(struct wf_channel *channel, struct wf_grants *grants)
+static void tell_closed(struct wf_channel *channel, struct wf_turn *turn)
 {
     if (channel->is_closed) {
-        wf_grants_claim_all(grants, &channel->to_send, WEFT_ECLOSED);
+        wf_turn_claim_all(turn, &channel->to_send, WEFT_ECLOSED);
         if (channel->length + channel->reserved == 0) {
-            wf_grants_claim_all(grants, &channel->to_recv, WEFT_ECLOSED);
+            wf_turn_claim_all(turn, &channel->to_recv, WEFT_ECLOSED);
         }
     }
 }
 
-/* Under the latch, for S1 to S3. Without an operation it does not wait. */
-static int put(struct wf_channel *channel, const void *message, struct wf_op *op,
-               struct wf_grants *grants)
+/* S1 to S3: WEFT_PENDING if it has to wait. */
+static int put(struct wf_channel *channel, const void *message, struct wf_turn *turn)
 {
     if (channel->is_closed) {
         return WEFT_ECLOSED;
     }
-    if (hand_over(channel, message, grants)) {
+    if (hand_over(channel, message, turn)) {
         return 0;
     }
     if (!has_room(channel)) {
-        return op != NULL ? wf_op_enlist(op, &channel->to_send) : -EAGAIN;
+        return WEFT_PENDING;
     }
     if (!has_slot(channel)) {
         return -ENOMEM;
@@ -211,7 +209,7 @@ static int put(struct wf_channel *channel, const void *message, struct wf_op *op
 }
 
 /* The same for room that is reserved. */
-static int reserve(struct wf_channel *channel, struct wf_op *op)
+static int reserve(struct wf_channel *channel)
 {
     if (channel->capacity == 0) {
         return -EINVAL;
@@ -220,7 +218,7 @@ static int reserve(struct wf_channel *channel, struct wf_op *op)
         return WEFT_ECLOSED;
     }
     if (!has_room(channel)) {
-        return op != NULL ? wf_op_enlist(op, &channel->to_send) : -EAGAIN;
+        return WEFT_PENDING;
     }
     if (!has_slot(channel)) {
         return -ENOMEM;
@@ -229,88 +227,61 @@ static int reserve(struct wf_channel *channel, struct wf_op *op)
     return 0;
 }
 
-/* Under the latch, for R1 to R3. */
-static int take(struct wf_channel *channel, void *message, struct wf_op *op,
-                struct wf_grants *grants)
+/* R1 to R3: WEFT_PENDING if it has to wait. */
+static int take(struct wf_channel *channel, void *message, struct wf_turn *turn)
 {
     if (channel->length > 0) {
         pop(channel, message);
-        admit(channel, grants);
+        admit(channel, turn);
         return 0;
     }
-    if (take_from_hands(channel, message, grants)) {
+    if (take_from_hands(channel, message, turn)) {
         return 0;
     }
-    if (channel->is_closed && channel->reserved == 0) {
-        return WEFT_ECLOSED;
-    }
-    return op != NULL ? wf_op_enlist(op, &channel->to_recv) : -EAGAIN;
+    return channel->is_closed && channel->reserved == 0 ? WEFT_ECLOSED : WEFT_PENDING;
 }
 
 /* --- Operations ----------------------------------------------------------------------------- */
 
-static int do_send(struct wf_channel *channel, const void *message, struct wf_op *op)
+static int send_take(struct wf_op *op, struct wf_turn *turn)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&channel->word);
-    int result = put(channel, message, op, &grants);
-    wf_latch_unlock(&channel->word, 0);
-    wf_grants_fire(&grants);
-    return result;
+    return put(op->object, op->data, turn);
 }
 
-static int do_reserve(struct wf_channel *channel, struct wf_op *op)
+static int reserve_take(struct wf_op *op, struct wf_turn *turn)
 {
-    (void)wf_latch_lock(&channel->word);
-    int result = reserve(channel, op);
-    wf_latch_unlock(&channel->word, 0);
-    return result;
+    (void)turn;
+    return reserve(op->object);
 }
 
-static int do_recv(struct wf_channel *channel, void *message, struct wf_op *op)
+static void send_enlist(struct wf_op *op, struct wf_turn *turn)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&channel->word);
-    int result = take(channel, message, op, &grants);
-    wf_latch_unlock(&channel->word, 0);
-    wf_grants_fire(&grants);
-    return result;
-}
-
-static int send_begin(struct wf_op *op)
-{
-    return do_send(op->object, op->data, op);
-}
-
-static int reserve_begin(struct wf_op *op)
-{
-    return do_reserve(op->object, op);
-}
-
-static int recv_begin(struct wf_op *op)
-{
-    return do_recv(op->object, op->data, op);
-}
-
-static void leave(struct wf_op *op)
-{
+    (void)turn;
     struct wf_channel *channel = op->object;
-    (void)wf_latch_lock(&channel->word);
-    (void)wf_op_delist(op);
-    wf_latch_unlock(&channel->word, 0);
+    wf_op_enlist(op, &channel->to_send);
+}
+
+static int recv_take(struct wf_op *op, struct wf_turn *turn)
+{
+    return take(op->object, op->data, turn);
+}
+
+static void recv_enlist(struct wf_op *op, struct wf_turn *turn)
+{
+    (void)turn;
+    struct wf_channel *channel = op->object;
+    wf_op_enlist(op, &channel->to_recv);
 }
 
 static const struct wf_op_ops send_ops = { .future = WF_OP_FUTURE,
-                                           .begin = send_begin,
-                                           .leave = leave };
+                                           .take = send_take,
+                                           .enlist = send_enlist };
 static const struct wf_op_ops reserve_ops = { .future = WF_OP_FUTURE,
-                                              .begin = reserve_begin,
-                                              .leave = leave };
+                                              .take = reserve_take,
+                                              .enlist = send_enlist };
 static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
-                                           .begin = recv_begin,
-                                           .leave = leave };
+                                           .take = recv_take,
+                                           .enlist = recv_enlist };
 
 void weft_send_init(weft_op *op, weft_sender *sender, const void *message)
 {
@@ -330,19 +301,37 @@ void weft_recv_init(weft_op *op, weft_receiver *receiver, void *message)
     self->data = message;
 }
 
+/* Without a wait. */
+static int or_again(int result)
+{
+    return result == WEFT_PENDING ? -EAGAIN : result;
+}
+
 int weft_try_send(weft_sender *sender, const void *message)
 {
-    return do_send(of_sender(sender), message, NULL);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, sender);
+    int result = put(of_sender(sender), message, &turn);
+    wf_turn_end(&turn);
+    return or_again(result);
 }
 
 int weft_try_reserve(weft_sender *sender)
 {
-    return do_reserve(of_sender(sender), NULL);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, sender);
+    int result = reserve(of_sender(sender));
+    wf_turn_end(&turn);
+    return or_again(result);
 }
 
 int weft_try_recv(weft_receiver *receiver, void *message)
 {
-    return do_recv(of_receiver(receiver), message, NULL);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, receiver);
+    int result = take(of_receiver(receiver), message, &turn);
+    wf_turn_end(&turn);
+    return or_again(result);
 }
 
 int weft_send(weft_sender *sender, const void *message, weft_time deadline)
@@ -384,37 +373,32 @@ int64_t weft_recv_many(weft_receiver *receiver, void *messages, size_t most, wef
         return result;
     }
     struct wf_channel *channel = of_receiver(receiver);
-    struct wf_grants grants;
+    struct wf_turn turn;
     size_t count = 1;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&channel->word);
-    while (count < most &&
-           take(channel, (char *)messages + count * channel->size, NULL, &grants) == 0) {
+    wf_turn_begin(&turn, channel);
+    while (count < most && take(channel, (char *)messages + count * channel->size, &turn) == 0) {
         count++;
     }
-    wf_latch_unlock(&channel->word, 0);
-    wf_grants_fire(&grants);
+    wf_turn_end(&turn);
     return (int64_t)count;
 }
 
 /* Room that was reserved, with a message or without. */
 static void use_room(struct wf_channel *channel, const void *message, const char *call)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&channel->word);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, channel);
     if (wf_unlikely(channel->reserved == 0)) {
         wf_fatal("%s: no room is reserved; call weft_reserve() before", call);
     }
     channel->reserved--;
     bool is_wanted = message != NULL && channel->receivers > 0;
-    if (is_wanted && !hand_over(channel, message, &grants)) {
+    if (is_wanted && !hand_over(channel, message, &turn)) {
         push(channel, message);
     }
-    admit(channel, &grants);
-    tell_closed(channel, &grants);
-    wf_latch_unlock(&channel->word, 0);
-    wf_grants_fire(&grants);
+    admit(channel, &turn);
+    tell_closed(channel, &turn);
+    wf_turn_end(&turn);
 }
 
 void weft_send_reserved(weft_sender *sender, const void *message)
@@ -486,9 +470,8 @@ weft_receiver *weft_receiver_clone(weft_receiver *receiver)
 /* Takes one off a count, which is the channel's. */
 static void drop(struct wf_channel *channel, size_t *count)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&channel->word);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, channel);
     (*count)--;
     if (*count == 0) {
         channel->is_closed = true;
@@ -496,10 +479,9 @@ static void drop(struct wf_channel *channel, size_t *count)
     if (channel->receivers == 0) {
         channel->length = 0;
     }
-    tell_closed(channel, &grants);
+    tell_closed(channel, &turn);
     bool is_last = channel->senders + channel->receivers == 0;
-    wf_latch_unlock(&channel->word, 0);
-    wf_grants_fire(&grants);
+    wf_turn_end(&turn);
     if (is_last) {
         wf_free(&wf_alloc_default, channel->slots, channel->slots_count * channel->size,
                 _Alignof(max_align_t));
@@ -523,13 +505,11 @@ void weft_receiver_drop(weft_receiver *receiver)
 
 static void close_it(struct wf_channel *channel)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&channel->word);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, channel);
     channel->is_closed = true;
-    tell_closed(channel, &grants);
-    wf_latch_unlock(&channel->word, 0);
-    wf_grants_fire(&grants);
+    tell_closed(channel, &turn);
+    wf_turn_end(&turn);
 }
 
 void weft_sender_close(weft_sender *sender)

@@ -10,32 +10,52 @@
 _Static_assert(sizeof(struct wf_op) <= sizeof(weft_op), "weft_op is too small");
 _Static_assert(_Alignof(struct wf_op) <= _Alignof(weft_op), "weft_op is not aligned");
 
-static const struct wf_op_ops *ops_of(const struct wf_op *op)
-{
-    return wf_container_of(op->future.ops, struct wf_op_ops, future);
-}
-
 struct wf_op *wf_op_init(weft_op *op, const struct wf_op_ops *ops, void *object)
 {
     struct wf_op *self = (struct wf_op *)op;
     *self = (struct wf_op){ .future.ops = &ops->future, .object = object };
     wf_wait_init(&self->own);
-    wf_wait_node_init(&self->node, &self->own, 0);
     return self;
+}
+
+static int begin(struct wf_op *op)
+{
+    const struct wf_op_ops *ops = wf_op_ops_of(op);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, op->object);
+    int result = ops->take(op, &turn);
+    if (result == WEFT_PENDING) {
+        wf_wait_node_init(&op->node, &op->own, 0); /* It may have been a select's before. */
+        wf_wait_start(&op->own, wf_thread_waiter());
+        ops->enlist(op, &turn);
+    }
+    wf_turn_end(&turn);
+    return result;
+}
+
+int wf_op_end(struct wf_op *op)
+{
+    const struct wf_op_ops *ops = wf_op_ops_of(op);
+    int result = ops->end != NULL ? ops->end(op) : op->result;
+    op->is_back = result == WEFT_PENDING;
+    return result;
 }
 
 int wf_op_poll(weft_future *future)
 {
     struct wf_op *op = (struct wf_op *)future;
-    const struct wf_op_ops *ops = ops_of(op);
     if (!wf_wait_is_started(&op->own)) {
-        return ops->begin(op);
+        return begin(op);
     }
     int result = wf_wait_poll(&op->own);
     if (result != 0) {
         return result;
     }
-    return ops->end != NULL ? ops->end(op) : op->result;
+    result = wf_op_end(op);
+    if (result != WEFT_PENDING) {
+        return result;
+    }
+    return op->cancelled ? WEFT_ECANCELED : begin(op);
 }
 
 int wf_op_await(weft_op *op, weft_time deadline, const char *call)
@@ -58,36 +78,26 @@ bool wf_op_may_take(void)
     return true;
 }
 
+void wf_op_leave(struct wf_op *op, struct wf_turn *turn)
+{
+    const struct wf_op_ops *ops = wf_op_ops_of(op);
+    if (wf_waitq_remove(&op->node) && ops->leave != NULL) {
+        ops->leave(op, turn);
+    }
+}
+
+/* Who claims it does so in its turn, and may be at the node without the latch then. */
 bool wf_op_cancel(weft_future *future)
 {
     struct wf_op *op = (struct wf_op *)future;
+    struct wf_turn turn;
     op->cancelled = true;
-    ops_of(op)->leave(op);
-    return wf_wait_abandon(&op->own, WF_WAIT_CANCELLED);
-}
-
-int wf_op_enlist(struct wf_op *op, struct wf_waitq *queue)
-{
-    wf_wait_start(&op->own, wf_thread_waiter());
-    wf_waitq_add(queue, &op->node);
-    return WEFT_PENDING;
-}
-
-int wf_op_enlist_first(struct wf_op *op, struct wf_waitq *queue)
-{
-    wf_wait_start(&op->own, wf_thread_waiter());
-    wf_waitq_add_first(queue, &op->node);
-    return WEFT_PENDING;
-}
-
-/* Who claims it does so under the object's lock, and may be at the node without it then. */
-bool wf_op_delist(struct wf_op *op)
-{
-    bool is_enlisted = wf_wait_is_waiting(&op->own);
-    if (is_enlisted) {
-        (void)wf_waitq_remove(&op->node);
+    wf_turn_begin(&turn, op->object);
+    if (wf_wait_is_waiting(&op->own)) {
+        wf_op_leave(op, &turn);
     }
-    return is_enlisted;
+    wf_turn_end(&turn);
+    return wf_wait_abandon(&op->own, WF_WAIT_CANCELLED);
 }
 
 static struct wf_op *op_of(struct wf_wait_node *node)
@@ -110,37 +120,37 @@ struct wf_op *wf_op_after(const struct wf_waitq *queue, const struct wf_op *op)
     return op_of(wf_container_of(next, struct wf_wait_node, link));
 }
 
-/* The node of a operation that was claimed is the granter's until the wait has ended. */
-bool wf_grants_claim_this(struct wf_grants *grants, struct wf_op *op)
+/* The node of an operation that was claimed is the granter's until the wait has ended. */
+bool wf_turn_claim_this(struct wf_turn *turn, struct wf_op *op)
 {
     (void)wf_waitq_remove(&op->node);
     if (!wf_wait_claim(&op->node)) {
         return false;
     }
-    wf_list_push_back(&grants->nodes, &op->node.link);
+    wf_list_push_back(&turn->granted, &op->node.link);
     return true;
 }
 
-struct wf_op *wf_grants_claim(struct wf_grants *grants, struct wf_waitq *queue)
+struct wf_op *wf_turn_claim(struct wf_turn *turn, struct wf_waitq *queue)
 {
     struct wf_op *op;
-    while ((op = wf_op_first(queue)) != NULL && !wf_grants_claim_this(grants, op)) {
+    while ((op = wf_op_first(queue)) != NULL && !wf_turn_claim_this(turn, op)) {
     }
     return op;
 }
 
-void wf_grants_claim_all(struct wf_grants *grants, struct wf_waitq *queue, int result)
+void wf_turn_claim_all(struct wf_turn *turn, struct wf_waitq *queue, int result)
 {
     struct wf_op *op;
-    while ((op = wf_grants_claim(grants, queue)) != NULL) {
+    while ((op = wf_turn_claim(turn, queue)) != NULL) {
         op->result = result;
     }
 }
 
-void wf_grants_fire(struct wf_grants *grants)
+void wf_turn_fire(struct wf_turn *turn)
 {
     struct wf_list *link;
-    while ((link = wf_list_pop_front(&grants->nodes)) != NULL) {
+    while ((link = wf_list_pop_front(&turn->granted)) != NULL) {
         struct wf_wait_node *node = wf_container_of(link, struct wf_wait_node, link);
         wf_task_wake(wf_wait_finish(node->wait));
     }

@@ -3,28 +3,41 @@
  * op.h - an operation on an object that may have to wait (weft/op.h).
  *
  * What all of them have in common is here: a wait and one node of it, a future that polls
- * and cancels them. A kind of operation says how it begins, ends and leaves. The object has a
- * lock, and queues of those who wait for something.
+ * and cancels them. An object begins with its latch (base/latch.h), and has queues of those
+ * who wait for something. Whoever holds the latch has its turn at the object, and gives it
+ * up with new bits for the object. A kind of operation says what it does in its turn:
  *
- *   begin   takes what is wanted; or, under the object's lock, enlists the operation
- *   end     after the grant: the result. It may find that another was faster, and enlist
- *           the operation again
- *   leave   takes the operation out of its queue, under the object's lock
+ *   take     has what is wanted, if it can be had
+ *   enlist   it cannot: the operation waits, in a queue
+ *   leave    the operation was in the queue, and gives up
+ *   end      later, without the latch: a grant was received. It may find that another was
+ *            faster: then it begins again
  *
- * An operation that is cancelled leaves first, and gives up its wait then: so whoever is in a
- * queue, as seen under the lock, is waiting. A poll gives WEFT_ECANCELED then, or ends the
- * operation if the grant was faster; it must not wait again.
+ * So one wait may be shared by operations on several objects (select.c): it has its turn at
+ * all of them at once.
  *
- * A granter claims operations and fills them under the object's lock (waitq.h, G1 and G2). It
- * ends their waits (G3) when it has unlocked it, and wakes them then (G4): for who is let go
- * may free the object.
+ * An operation that is cancelled leaves first, and gives up its wait then: so who is in a
+ * queue waits, or is a branch of a select that was decided and will leave. A poll gives
+ * WEFT_ECANCELED then, or ends the operation if the grant was faster; it must not wait again.
+ *
+ * A granter claims operations and fills them in its turn (waitq.h, G1 and G2). It ends their
+ * waits (G3) when it has given up the latch, and wakes them then (G4): for who is let go may
+ * free the object.
  */
 #ifndef WF_SCHED_OP_H
 #define WF_SCHED_OP_H
 
 #include <weft/op.h>
 
+#include "base/latch.h"
 #include "sched/waitq.h"
+
+/* One's turn at an object: its latch is held. */
+struct wf_turn {
+    _Atomic(uint32_t) *word;
+    uint32_t bits;          /* the object's, new ones at the end */
+    struct wf_list granted; /* nodes of those that were claimed */
+};
 
 struct wf_op {
     weft_future future; /* its ops are those of a struct wf_op_ops */
@@ -33,6 +46,7 @@ struct wf_op {
     void *object;
     int result;     /* the granter's answer */
     bool cancelled; /* must not wait again */
+    bool is_back;   /* begins again, after another was faster */
     bool flag;      /* these are the kind's */
     uint32_t count;
     int64_t time;
@@ -41,12 +55,15 @@ struct wf_op {
 
 struct wf_op_ops {
     weft_future_ops future; /* WF_OP_FUTURE */
-    /* A result, or WEFT_PENDING: enlisted. */
-    int (*begin)(struct wf_op *op);
-    /* After a grant: a result, or WEFT_PENDING: enlisted again. NULL: the granter's. */
+    bool is_alone;          /* cannot be a branch of a select */
+    /* A result, or WEFT_PENDING: it cannot be had now. */
+    int (*take)(struct wf_op *op, struct wf_turn *turn);
+    /* After that, in the same turn; see wf_op_enlist(). */
+    void (*enlist)(struct wf_op *op, struct wf_turn *turn);
+    /* It was taken out of the queue. NULL: there is nothing more to do. */
+    void (*leave)(struct wf_op *op, struct wf_turn *turn);
+    /* After a grant: a result, or WEFT_PENDING: begins again. NULL: the granter's. */
     int (*end)(struct wf_op *op);
-    /* The node may be in a queue, or with a granter. */
-    void (*leave)(struct wf_op *op);
 };
 
 int wf_op_poll(weft_future *future);
@@ -68,43 +85,69 @@ int wf_op_await(weft_op *op, weft_time deadline, const char *call);
  * cancelled, or has had too much in this poll. Counts it. */
 bool wf_op_may_take(void);
 
-/* In begin and end, under the object's lock: the operation waits from now on, at the end of this
- * queue or as its first. WEFT_PENDING. */
-int wf_op_enlist(struct wf_op *op, struct wf_waitq *queue);
-int wf_op_enlist_first(struct wf_op *op, struct wf_waitq *queue);
-
-/* In leave, under the object's lock: takes the operation out of the queue. False: it is in
- * none, a granter has it. */
-bool wf_op_delist(struct wf_op *op);
-
-/* The first operation in a queue, which may be decided; or NULL. */
-struct wf_op *wf_op_first(const struct wf_waitq *queue);
-
-/* The one behind this one, or NULL. */
-struct wf_op *wf_op_after(const struct wf_waitq *queue, const struct wf_op *op);
-
-/* Calls that a granter has claimed. */
-struct wf_grants {
-    struct wf_list nodes;
-};
-
-static inline void wf_grants_init(struct wf_grants *grants)
+static inline const struct wf_op_ops *wf_op_ops_of(const struct wf_op *op)
 {
-    wf_list_init(&grants->nodes);
+    return wf_container_of(op->future.ops, struct wf_op_ops, future);
 }
 
-/* Under the object's lock: claims the first operation of the queue that still waits, for the
- * granter to fill. NULL: there is none, and the queue is empty. */
-struct wf_op *wf_grants_claim(struct wf_grants *grants, struct wf_waitq *queue);
+/* This future as an operation; NULL if it is another kind of future. */
+static inline struct wf_op *wf_op_of(weft_future *future)
+{
+    return future->ops->poll == wf_op_poll ? (struct wf_op *)future : NULL;
+}
 
-/* Under the object's lock: takes this operation, which is in a queue, out of it, and claims it.
- * False: it is decided. */
-bool wf_grants_claim_this(struct wf_grants *grants, struct wf_op *op);
+/* After a grant: the result, or WEFT_PENDING. */
+int wf_op_end(struct wf_op *op);
+
+/* In enlist: puts the operation at the end of this queue, or makes it the first. */
+static inline void wf_op_enlist(struct wf_op *op, struct wf_waitq *queue)
+{
+    wf_waitq_add(queue, &op->node);
+}
+
+static inline void wf_op_enlist_first(struct wf_op *op, struct wf_waitq *queue)
+{
+    wf_waitq_add_first(queue, &op->node);
+}
+
+/* In a turn: takes the operation, which may be in a queue, out of it. It must not be with a
+ * granter. */
+void wf_op_leave(struct wf_op *op, struct wf_turn *turn);
+
+/* In a turn: the first operation in a queue, which may be decided; or NULL. */
+struct wf_op *wf_op_first(const struct wf_waitq *queue);
+
+/* In a turn: the one behind this one, or NULL. */
+struct wf_op *wf_op_after(const struct wf_waitq *queue, const struct wf_op *op);
+
+/* Begins a turn at an object, which begins with its word. */
+static inline void wf_turn_begin(struct wf_turn *turn, void *object)
+{
+    turn->word = object;
+    wf_list_init(&turn->granted);
+    turn->bits = wf_latch_lock(turn->word);
+}
+
+/* Lets those go who were claimed. */
+void wf_turn_fire(struct wf_turn *turn);
+
+/* Ends it: gives up the latch, and lets those go who were claimed. */
+static inline void wf_turn_end(struct wf_turn *turn)
+{
+    wf_latch_unlock(turn->word, turn->bits);
+    if (!wf_list_is_empty(&turn->granted)) {
+        wf_turn_fire(turn);
+    }
+}
+
+/* Claims the first operation of the queue that still waits, for the granter to fill. NULL:
+ * there is none, and the queue is empty. */
+struct wf_op *wf_turn_claim(struct wf_turn *turn, struct wf_waitq *queue);
+
+/* Takes this operation, which is in a queue, out of it, and claims it. False: it is decided. */
+bool wf_turn_claim_this(struct wf_turn *turn, struct wf_op *op);
 
 /* Claims all of a queue, which get this answer. */
-void wf_grants_claim_all(struct wf_grants *grants, struct wf_waitq *queue, int result);
-
-/* Under no lock: lets them go. */
-void wf_grants_fire(struct wf_grants *grants);
+void wf_turn_claim_all(struct wf_turn *turn, struct wf_waitq *queue, int result);
 
 #endif

@@ -76,6 +76,7 @@ struct wf_waitq {
 };
 
 #define WF_WAIT_BRANCH_SHIFT 8
+#define WF_WAIT_BRANCHES_MAX (1 << 24)
 
 static inline enum wf_wait_state wf_wait_state_of(uint32_t word)
 {

@@ -12,7 +12,6 @@
  */
 #include <weft/barrier.h>
 
-#include "base/latch.h"
 #include "sched/op.h"
 
 struct wf_barrier {
@@ -24,37 +23,38 @@ struct wf_barrier {
 
 _Static_assert(sizeof(struct wf_barrier) <= sizeof(weft_barrier), "weft_barrier is too small");
 
-static int wait_begin(struct wf_op *op)
+/* The last one lets the others go. */
+static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
     struct wf_barrier *barrier = op->object;
-    struct wf_grants grants;
-    int result = 1;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&barrier->word);
-    if (barrier->come + 1 >= barrier->parties) {
-        wf_grants_claim_all(&grants, &barrier->waiters, 0);
-        barrier->come = 0;
-    } else {
-        barrier->come++;
-        result = wf_op_enlist(op, &barrier->waiters);
+    if (barrier->come + 1 < barrier->parties) {
+        return WEFT_PENDING;
     }
-    wf_latch_unlock(&barrier->word, 0);
-    wf_grants_fire(&grants);
-    return result;
+    wf_turn_claim_all(turn, &barrier->waiters, 0);
+    barrier->come = 0;
+    return 1;
 }
 
-static void wait_leave(struct wf_op *op)
+static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
 {
+    (void)turn;
     struct wf_barrier *barrier = op->object;
-    (void)wf_latch_lock(&barrier->word);
-    if (wf_op_delist(op)) {
-        barrier->come--;
-    }
-    wf_latch_unlock(&barrier->word, 0);
+    barrier->come++;
+    wf_op_enlist(op, &barrier->waiters);
 }
 
+static void wait_leave(struct wf_op *op, struct wf_turn *turn)
+{
+    (void)turn;
+    struct wf_barrier *barrier = op->object;
+    barrier->come--;
+}
+
+/* Alone: who has come to a barrier counts on all the others who have. */
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
-                                           .begin = wait_begin,
+                                           .is_alone = true,
+                                           .take = wait_take,
+                                           .enlist = wait_enlist,
                                            .leave = wait_leave };
 
 void weft_barrier_init(weft_barrier *barrier, uint32_t parties)

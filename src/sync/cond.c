@@ -15,7 +15,6 @@
  */
 #include <weft/cond.h>
 
-#include "base/latch.h"
 #include "sched/await.h"
 #include "sched/op.h"
 
@@ -29,49 +28,41 @@ _Static_assert(sizeof(struct wf_cond) <= sizeof(weft_cond), "weft_cond is too sm
 void weft_cond_signal(weft_cond *cond)
 {
     struct wf_cond *self = (struct wf_cond *)cond;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&self->word);
-    (void)wf_grants_claim(&grants, &self->waiters);
-    wf_latch_unlock(&self->word, 0);
-    wf_grants_fire(&grants);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, self);
+    (void)wf_turn_claim(&turn, &self->waiters);
+    wf_turn_end(&turn);
 }
 
 void weft_cond_broadcast(weft_cond *cond)
 {
     struct wf_cond *self = (struct wf_cond *)cond;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&self->word);
-    wf_grants_claim_all(&grants, &self->waiters, 0);
-    wf_latch_unlock(&self->word, 0);
-    wf_grants_fire(&grants);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, self);
+    wf_turn_claim_all(&turn, &self->waiters, 0);
+    wf_turn_end(&turn);
 }
 
-/* The data of the operation: the mutex. */
-static int wait_begin(struct wf_op *op)
+static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
-    struct wf_cond *cond = op->object;
-    (void)wf_latch_lock(&cond->word);
-    int result = wf_op_enlist(op, &cond->waiters);
-    wf_latch_unlock(&cond->word, 0);
-    weft_mutex_unlock(op->data);
-    return result;
+    (void)op;
+    (void)turn;
+    return WEFT_PENDING;
 }
 
-static void wait_leave(struct wf_op *op)
+static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
 {
+    (void)turn;
     struct wf_cond *cond = op->object;
-    (void)wf_latch_lock(&cond->word);
-    (void)wf_op_delist(op);
-    wf_latch_unlock(&cond->word, 0);
+    wf_op_enlist(op, &cond->waiters);
 }
 
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
-                                           .begin = wait_begin,
-                                           .leave = wait_leave };
+                                           .take = wait_take,
+                                           .enlist = wait_enlist };
 
 enum stage {
+    BEGINS,
     WAITS, /* to be signalled */
     LOCKS, /* the mutex */
     ENDED,
@@ -80,6 +71,12 @@ enum stage {
 static int cond_poll(weft_future *future)
 {
     weft_cond_future *self = (weft_cond_future *)future;
+    if (self->stage == BEGINS) {
+        self->stage = WAITS;
+        int result = wf_op_poll(&self->wait.future);
+        weft_mutex_unlock(self->mutex);
+        return result;
+    }
     if (self->stage == WAITS) {
         self->result = wf_op_poll(&self->wait.future);
         if (self->result == WEFT_PENDING) {
@@ -110,8 +107,7 @@ static const weft_future_ops cond_ops = { .poll = cond_poll, .cancel = cond_canc
 void weft_cond_wait_init(weft_cond_future *future, weft_cond *cond, weft_mutex *mutex)
 {
     *future = (weft_cond_future){ .future.ops = &cond_ops, .mutex = mutex };
-    struct wf_op *wait = wf_op_init(&future->wait, &wait_ops, cond);
-    wait->data = mutex;
+    (void)wf_op_init(&future->wait, &wait_ops, cond);
 }
 
 int weft_cond_wait(weft_cond *cond, weft_mutex *mutex, weft_time deadline)

@@ -30,12 +30,11 @@ _Static_assert(sizeof(struct wf_event) <= sizeof(weft_event), "weft_event is too
 void weft_event_set(weft_event *event)
 {
     struct wf_event *self = (struct wf_event *)event;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&self->word);
-    wf_grants_claim_all(&grants, &self->waiters, 0);
-    wf_latch_unlock(&self->word, SET);
-    wf_grants_fire(&grants);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, self);
+    wf_turn_claim_all(&turn, &self->waiters, 0);
+    turn.bits = SET;
+    wf_turn_end(&turn);
 }
 
 void weft_event_reset(weft_event *event)
@@ -52,26 +51,22 @@ bool weft_event_is_set(const weft_event *event)
     return (wf_load_acquire(&self->word) & SET) != 0;
 }
 
-static int wait_begin(struct wf_op *op)
+static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
-    struct wf_event *event = op->object;
-    uint32_t bits = wf_latch_lock(&event->word);
-    int result = (bits & SET) != 0 ? 0 : wf_op_enlist(op, &event->waiters);
-    wf_latch_unlock(&event->word, bits);
-    return result;
+    (void)op;
+    return (turn->bits & SET) != 0 ? 0 : WEFT_PENDING;
 }
 
-static void wait_leave(struct wf_op *op)
+static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
 {
+    (void)turn;
     struct wf_event *event = op->object;
-    uint32_t bits = wf_latch_lock(&event->word);
-    (void)wf_op_delist(op);
-    wf_latch_unlock(&event->word, bits);
+    wf_op_enlist(op, &event->waiters);
 }
 
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
-                                           .begin = wait_begin,
-                                           .leave = wait_leave };
+                                           .take = wait_take,
+                                           .enlist = wait_enlist };
 
 void weft_event_wait_init(weft_op *op, weft_event *event)
 {

@@ -39,7 +39,6 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/latch.h"
 #include "sched/op.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
@@ -79,50 +78,47 @@ static bool take(struct wf_mutex *mutex)
     return true;
 }
 
-/* A3: takes it, or enlists the operation, as the first or the last. */
-static int take_or_wait(struct wf_op *op, bool is_first)
+/* A3. */
+static int lock_take(struct wf_op *op, struct wf_turn *turn)
 {
-    struct wf_mutex *mutex = op->object;
-    int result = 0;
-    uint32_t bits = wf_latch_lock(&mutex->word);
-    if ((bits & LOCKED) != 0) {
-        bits |= WAITING;
-        result =
-            is_first ? wf_op_enlist_first(op, &mutex->waiters) : wf_op_enlist(op, &mutex->waiters);
-    }
-    wf_latch_unlock(&mutex->word, bits | LOCKED);
-    return result;
+    (void)op;
+    bool is_free = (turn->bits & LOCKED) == 0;
+    turn->bits |= LOCKED;
+    return is_free ? 0 : WEFT_PENDING;
 }
 
-static int lock_begin(struct wf_op *op)
+static void lock_enlist(struct wf_op *op, struct wf_turn *turn)
 {
-    op->time = wf_clock_real();
-    return take_or_wait(op, false);
+    struct wf_mutex *mutex = op->object;
+    turn->bits |= WAITING;
+    if (op->is_back) {
+        wf_op_enlist_first(op, &mutex->waiters);
+    } else {
+        op->time = wf_clock_real();
+        op->flag = false;
+        wf_op_enlist(op, &mutex->waiters);
+    }
+}
+
+static void lock_leave(struct wf_op *op, struct wf_turn *turn)
+{
+    struct wf_mutex *mutex = op->object;
+    if (wf_waitq_is_empty(&mutex->waiters)) {
+        turn->bits &= ~(uint32_t)WAITING;
+    }
 }
 
 /* A4. The flag: it was handed over. */
 static int lock_end(struct wf_op *op)
 {
-    if (op->flag || take(op->object)) {
-        return 0;
-    }
-    return op->cancelled ? WEFT_ECANCELED : take_or_wait(op, true);
+    return op->flag || take(op->object) ? 0 : WEFT_PENDING;
 }
 
-static void lock_leave(struct wf_op *op)
-{
-    struct wf_mutex *mutex = op->object;
-    uint32_t bits = wf_latch_lock(&mutex->word);
-    (void)wf_op_delist(op);
-    if (wf_waitq_is_empty(&mutex->waiters)) {
-        bits &= ~(uint32_t)WAITING;
-    }
-    wf_latch_unlock(&mutex->word, bits);
-}
-
-static const struct wf_op_ops lock_ops = {
-    .future = WF_OP_FUTURE, .begin = lock_begin, .end = lock_end, .leave = lock_leave
-};
+static const struct wf_op_ops lock_ops = { .future = WF_OP_FUTURE,
+                                           .take = lock_take,
+                                           .enlist = lock_enlist,
+                                           .leave = lock_leave,
+                                           .end = lock_end };
 
 void weft_mutex_lock_init(weft_op *op, weft_mutex *mutex)
 {
@@ -193,20 +189,18 @@ void weft_mutex_hold(weft_mutex *mutex)
 /* B2 to B4. */
 static void unlock_slowly(struct wf_mutex *mutex)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&mutex->word);
-    if (wf_unlikely((bits & LOCKED) == 0)) {
+    struct wf_turn turn;
+    wf_turn_begin(&turn, mutex);
+    if (wf_unlikely((turn.bits & LOCKED) == 0)) {
         wf_fatal("weft_mutex_unlock: the mutex is not locked");
     }
-    struct wf_op *next = wf_grants_claim(&grants, &mutex->waiters);
-    bits = wf_waitq_is_empty(&mutex->waiters) ? 0 : WAITING;
+    struct wf_op *next = wf_turn_claim(&turn, &mutex->waiters);
+    turn.bits = wf_waitq_is_empty(&mutex->waiters) ? 0 : WAITING;
     if (next != NULL && wf_clock_real() - next->time > PATIENCE_NS) {
         next->flag = true;
-        bits |= LOCKED;
+        turn.bits |= LOCKED;
     }
-    wf_latch_unlock(&mutex->word, bits);
-    wf_grants_fire(&grants);
+    wf_turn_end(&turn);
 }
 
 void weft_mutex_unlock(weft_mutex *mutex)

@@ -12,7 +12,6 @@
  */
 #include <weft/event.h>
 
-#include "base/latch.h"
 #include "sched/op.h"
 
 enum {
@@ -29,47 +28,43 @@ _Static_assert(sizeof(struct wf_notify) <= sizeof(weft_notify), "weft_notify is 
 void weft_notify_one(weft_notify *notify)
 {
     struct wf_notify *self = (struct wf_notify *)notify;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&self->word);
-    if (wf_grants_claim(&grants, &self->waiters) == NULL) {
-        bits = STORED;
+    struct wf_turn turn;
+    wf_turn_begin(&turn, self);
+    if (wf_turn_claim(&turn, &self->waiters) == NULL) {
+        turn.bits = STORED;
     }
-    wf_latch_unlock(&self->word, bits);
-    wf_grants_fire(&grants);
+    wf_turn_end(&turn);
 }
 
 void weft_notify_all(weft_notify *notify)
 {
     struct wf_notify *self = (struct wf_notify *)notify;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&self->word);
-    wf_grants_claim_all(&grants, &self->waiters, 0);
-    wf_latch_unlock(&self->word, bits);
-    wf_grants_fire(&grants);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, self);
+    wf_turn_claim_all(&turn, &self->waiters, 0);
+    wf_turn_end(&turn);
 }
 
-static int wait_begin(struct wf_op *op)
+static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
-    struct wf_notify *notify = op->object;
-    uint32_t bits = wf_latch_lock(&notify->word);
-    int result = bits == STORED ? 0 : wf_op_enlist(op, &notify->waiters);
-    wf_latch_unlock(&notify->word, 0);
-    return result;
+    (void)op;
+    if (turn->bits != STORED) {
+        return WEFT_PENDING;
+    }
+    turn->bits = 0;
+    return 0;
 }
 
-static void wait_leave(struct wf_op *op)
+static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
 {
+    (void)turn;
     struct wf_notify *notify = op->object;
-    uint32_t bits = wf_latch_lock(&notify->word);
-    (void)wf_op_delist(op);
-    wf_latch_unlock(&notify->word, bits);
+    wf_op_enlist(op, &notify->waiters);
 }
 
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
-                                           .begin = wait_begin,
-                                           .leave = wait_leave };
+                                           .take = wait_take,
+                                           .enlist = wait_enlist };
 
 void weft_notify_wait_init(weft_op *op, weft_notify *notify)
 {

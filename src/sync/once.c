@@ -36,37 +36,32 @@ bool weft_once_is_done(const weft_once *once)
     return (wf_load_acquire(&self->word) & DONE) != 0;
 }
 
-/* 0: done; 1: it is this one's turn; or what the operation's wait gives, or -EBUSY without one. */
-static int take_turn(struct wf_once *once, struct wf_op *op)
+/* 0: done; 1: it is this one's to do; WEFT_PENDING: another is at it. */
+static int take_bits(uint32_t *bits)
 {
-    int result = 0;
-    uint32_t bits = wf_latch_lock(&once->word);
-    if (bits == 0) {
-        bits = BUSY;
-        result = 1;
-    } else if (bits == BUSY) {
-        result = op != NULL ? wf_op_enlist(op, &once->waiters) : -EBUSY;
+    if (*bits == 0) {
+        *bits = BUSY;
+        return 1;
     }
-    wf_latch_unlock(&once->word, bits);
-    return result;
+    return *bits == BUSY ? WEFT_PENDING : 0;
 }
 
-static int begin_begin(struct wf_op *op)
+static int begin_take(struct wf_op *op, struct wf_turn *turn)
 {
-    return take_turn(op->object, op);
+    (void)op;
+    return take_bits(&turn->bits);
 }
 
-static void begin_leave(struct wf_op *op)
+static void begin_enlist(struct wf_op *op, struct wf_turn *turn)
 {
+    (void)turn;
     struct wf_once *once = op->object;
-    uint32_t bits = wf_latch_lock(&once->word);
-    (void)wf_op_delist(op);
-    wf_latch_unlock(&once->word, bits);
+    wf_op_enlist(op, &once->waiters);
 }
 
 static const struct wf_op_ops begin_ops = { .future = WF_OP_FUTURE,
-                                            .begin = begin_begin,
-                                            .leave = begin_leave };
+                                            .take = begin_take,
+                                            .enlist = begin_enlist };
 
 void weft_once_begin_init(weft_op *op, weft_once *once)
 {
@@ -86,24 +81,22 @@ int weft_once_begin(weft_once *once, weft_time deadline)
 void weft_once_end(weft_once *once, bool is_done)
 {
     struct wf_once *self = (struct wf_once *)once;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&self->word);
-    if (wf_unlikely(bits != BUSY)) {
-        wf_fatal("weft_once_end: nobody is at it; op it after a weft_once_begin() that gave 1");
+    struct wf_turn turn;
+    wf_turn_begin(&turn, self);
+    if (wf_unlikely(turn.bits != BUSY)) {
+        wf_fatal("weft_once_end: nobody is at it; call it after a weft_once_begin() that gave 1");
     }
     if (is_done) {
-        bits = DONE;
-        wf_grants_claim_all(&grants, &self->waiters, 0);
+        turn.bits = DONE;
+        wf_turn_claim_all(&turn, &self->waiters, 0);
     } else {
-        struct wf_op *next = wf_grants_claim(&grants, &self->waiters);
-        bits = next != NULL ? BUSY : 0;
+        struct wf_op *next = wf_turn_claim(&turn, &self->waiters);
+        turn.bits = next != NULL ? BUSY : 0;
         if (next != NULL) {
             next->result = 1;
         }
     }
-    wf_latch_unlock(&self->word, bits);
-    wf_grants_fire(&grants);
+    wf_turn_end(&turn);
 }
 
 int weft_once_run(weft_once *once, int (*function)(void *arg), void *arg, weft_time deadline)
@@ -125,9 +118,12 @@ void *weft_once_cell_get(const weft_once_cell *cell)
 
 int weft_once_cell_set(weft_once_cell *cell, void *value)
 {
-    int result = take_turn((struct wf_once *)&cell->once, NULL);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, &cell->once);
+    int result = take_bits(&turn.bits);
+    wf_turn_end(&turn);
     if (result != 1) {
-        return result == 0 ? -EEXIST : result;
+        return result == 0 ? -EEXIST : -EBUSY;
     }
     cell->value = value;
     weft_once_end(&cell->once, true);

@@ -15,7 +15,6 @@
 
 #include <stdalign.h>
 
-#include "base/latch.h"
 #include "sched/op.h"
 
 enum {
@@ -54,30 +53,24 @@ struct parked {
 
 _Static_assert(sizeof(struct parked) <= sizeof(weft_op), "weft_op is too small");
 
-static int park_begin(struct wf_op *op)
+static int park_take(struct wf_op *op, struct wf_turn *turn)
 {
-    struct place *place = op->object;
+    (void)turn;
     const struct question *question = &((struct parked *)op)->question;
-    int result = -EAGAIN;
-    (void)wf_latch_lock(&place->word);
-    if (question->must_wait == NULL || question->must_wait(question->arg)) {
-        result = wf_op_enlist(op, &place->waiters);
-    }
-    wf_latch_unlock(&place->word, 0);
-    return result;
+    bool waits = question->must_wait == NULL || question->must_wait(question->arg);
+    return waits ? WEFT_PENDING : -EAGAIN;
 }
 
-static void park_leave(struct wf_op *op)
+static void park_enlist(struct wf_op *op, struct wf_turn *turn)
 {
+    (void)turn;
     struct place *place = op->object;
-    (void)wf_latch_lock(&place->word);
-    (void)wf_op_delist(op);
-    wf_latch_unlock(&place->word, 0);
+    wf_op_enlist(op, &place->waiters);
 }
 
 static const struct wf_op_ops park_ops = { .future = WF_OP_FUTURE,
-                                           .begin = park_begin,
-                                           .leave = park_leave };
+                                           .take = park_take,
+                                           .enlist = park_enlist };
 
 void weft_park_init(weft_op *op, const void *address, weft_park_fn must_wait, void *arg)
 {
@@ -97,19 +90,17 @@ int weft_park(const void *address, weft_park_fn must_wait, void *arg, weft_time 
 size_t weft_unpark(const void *address, size_t most)
 {
     struct place *place = place_of(address);
-    struct wf_grants grants;
+    struct wf_turn turn;
     size_t count = 0;
-    wf_grants_init(&grants);
-    (void)wf_latch_lock(&place->word);
+    wf_turn_begin(&turn, place);
     struct wf_op *next = wf_op_first(&place->waiters);
     while (next != NULL && count < most) {
         struct wf_op *op = next;
         next = wf_op_after(&place->waiters, op);
-        if (((struct parked *)op)->address == address && wf_grants_claim_this(&grants, op)) {
+        if (((struct parked *)op)->address == address && wf_turn_claim_this(&turn, op)) {
             count++;
         }
     }
-    wf_latch_unlock(&place->word, 0);
-    wf_grants_fire(&grants);
+    wf_turn_end(&turn);
     return count;
 }

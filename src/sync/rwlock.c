@@ -27,7 +27,6 @@
 #include <weft/rwlock.h>
 
 #include "base/assert.h"
-#include "base/latch.h"
 #include "sched/op.h"
 
 enum {
@@ -73,60 +72,52 @@ static bool take(struct wf_rwlock *lock, bool is_writer)
     return false;
 }
 
-/* A2, or without an operation: -EAGAIN. */
-static int take_or_wait(struct wf_rwlock *lock, bool is_writer, struct wf_op *op)
+/* A2. */
+static int take_bits(uint32_t *bits, bool is_writer)
 {
-    int result = 0;
-    uint32_t bits = wf_latch_lock(&lock->word);
-    uint32_t taken = (bits & (WRITER | WAITING)) == 0 ? with(bits, is_writer) : bits;
-    if (taken == bits) {
-        result = -EAGAIN;
-        if (op != NULL) {
-            taken |= WAITING;
-            result = wf_op_enlist(op, &lock->waiters);
-        }
+    if ((*bits & (WRITER | WAITING)) != 0 || with(*bits, is_writer) == *bits) {
+        return WEFT_PENDING;
     }
-    wf_latch_unlock(&lock->word, taken);
-    return result;
+    *bits = with(*bits, is_writer);
+    return 0;
 }
 
-/* Under the latch: grants to the first ones what they can have. Returns the new bits. */
-static uint32_t serve(struct wf_rwlock *lock, uint32_t bits, struct wf_grants *grants)
+/* Grants to the first ones what they can have. */
+static void serve(struct wf_rwlock *lock, struct wf_turn *turn)
 {
     struct wf_op *first;
     while ((first = wf_op_first(&lock->waiters)) != NULL) {
-        uint32_t taken = (bits & WRITER) == 0 ? with(bits, first->flag) : bits;
-        if (taken == bits) {
-            return bits;
+        uint32_t taken = (turn->bits & WRITER) == 0 ? with(turn->bits, first->flag) : turn->bits;
+        if (taken == turn->bits) {
+            return;
         }
-        if (wf_grants_claim_this(grants, first)) {
-            bits = taken;
+        if (wf_turn_claim_this(turn, first)) {
+            turn->bits = taken;
         }
     }
-    return bits & ~(uint32_t)WAITING;
+    turn->bits &= ~(uint32_t)WAITING;
 }
 
-static int lock_begin(struct wf_op *op)
+static int lock_take(struct wf_op *op, struct wf_turn *turn)
 {
-    return take_or_wait(op->object, op->flag, op);
+    return take_bits(&turn->bits, op->flag);
 }
 
-static void lock_leave(struct wf_op *op)
+static void lock_enlist(struct wf_op *op, struct wf_turn *turn)
 {
     struct wf_rwlock *lock = op->object;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&lock->word);
-    if (wf_op_delist(op)) {
-        bits = serve(lock, bits, &grants);
-    }
-    wf_latch_unlock(&lock->word, bits);
-    wf_grants_fire(&grants);
+    turn->bits |= WAITING;
+    wf_op_enlist(op, &lock->waiters);
 }
 
-static const struct wf_op_ops lock_ops = { .future = WF_OP_FUTURE,
-                                           .begin = lock_begin,
-                                           .leave = lock_leave };
+static void lock_leave(struct wf_op *op, struct wf_turn *turn)
+{
+    serve(op->object, turn);
+}
+
+static const struct wf_op_ops lock_ops = {
+    .future = WF_OP_FUTURE, .take = lock_take, .enlist = lock_enlist, .leave = lock_leave
+};
 
 static void init(weft_op *op, weft_rwlock *lock, bool is_writer)
 {
@@ -167,7 +158,13 @@ int weft_rwlock_write(weft_rwlock *lock, weft_time deadline)
 static bool try_for(weft_rwlock *lock, bool is_writer)
 {
     struct wf_rwlock *self = (struct wf_rwlock *)lock;
-    return take(self, is_writer) || take_or_wait(self, is_writer, NULL) == 0;
+    if (take(self, is_writer)) {
+        return true;
+    }
+    uint32_t bits = wf_latch_lock(&self->word);
+    int result = take_bits(&bits, is_writer);
+    wf_latch_unlock(&self->word, bits);
+    return result == 0;
 }
 
 bool weft_rwlock_try_read(weft_rwlock *lock)
@@ -183,12 +180,11 @@ bool weft_rwlock_try_write(weft_rwlock *lock)
 /* B2: gives up part of the word. */
 static void give_up_slowly(struct wf_rwlock *lock, uint32_t part)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&lock->word) - part;
-    bits = serve(lock, bits, &grants);
-    wf_latch_unlock(&lock->word, bits);
-    wf_grants_fire(&grants);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, lock);
+    turn.bits -= part;
+    serve(lock, &turn);
+    wf_turn_end(&turn);
 }
 
 /* B1: if nobody waits, or readers are left. */
@@ -225,13 +221,12 @@ void weft_rwlock_end_write(weft_rwlock *lock)
 void weft_rwlock_downgrade(weft_rwlock *lock)
 {
     struct wf_rwlock *self = (struct wf_rwlock *)lock;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&self->word);
-    if (wf_unlikely((bits & WRITER) == 0)) {
+    struct wf_turn turn;
+    wf_turn_begin(&turn, self);
+    if (wf_unlikely((turn.bits & WRITER) == 0)) {
         wf_fatal("weft_rwlock_downgrade: it is not locked for writing");
     }
-    bits = serve(self, bits - WRITER + READER, &grants);
-    wf_latch_unlock(&self->word, bits);
-    wf_grants_fire(&grants);
+    turn.bits += READER - WRITER;
+    serve(self, &turn);
+    wf_turn_end(&turn);
 }

@@ -29,7 +29,6 @@
 #include <weft/semaphore.h>
 
 #include "base/assert.h"
-#include "base/latch.h"
 #include "sched/op.h"
 
 enum {
@@ -72,62 +71,58 @@ static bool take(struct wf_semaphore *semaphore, uint32_t permits)
     return false;
 }
 
-/* A2, or without an operation: -EAGAIN. */
-static int take_or_wait(struct wf_semaphore *semaphore, uint32_t permits, struct wf_op *op)
+/* A2. */
+static int take_bits(uint32_t *bits, uint32_t permits)
 {
     if (permits > WEFT_SEMAPHORE_MAX) {
         return -EINVAL;
     }
-    int result = 0;
-    uint32_t bits = wf_latch_lock(&semaphore->word);
-    if ((bits & CLOSED) != 0) {
-        result = WEFT_ECLOSED;
-    } else if (is_there(bits, permits)) {
-        bits -= permits * ONE;
-    } else if (op == NULL) {
-        result = -EAGAIN;
-    } else {
-        bits |= WAITING;
-        result = wf_op_enlist(op, &semaphore->waiters);
+    if ((*bits & CLOSED) != 0) {
+        return WEFT_ECLOSED;
     }
-    wf_latch_unlock(&semaphore->word, bits);
-    return result;
+    if (!is_there(*bits, permits)) {
+        return WEFT_PENDING;
+    }
+    *bits -= permits * ONE;
+    return 0;
 }
 
-/* Under the latch: grants to the first ones what they can have. Returns the new bits. */
-static uint32_t serve(struct wf_semaphore *semaphore, uint32_t bits, struct wf_grants *grants)
+/* Grants to the first ones what they can have. */
+static void serve(struct wf_semaphore *semaphore, struct wf_turn *turn)
 {
     struct wf_op *first;
-    while ((first = wf_op_first(&semaphore->waiters)) != NULL && permits_of(bits) >= first->count) {
+    while ((first = wf_op_first(&semaphore->waiters)) != NULL &&
+           permits_of(turn->bits) >= first->count) {
         uint32_t wanted = first->count;
-        if (wf_grants_claim_this(grants, first)) {
-            bits -= wanted * ONE;
+        if (wf_turn_claim_this(turn, first)) {
+            turn->bits -= wanted * ONE;
         }
     }
-    return first != NULL ? bits : bits & ~(uint32_t)WAITING;
+    if (first == NULL) {
+        turn->bits &= ~(uint32_t)WAITING;
+    }
 }
 
-static int acquire_begin(struct wf_op *op)
+static int acquire_take(struct wf_op *op, struct wf_turn *turn)
 {
-    return take_or_wait(op->object, op->count, op);
+    return take_bits(&turn->bits, op->count);
 }
 
-static void acquire_leave(struct wf_op *op)
+static void acquire_enlist(struct wf_op *op, struct wf_turn *turn)
 {
     struct wf_semaphore *semaphore = op->object;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&semaphore->word);
-    if (wf_op_delist(op)) {
-        bits = serve(semaphore, bits, &grants);
-    }
-    wf_latch_unlock(&semaphore->word, bits);
-    wf_grants_fire(&grants);
+    turn->bits |= WAITING;
+    wf_op_enlist(op, &semaphore->waiters);
 }
 
-static const struct wf_op_ops acquire_ops = { .future = WF_OP_FUTURE,
-                                              .begin = acquire_begin,
-                                              .leave = acquire_leave };
+static void acquire_leave(struct wf_op *op, struct wf_turn *turn)
+{
+    serve(op->object, turn);
+}
+
+static const struct wf_op_ops acquire_ops = {
+    .future = WF_OP_FUTURE, .take = acquire_take, .enlist = acquire_enlist, .leave = acquire_leave
+};
 
 void weft_semaphore_init(weft_semaphore *semaphore, uint32_t permits)
 {
@@ -146,7 +141,13 @@ void weft_semaphore_acquire_init(weft_op *op, weft_semaphore *semaphore, uint32_
 int weft_semaphore_try_acquire(weft_semaphore *semaphore, uint32_t permits)
 {
     struct wf_semaphore *self = (struct wf_semaphore *)semaphore;
-    return wf_likely(take(self, permits)) ? 0 : take_or_wait(self, permits, NULL);
+    if (wf_likely(take(self, permits))) {
+        return 0;
+    }
+    uint32_t bits = wf_latch_lock(&self->word);
+    int result = take_bits(&bits, permits);
+    wf_latch_unlock(&self->word, bits);
+    return result == WEFT_PENDING ? -EAGAIN : result;
 }
 
 int weft_semaphore_acquire(weft_semaphore *semaphore, uint32_t permits, weft_time deadline)
@@ -171,12 +172,11 @@ static uint32_t add(uint32_t word, uint32_t permits)
 /* B2. */
 static void release_slowly(struct wf_semaphore *semaphore, uint32_t permits)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = add(wf_latch_lock(&semaphore->word), permits);
-    bits = serve(semaphore, bits, &grants);
-    wf_latch_unlock(&semaphore->word, bits);
-    wf_grants_fire(&grants);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, semaphore);
+    turn.bits = add(turn.bits, permits);
+    serve(semaphore, &turn);
+    wf_turn_end(&turn);
 }
 
 void weft_semaphore_release(weft_semaphore *semaphore, uint32_t permits)
@@ -205,12 +205,11 @@ uint32_t weft_semaphore_forget(weft_semaphore *semaphore, uint32_t permits)
 void weft_semaphore_close(weft_semaphore *semaphore)
 {
     struct wf_semaphore *self = (struct wf_semaphore *)semaphore;
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&self->word);
-    wf_grants_claim_all(&grants, &self->waiters, WEFT_ECLOSED);
-    wf_latch_unlock(&self->word, (bits | CLOSED) & ~(uint32_t)WAITING);
-    wf_grants_fire(&grants);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, self);
+    wf_turn_claim_all(&turn, &self->waiters, WEFT_ECLOSED);
+    turn.bits = (turn.bits | CLOSED) & ~(uint32_t)WAITING;
+    wf_turn_end(&turn);
 }
 
 uint32_t weft_semaphore_available(const weft_semaphore *semaphore)

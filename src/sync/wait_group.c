@@ -15,7 +15,6 @@
 #include <weft/barrier.h>
 
 #include "base/assert.h"
-#include "base/latch.h"
 #include "sched/op.h"
 
 enum {
@@ -35,7 +34,7 @@ void weft_wait_group_add(weft_wait_group *group, uint32_t count)
     struct wf_wait_group *self = (struct wf_wait_group *)group;
     uint32_t bits = wf_latch_lock(&self->word);
     if (wf_unlikely(count > UINT32_MAX / ONE - bits / ONE)) {
-        wf_fatal("weft_wait_group_add: too many are under way; op weft_wait_group_done()");
+        wf_fatal("weft_wait_group_add: too many are under way; call weft_wait_group_done()");
     }
     wf_latch_unlock(&self->word, bits + count * ONE);
 }
@@ -43,15 +42,14 @@ void weft_wait_group_add(weft_wait_group *group, uint32_t count)
 /* The last one, or one that meets another. */
 static void end_slowly(struct wf_wait_group *group)
 {
-    struct wf_grants grants;
-    wf_grants_init(&grants);
-    uint32_t bits = wf_latch_lock(&group->word) - ONE;
-    if (bits / ONE == 0) {
-        wf_grants_claim_all(&grants, &group->waiters, 0);
-        bits = 0;
+    struct wf_turn turn;
+    wf_turn_begin(&turn, group);
+    turn.bits -= ONE;
+    if (turn.bits / ONE == 0) {
+        wf_turn_claim_all(&turn, &group->waiters, 0);
+        turn.bits = 0;
     }
-    wf_latch_unlock(&group->word, bits);
-    wf_grants_fire(&grants);
+    wf_turn_end(&turn);
 }
 
 void weft_wait_group_done(weft_wait_group *group)
@@ -61,7 +59,7 @@ void weft_wait_group_done(weft_wait_group *group)
     uint32_t word = wf_load_relaxed(&self->word);
     for (;;) {
         if (wf_unlikely(word / ONE == 0)) {
-            wf_fatal("weft_wait_group_done: none is under way; op weft_wait_group_add() before");
+            wf_fatal("weft_wait_group_done: none is under way; call weft_wait_group_add() before");
         }
         bool is_last = word / ONE == 1;
         if (!wf_latch_is_open(word) || (is_last && (word & WAITING) != 0)) {
@@ -75,30 +73,22 @@ void weft_wait_group_done(weft_wait_group *group)
     end_slowly(self);
 }
 
-static int wait_begin(struct wf_op *op)
+static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
-    struct wf_wait_group *group = op->object;
-    int result = 0;
-    uint32_t bits = wf_latch_lock(&group->word);
-    if (bits / ONE != 0) {
-        bits |= WAITING;
-        result = wf_op_enlist(op, &group->waiters);
-    }
-    wf_latch_unlock(&group->word, bits);
-    return result;
+    (void)op;
+    return turn->bits / ONE == 0 ? 0 : WEFT_PENDING;
 }
 
-static void wait_leave(struct wf_op *op)
+static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
 {
     struct wf_wait_group *group = op->object;
-    uint32_t bits = wf_latch_lock(&group->word);
-    (void)wf_op_delist(op);
-    wf_latch_unlock(&group->word, bits);
+    turn->bits |= WAITING;
+    wf_op_enlist(op, &group->waiters);
 }
 
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
-                                           .begin = wait_begin,
-                                           .leave = wait_leave };
+                                           .take = wait_take,
+                                           .enlist = wait_enlist };
 
 void weft_wait_group_wait_init(weft_op *op, weft_wait_group *group)
 {

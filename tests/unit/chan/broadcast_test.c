@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/broadcast.h>
+
+#include <string.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+
+struct message {
+    uint32_t sender;
+    uint32_t number;
+    uint64_t check;
+};
+
+WEFT_BROADCAST(messages, struct message)
+WEFT_BROADCAST(numbers, int)
+
+/* --- In a crowd ------------------------------------------------------------------------------ */
+
+enum {
+    MEMBERS = 10,
+    SENDERS = 3,
+};
+
+static messages_sender *to;
+static messages_receiver *from[MEMBERS];
+static size_t capacity;
+
+static struct box {
+    struct message message;
+    uint64_t missed;
+    uint64_t missed_all;
+    uint32_t next[SENDERS];
+} boxes[MEMBERS];
+
+static void reset(void)
+{
+    memset(boxes, 0, sizeof boxes);
+    CHECK_EQ(messages_make(&to, &from[0], capacity), 0);
+    for (unsigned i = 1; i < MEMBERS; i++) {
+        CHECK_EQ(messages_subscribe(to, &from[i]), 0);
+    }
+    for (unsigned i = 1; i < SENDERS; i++) {
+        CHECK(messages_sender_clone(to) == to);
+    }
+}
+
+static void check_message(struct crowd_member *self, struct box *box)
+{
+    const struct message *message = &box->message;
+    CHECK_LE(message->sender, SENDERS - 1);
+    CHECK_EQ(message->check, message->sender * 1000003ull + message->number);
+    CHECK_GE(message->number, box->next[message->sender]);
+    box->next[message->sender] = message->number + 1;
+    box->missed_all += box->missed;
+    self->sum++;
+}
+
+/* Each receiver gets every message, or is told how many it has missed. */
+static int send_or_receive(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    struct box *box = &boxes[self->index];
+    WEFT_BEGIN(co);
+    if (self->index < SENDERS) {
+        for (; self->round < crowd_rounds(); self->round++) {
+            box->message = (struct message){ self->index, (uint32_t)self->round,
+                                             self->index * 1000003ull + self->round };
+            CHECK_EQ(messages_send(to, box->message), 0);
+            if (self->round % 8 == 0) {
+                WEFT_YIELD(co, self->err);
+            }
+        }
+        messages_sender_drop(to);
+        return 0;
+    }
+    for (;;) {
+        messages_recv_init(&self->ops[0], from[self->index], &box->message, &box->missed);
+        WEFT_AWAIT(co, self->err, &self->ops[0].future);
+        if (self->err != 0) {
+            break;
+        }
+        check_message(self, box);
+    }
+    CHECK_EQ(self->err, WEFT_ECLOSED);
+    CHECK_EQ(self->sum + box->missed_all, SENDERS * crowd_rounds());
+    WEFT_END(co, 0);
+}
+
+static void check_sum(uint64_t sum)
+{
+    if (capacity >= SENDERS * crowd_rounds()) {
+        CHECK_EQ(sum, (MEMBERS - SENDERS) * SENDERS * crowd_rounds());
+    }
+    for (unsigned i = 0; i < MEMBERS; i++) {
+        messages_receiver_drop(from[i]);
+    }
+}
+
+static void each_receiver_gets_all_or_is_told_what_it_missed(void)
+{
+    static const size_t capacities[] = { 1, 16, 100000 };
+    for (unsigned i = 0; i < 3; i++) {
+        capacity = capacities[i];
+        crowd_run_all(MEMBERS, send_or_receive, NULL, reset, check_sum);
+    }
+}
+
+/* --- Alone ----------------------------------------------------------------------------------- */
+
+static void one_that_is_slow_is_told_by_how_much(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    numbers_receiver *copy;
+    uint64_t missed = 99;
+    int number = -1;
+    CHECK_EQ(numbers_make(&sender, &receiver, 3), 0);
+    CHECK_EQ(numbers_try_recv(receiver, &number, &missed), -EAGAIN);
+    CHECK_EQ(numbers_recv(receiver, &number, &missed, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(numbers_send(sender, i), 0);
+    }
+    CHECK_EQ(weft_broadcast_receiver_info(numbers_from(receiver)).length, 3);
+    CHECK_EQ(numbers_recv(receiver, &number, &missed, WEFT_NEVER), 0);
+    CHECK_EQ(number, 0);
+    CHECK_EQ(missed, 0);
+    CHECK_EQ(numbers_receiver_clone(receiver, &copy), 0);
+    for (int i = 3; i < 10; i++) {
+        CHECK_EQ(numbers_send(sender, i), 0);
+    }
+    CHECK_EQ(numbers_recv(receiver, &number, &missed, WEFT_NEVER), 0);
+    CHECK_EQ(number, 7);
+    CHECK_EQ(missed, 6);
+    int many[9];
+    CHECK_EQ(weft_broadcast_recv_many(numbers_from(receiver), many, 9, &missed, WEFT_NEVER), 2);
+    CHECK_EQ(many[0], 8);
+    CHECK_EQ(many[1], 9);
+    CHECK_EQ(missed, 0);
+    CHECK_EQ(weft_broadcast_recv_many(numbers_from(copy), many, 2, &missed, WEFT_NEVER), 2);
+    CHECK_EQ(many[0], 7);
+    CHECK_EQ(missed, 6);
+    CHECK_EQ(weft_broadcast_recv_many(numbers_from(copy), many, 0, &missed, WEFT_NEVER), -EINVAL);
+    CHECK_EQ(weft_broadcast_recv_many(numbers_from(copy), many, 2, NULL, WEFT_NEVER), 1);
+    CHECK_EQ(weft_broadcast_recv_many(numbers_from(copy), many, 2, NULL, weft_after(WEFT_MS)),
+             WEFT_ETIMEDOUT);
+
+    CHECK_EQ(numbers_send(sender, 10), 0);
+    weft_broadcast_close(numbers_to(sender));
+    CHECK_EQ(numbers_send(sender, 11), WEFT_ECLOSED);
+    CHECK_EQ(numbers_recv(receiver, &number, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(number, 10);
+    CHECK_EQ(numbers_recv(receiver, &number, NULL, WEFT_NEVER), WEFT_ECLOSED);
+    CHECK_EQ(numbers_try_recv(receiver, &number, NULL), WEFT_ECLOSED);
+    numbers_sender_drop(sender);
+    CHECK_EQ(numbers_recv(copy, &number, NULL, WEFT_NEVER), 0);
+    numbers_receiver_drop(copy);
+    numbers_receiver_drop(receiver);
+}
+
+static void handles_in_any_order(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int number = 0;
+    CHECK_EQ(numbers_make(&sender, &receiver, 0), -EINVAL);
+    weft_broadcast_sender *to_none = NULL;
+    weft_broadcast_receiver *from_none = NULL;
+    CHECK_EQ(weft_broadcast_make(&to_none, &from_none, SIZE_MAX / 2, 3), -EINVAL);
+    CHECK_EQ(numbers_make(&sender, &receiver, 2), 0);
+    numbers_receiver_drop(receiver);
+    CHECK_EQ(numbers_send(sender, 1), 0);
+    CHECK_EQ(numbers_subscribe(sender, &receiver), 0);
+    CHECK_EQ(numbers_try_recv(receiver, &number, NULL), -EAGAIN);
+    CHECK(numbers_sender_clone(sender) == sender);
+    numbers_sender_drop(sender);
+    CHECK_EQ(numbers_send(sender, 2), 0);
+    weft_broadcast_info info = weft_broadcast_sender_info(numbers_to(sender));
+    CHECK_EQ(info.senders, 1);
+    CHECK_EQ(info.receivers, 1);
+    CHECK_EQ(info.capacity, 2);
+    CHECK_EQ(info.sent, 2);
+    CHECK(!info.is_closed);
+    numbers_sender_drop(sender);
+    CHECK_EQ(numbers_try_recv(receiver, &number, NULL), 0);
+    CHECK_EQ(number, 2);
+    numbers_receiver_drop(receiver);
+    weft_broadcast_sender_drop(NULL);
+    weft_broadcast_receiver_drop(NULL);
+}
+
+/* --- Waiting --------------------------------------------------------------------------------- */
+
+static int receive(void *arg)
+{
+    int number = 0;
+    uint64_t missed = 99;
+    int err = numbers_recv(arg, &number, &missed, WEFT_NEVER);
+    CHECK(err != 0 || missed == 0);
+    return err == 0 ? number : err;
+}
+
+static void all_who_wait_get_the_next_one(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receivers[3];
+    weft_task *tasks[3];
+    CHECK_EQ(numbers_make(&sender, &receivers[0], 1), 0);
+    CHECK_EQ(numbers_subscribe(sender, &receivers[1]), 0);
+    CHECK_EQ(numbers_subscribe(sender, &receivers[2]), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        tasks[i] = test_go_first(rt, receive, receivers[i]);
+    }
+    test_settle(rt);
+    weft_cancel(tasks[1]);
+    CHECK_EQ(test_join_soon(tasks[1]), WEFT_ECANCELED);
+    CHECK_EQ(numbers_send(sender, 4), 0);
+    CHECK_EQ(numbers_send(sender, 5), 0); /* Before they have run again. */
+    CHECK_EQ(test_join_soon(tasks[0]), 4);
+    CHECK_EQ(test_join_soon(tasks[2]), 4);
+
+    int number = 0;
+    uint64_t missed = 0;
+    CHECK_EQ(numbers_try_recv(receivers[1], &number, &missed), 0);
+    CHECK_EQ(number, 5);
+    CHECK_EQ(missed, 1);
+    tasks[1] = test_go_first(rt, receive, receivers[1]);
+    test_settle(rt);
+    numbers_sender_drop(sender);
+    CHECK_EQ(test_join_soon(tasks[1]), WEFT_ECLOSED);
+    for (unsigned i = 0; i < 3; i++) {
+        numbers_receiver_drop(receivers[i]);
+    }
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(each_receiver_gets_all_or_is_told_what_it_missed),
+    TEST(one_that_is_slow_is_told_by_how_much),
+    TEST(handles_in_any_order),
+    TEST(all_who_wait_get_the_next_one),
+})

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/select.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+
+WEFT_CHANNEL(numbers, uint64_t)
+
+static weft_event done_event = { { 0 } };
+
+static int run(int (*function)(void *arg), void *arg)
+{
+    weft_runtime *rt = test_start(2);
+    int result = test_run(rt, function, arg);
+    weft_runtime_destroy(rt);
+    return result;
+}
+
+/* Two channels with room for some. */
+struct pair {
+    numbers_sender *to[2];
+    numbers_receiver *from[2];
+    uint64_t message[2];
+    weft_op ops[2];
+    weft_branch branches[2];
+};
+
+static void pair_make(struct pair *pair, size_t capacity)
+{
+    memset(pair, 0, sizeof *pair);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(numbers_make(&pair->to[i], &pair->from[i], capacity), 0);
+        numbers_recv_init(&pair->ops[i], pair->from[i], &pair->message[i]);
+        pair->branches[i].future = &pair->ops[i].future;
+    }
+}
+
+static void pair_drop(struct pair *pair)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        numbers_sender_drop(pair->to[i]);
+        numbers_receiver_drop(pair->from[i]);
+    }
+}
+
+static int take_what_is_ready(void *arg)
+{
+    (void)arg;
+    struct pair pair;
+    pair_make(&pair, 4);
+    CHECK_EQ(numbers_try_send(pair.to[1], 17), 0);
+    CHECK_EQ(weft_select(pair.branches, 2, 0, WEFT_NEVER), 1);
+    CHECK_EQ(pair.branches[1].result, 0);
+    CHECK_EQ(pair.message[1], 17);
+    CHECK_EQ(numbers_try_send(pair.to[0], 18), 0);
+    CHECK_EQ(weft_select(pair.branches, 2, 0, WEFT_NEVER), 0);
+    CHECK_EQ(pair.message[0], 18);
+    pair_drop(&pair);
+    return 0;
+}
+
+static void a_branch_that_is_ready_wins(void)
+{
+    CHECK_EQ(run(take_what_is_ready, NULL), 0);
+    CHECK_EQ(take_what_is_ready(NULL), 0);
+}
+
+static int try_nothing(void *arg)
+{
+    (void)arg;
+    struct pair pair;
+    pair_make(&pair, 4);
+    CHECK_EQ(weft_select(pair.branches, 2, WEFT_SELECT_TRY, WEFT_NEVER), -EAGAIN);
+    CHECK_EQ(weft_select(pair.branches, 2, 0, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_select(NULL, 0, WEFT_SELECT_TRY, WEFT_NEVER), -EAGAIN);
+    CHECK_EQ(weft_select(NULL, 0, 0, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(numbers_try_send(pair.to[0], 5), 0);
+    CHECK_EQ(weft_select(pair.branches, 2, WEFT_SELECT_TRY, WEFT_NEVER), 0);
+    CHECK_EQ(pair.message[0], 5);
+    pair_drop(&pair);
+    return 0;
+}
+
+static void without_a_branch_that_is_ready_there_is_a_default(void)
+{
+    CHECK_EQ(run(try_nothing, NULL), 0);
+    CHECK_EQ(try_nothing(NULL), 0);
+}
+
+static int count_winners(void *arg)
+{
+    const unsigned *flags = arg;
+    enum {
+        ROUNDS = 4000
+    };
+    weft_event events[4] = { 0 };
+    weft_op ops[4];
+    weft_branch branches[4] = { { 0 } };
+    unsigned won[4] = { 0 };
+    for (unsigned i = 0; i < 4; i++) {
+        weft_event_wait_init(&ops[i], &events[i]);
+        branches[i].future = &ops[i].future;
+    }
+    /* Neighbours, of which the first would be favoured by one who only begins elsewhere. */
+    weft_event_set(&events[1]);
+    weft_event_set(&events[2]);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        int winner = weft_select(branches, 4, *flags, WEFT_NEVER);
+        CHECK(winner == 1 || winner == 2);
+        won[winner]++;
+    }
+    if ((*flags & WEFT_SELECT_ORDERED) != 0) {
+        CHECK_EQ(won[1], ROUNDS);
+    } else {
+        CHECK(won[1] > ROUNDS * 45 / 100);
+        CHECK(won[2] > ROUNDS * 45 / 100);
+    }
+    return 0;
+}
+
+static void ready_branches_have_the_same_chance_or_go_in_order(void)
+{
+    unsigned flags = 0;
+    CHECK_EQ(run(count_winners, &flags), 0);
+    CHECK_EQ(count_winners(&flags), 0);
+    flags = WEFT_SELECT_ORDERED;
+    CHECK_EQ(run(count_winners, &flags), 0);
+}
+
+/* --- What did not win ------------------------------------------------------------------------ */
+
+static int select_pair(void *arg)
+{
+    struct pair *pair = arg;
+    return weft_select(pair->branches, 2, 0, WEFT_NEVER);
+}
+
+static void a_branch_that_did_not_win_has_taken_nothing(void)
+{
+    weft_runtime *rt = test_start(1);
+    struct pair pair;
+    pair_make(&pair, 1);
+    weft_task *task = test_go_first(rt, select_pair, &pair);
+    test_settle(rt);
+    CHECK_EQ(numbers_try_send(pair.to[0], 1), 0);
+    CHECK_EQ(numbers_try_send(pair.to[1], 2), 0); /* Before the select could leave. */
+    CHECK_EQ(test_join_soon(task), 0);
+    CHECK_EQ(pair.message[0], 1);
+    CHECK_EQ(pair.message[1], 0);
+    CHECK_EQ(numbers_try_recv(pair.from[1], &pair.message[1]), 0);
+    CHECK_EQ(pair.message[1], 2);
+    CHECK_EQ(numbers_try_recv(pair.from[0], &pair.message[0]), -EAGAIN);
+    pair_drop(&pair);
+    weft_runtime_destroy(rt);
+}
+
+static void one_that_is_cancelled_has_taken_nothing(void)
+{
+    weft_runtime *rt = test_start(1);
+    struct pair pair;
+    pair_make(&pair, 1);
+    weft_task *task = test_go_first(rt, select_pair, &pair);
+    test_settle(rt);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(numbers_try_send(pair.to[i], 3), 0);
+        CHECK_EQ(numbers_try_recv(pair.from[i], &pair.message[i]), 0);
+    }
+    pair_drop(&pair);
+    weft_runtime_destroy(rt);
+}
+
+/* Permits that are too few for the select are there for who stands behind it. */
+static int select_many_or_event(void *arg)
+{
+    weft_semaphore *semaphore = arg;
+    weft_op ops[2];
+    weft_semaphore_acquire_init(&ops[0], semaphore, 5);
+    weft_event_wait_init(&ops[1], &done_event);
+    weft_branch branches[2] = { { .future = &ops[0].future }, { .future = &ops[1].future } };
+    return weft_select(branches, 2, 0, WEFT_NEVER);
+}
+
+static int acquire_one(void *arg)
+{
+    return weft_semaphore_acquire(arg, 1, WEFT_NEVER);
+}
+
+static void who_waits_behind_a_loser_goes_on(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_semaphore semaphore = WEFT_SEMAPHORE_INIT(3);
+    weft_task *large = test_go_first(rt, select_many_or_event, &semaphore);
+    weft_task *small = test_go_first(rt, acquire_one, &semaphore);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(small, NULL), -EAGAIN);
+    weft_event_set(&done_event);
+    CHECK_EQ(test_join_soon(large), 1);
+    CHECK_EQ(test_join_soon(small), 0);
+    CHECK_EQ(weft_semaphore_available(&semaphore), 2);
+    weft_event_reset(&done_event);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Other futures --------------------------------------------------------------------------- */
+
+static int sleep_or_join(void *arg)
+{
+    (void)arg;
+    struct pair pair;
+    weft_sleep_future sleep;
+    weft_join_future join;
+    weft_task *task = NULL;
+    int result = 0;
+    pair_make(&pair, 0);
+    CHECK_EQ(weft_go(&task, select_pair, &pair), 0);
+
+    weft_sleep_init(&sleep, weft_after(2 * WEFT_MS), 0);
+    weft_join_init(&join, task, &result);
+    weft_op other;
+    weft_event_wait_init(&other, &done_event);
+    weft_branch branches[4] = {
+        { .future = &join.future }, { .future = &sleep.future }, { .future = &other.future }, { 0 }
+    };
+    CHECK_EQ(weft_select(branches, 4, 0, WEFT_NEVER), 1);
+    CHECK_EQ(branches[1].result, 0);
+
+    /* The handle is as it was. */
+    CHECK_EQ(numbers_send(pair.to[1], 9, WEFT_NEVER), 0);
+    weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
+    weft_join_init(&join, task, &result);
+    CHECK_EQ(weft_select(branches, 4, 0, WEFT_NEVER), 0);
+    CHECK_EQ(result, 1);
+    CHECK_EQ(pair.message[1], 9);
+
+    /* And an operation, while a sleep is pending. */
+    weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
+    branches[0].future = NULL;
+    weft_event_set(&done_event);
+    CHECK_EQ(weft_select(branches, 4, 0, WEFT_NEVER), 2);
+    weft_event_reset(&done_event);
+    pair_drop(&pair);
+    return 0;
+}
+
+static void sleeps_and_joins_can_be_branches(void)
+{
+    CHECK_EQ(run(sleep_or_join, NULL), 0);
+}
+
+/* A future that needs some polls to be cancelled. */
+struct slow {
+    weft_future future;
+    unsigned cancels;
+    bool ended;
+};
+
+static int slow_poll(weft_future *future)
+{
+    return ((struct slow *)future)->ended ? WEFT_ECANCELED : WEFT_PENDING;
+}
+
+static bool slow_cancel(weft_future *future)
+{
+    struct slow *self = (struct slow *)future;
+    if (++self->cancels < 3) {
+        weft_waker_fire(weft_waker_current());
+        return false;
+    }
+    self->ended = true;
+    return true;
+}
+
+static const weft_future_ops slow_ops = { .poll = slow_poll, .cancel = slow_cancel };
+
+static int win_against_slow(void *arg)
+{
+    (void)arg;
+    struct slow slow = { .future.ops = &slow_ops };
+    weft_op event;
+    weft_event_wait_init(&event, &done_event);
+    weft_branch branches[2] = { { .future = &slow.future }, { .future = &event.future } };
+    weft_event_set(&done_event);
+    CHECK_EQ(weft_select(branches, 2, WEFT_SELECT_ORDERED, WEFT_NEVER), 1);
+    weft_event_reset(&done_event);
+    CHECK(slow.ended);
+    CHECK_EQ(slow.cancels, 3);
+    return 0;
+}
+
+static void a_loser_that_needs_time_to_end_is_awaited(void)
+{
+    CHECK_EQ(run(win_against_slow, NULL), 0);
+}
+
+static struct slow cancelled_slow;
+
+static int wait_with_slow(void *arg)
+{
+    (void)arg;
+    weft_op event;
+    weft_event_wait_init(&event, &done_event);
+    weft_branch branches[2] = { { .future = &cancelled_slow.future }, { .future = &event.future } };
+    return weft_select(branches, 2, 0, WEFT_NEVER);
+}
+
+static void one_that_is_cancelled_awaits_the_end_of_its_branches(void)
+{
+    weft_runtime *rt = test_start(1);
+    cancelled_slow = (struct slow){ .future.ops = &slow_ops };
+    weft_task *task = test_go_first(rt, wait_with_slow, NULL);
+    test_settle(rt);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    CHECK(cancelled_slow.ended);
+    weft_event_set(&done_event);
+    weft_event_reset(&done_event);
+    weft_runtime_destroy(rt);
+}
+
+/* --- From hand to hand ----------------------------------------------------------------------- */
+
+/* Each offers a message at one channel and would take one from the other, in turn the other
+ * way round; so selects meet selects. */
+static struct pair square;
+static atomic_uint_fast64_t given;
+static atomic_uint_fast64_t taken;
+
+enum {
+    MEMBERS = 6,
+};
+
+static void square_begin(void)
+{
+    pair_make(&square, 0);
+    atomic_store(&given, 0);
+    atomic_store(&taken, 0);
+}
+
+static int give_or_take(void *arg)
+{
+    unsigned index = *(unsigned *)arg;
+    for (uint64_t i = 0; i < crowd_rounds(); i++) {
+        uint64_t mine = index * 1000000 + i + 1;
+        uint64_t theirs = 0;
+        weft_op ops[3];
+        unsigned way = (index + (unsigned)i) & 1u;
+        numbers_send_init(&ops[0], square.to[way], &mine);
+        numbers_recv_init(&ops[1], square.from[1 - way], &theirs);
+        weft_event_wait_init(&ops[2], &done_event);
+        weft_branch branches[3] = { { .future = &ops[0].future },
+                                    { .future = &ops[1].future },
+                                    { .future = &ops[2].future } };
+        int winner = weft_select(branches, 3, 0, WEFT_NEVER);
+        CHECK(winner >= 0);
+        CHECK_EQ(branches[winner].result, 0);
+        if (winner == 0) {
+            CHECK_EQ(theirs, 0);
+            atomic_fetch_add(&given, mine);
+        } else if (winner == 1) {
+            atomic_fetch_add(&taken, theirs);
+        } else {
+            break;
+        }
+    }
+    weft_event_set(&done_event); /* The others may have nobody left to meet. */
+    return 0;
+}
+
+static void selects_meet_selects(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned w = 0; w < 3; w++) {
+        weft_runtime *rt = test_start(workers[w]);
+        weft_task *tasks[MEMBERS];
+        unsigned indices[MEMBERS];
+        square_begin();
+        for (unsigned i = 0; i < MEMBERS; i++) {
+            indices[i] = i;
+            tasks[i] = test_go(rt, give_or_take, &indices[i]);
+        }
+        for (unsigned i = 0; i < MEMBERS; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+        }
+        CHECK_EQ(atomic_load(&given), atomic_load(&taken));
+        CHECK(atomic_load(&given) > 0);
+        weft_event_reset(&done_event);
+        pair_drop(&square);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- In a crowd ------------------------------------------------------------------------------ */
+
+/* The first ones send to both channels, the others select from both; all kinds of them. */
+enum {
+    SENDERS = 4,
+    RECEIVERS = 4,
+};
+
+static struct pair lines;
+static atomic_uint_fast64_t received;
+
+struct receiver {
+    weft_select_future select;
+    weft_branch branches[2];
+    uint64_t messages[2];
+};
+
+static struct receiver receivers[RECEIVERS];
+
+static void lines_begin(void)
+{
+    pair_make(&lines, 2);
+    for (unsigned i = 1; i < SENDERS; i++) {
+        CHECK(numbers_sender_clone(lines.to[0]) == lines.to[0]);
+        CHECK(numbers_sender_clone(lines.to[1]) == lines.to[1]);
+    }
+    atomic_store(&received, 0);
+}
+
+static int send_or_select(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    struct receiver *mine = &receivers[self->index % RECEIVERS];
+    WEFT_BEGIN(co);
+    for (; self->index < SENDERS && self->round < crowd_rounds(); self->round++) {
+        self->sum = self->round + 1;
+        numbers_send_init(&self->ops[0], lines.to[(self->round + self->index) & 1], &self->sum);
+        WEFT_AWAIT(co, self->err, &self->ops[0].future);
+        CHECK_EQ(self->err, 0);
+    }
+    if (self->index < SENDERS) {
+        self->sum = crowd_rounds() * (crowd_rounds() + 1) / 2;
+        numbers_sender_drop(lines.to[0]);
+        numbers_sender_drop(lines.to[1]);
+        return 0;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        numbers_recv_init(&self->ops[i], lines.from[i], &mine->messages[i]);
+        mine->branches[i] = (weft_branch){ .future = &self->ops[i].future };
+    }
+    while (mine->branches[0].future != NULL || mine->branches[1].future != NULL) {
+        weft_select_init(&mine->select, mine->branches, 2, 0);
+        WEFT_AWAIT(co, self->err, &mine->select.future);
+        CHECK(self->err == 0 || self->err == 1);
+        if (mine->branches[self->err].result == 0) {
+            atomic_fetch_add(&received, mine->messages[self->err]);
+        } else {
+            CHECK_EQ(mine->branches[self->err].result, WEFT_ECLOSED);
+            mine->branches[self->err].future = NULL;
+        }
+    }
+    WEFT_END(co, 0);
+}
+
+static void lines_check(uint64_t sum)
+{
+    CHECK_EQ(atomic_load(&received), sum);
+    numbers_receiver_drop(lines.from[0]);
+    numbers_receiver_drop(lines.from[1]);
+}
+
+static void nothing_is_lost_or_doubled(void)
+{
+    crowd_run_all(SENDERS + RECEIVERS, send_or_select, NULL, lines_begin, lines_check);
+}
+
+/* --- Mistakes -------------------------------------------------------------------------------- */
+
+static int one_in_two_branches(void *arg)
+{
+    (void)arg;
+    weft_op op;
+    weft_event_wait_init(&op, &done_event);
+    weft_branch branches[2] = { { .future = &op.future }, { .future = &op.future } };
+    return weft_select(branches, 2, 0, WEFT_NEVER);
+}
+
+static void one_operation_in_two_branches(void)
+{
+    (void)run(one_in_two_branches, NULL);
+}
+
+static void a_barrier_as_a_branch(void)
+{
+    weft_barrier barrier = WEFT_BARRIER_INIT(2);
+    weft_op op;
+    weft_barrier_wait_init(&op, &barrier);
+    weft_branch branches[1] = { { .future = &op.future } };
+    CHECK_EQ(weft_select(branches, 1, WEFT_SELECT_TRY, WEFT_NEVER), -EAGAIN);
+}
+
+static void mistakes_abort_with_a_sentence(void)
+{
+    CHECK_ABORTS(one_operation_in_two_branches, "weft_select: the operation of branch");
+    CHECK_ABORTS(a_barrier_as_a_branch, "weft_select: branch 0 waits at a barrier");
+}
+
+TEST_MAIN({
+    TEST(a_branch_that_is_ready_wins),
+    TEST(without_a_branch_that_is_ready_there_is_a_default),
+    TEST(ready_branches_have_the_same_chance_or_go_in_order),
+    TEST(a_branch_that_did_not_win_has_taken_nothing),
+    TEST(one_that_is_cancelled_has_taken_nothing),
+    TEST(who_waits_behind_a_loser_goes_on),
+    TEST(sleeps_and_joins_can_be_branches),
+    TEST(a_loser_that_needs_time_to_end_is_awaited),
+    TEST(one_that_is_cancelled_awaits_the_end_of_its_branches),
+    TEST(selects_meet_selects),
+    TEST(nothing_is_lost_or_doubled),
+    TEST(mistakes_abort_with_a_sentence),
+})
