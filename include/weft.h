@@ -34,9 +34,11 @@
 #include "weft/select.h"
 #include "weft/semaphore.h"
 #include "weft/sort.h"
+#include "weft/stop.h"
 #include "weft/task.h"
 #include "weft/text.h"
 #include "weft/time.h"
+#include "weft/token.h"
 #include "weft/tree.h"
 #include "weft/watch.h"
 

@@ -21,21 +21,9 @@
 #define WEFT_LOOP_H
 
 #include "base.h"
+#include "stop.h"
 
 WEFT_EXTERN_C_BEGIN
-
-/* A request to stop, for loops: zero, until weft_stop_set(). */
-typedef struct weft_stop {
-    uint32_t set;
-} weft_stop;
-
-/*
- * Asks the loops that were given it to stop: they end with WEFT_ECANCELED once the pieces
- * that have begun are over.
- *
- * Context: any thread.
- */
-WEFT_API void weft_stop_set(weft_stop *stop);
 
 /* How to run something in parallel. Zero is a default everywhere; and so is NULL for all
  * of it. */

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * token.c - a word that work is to end, given down a tree.
+ *
+ * The tree has one latch, its root's: what hangs where, who waits, and which functions are to
+ * be called is all under it. Who cancels a token marks all below it in one turn, and claims
+ * all who wait for them. So a token that is added during that is marked before or found
+ * marked, and nobody comes between.
+ *
+ * Functions are called without the latch. In the same turn they go from their tokens to a
+ * list of the canceller's, which takes one after the other:
+ *
+ *   Canceller                              Remover
+ *   C1  latch: first of the list; RUNS     D1  latch: in a list: out of it; not called
+ *   C2  call it                            D2  RUNS: wait for CALLED [TK1]
+ *   C3  CALLED [TK1]; wake who waits       D3  it may be freed
+ *
+ * After C3 the canceller touches neither the function's place nor its token.
+ *
+ * Edges.
+ * [TK1] the end of a function is released, who removes it acquires it: what it did is seen.
+ * [TK2] the mark is released, who looks at it acquires it: what was written before a cancel
+ *      is seen. Who waits sees it by the latch, and the end of its wait.
+ *
+ * Checked by tests/model/token_model.c.
+ */
+#include <weft/token.h>
+
+#include <weft/select.h>
+
+#include "base/assert.h"
+#include "base/futex.h"
+#include "sched/op.h"
+
+struct wf_token {
+    _Atomic(uint32_t) stop; /* the mark; a weft_stop */
+    _Atomic(uint32_t) word; /* the latch of a tree, in its root */
+    struct wf_token *root;  /* constant; NULL: this is one */
+    struct wf_token *parent;
+    struct wf_list children; /* under the latch, as all that follows */
+    struct wf_list sibling;
+    struct wf_waitq waiters;
+    struct wf_list functions;
+};
+
+_Static_assert(sizeof(struct wf_token) <= sizeof(weft_token), "weft_token is too small");
+_Static_assert(offsetof(struct wf_token, stop) == offsetof(weft_token, stop), "");
+
+enum fate {
+    UNUSED,
+    WAITS,
+    RUNS,
+    CALLED,
+};
+
+struct wf_on_cancel {
+    struct wf_list link;
+    struct wf_token *root;
+    void (*function)(void *arg);
+    void *arg;
+    _Atomic(uint32_t) fate; /* changed under the latch, but for CALLED */
+};
+
+_Static_assert(sizeof(struct wf_on_cancel) <= sizeof(weft_on_cancel), "weft_on_cancel is small");
+
+static struct wf_token *root_of(struct wf_token *token)
+{
+    return token->root != NULL ? token->root : token;
+}
+
+/* A token that is all zeros has lists that were never initialised. */
+static void init_lists(struct wf_token *token)
+{
+    if (token->children.next == NULL) {
+        wf_list_init(&token->children);
+        wf_list_init(&token->functions);
+    }
+}
+
+static bool is_marked(const struct wf_token *token)
+{
+    /* acquire [TK2]: what was written before. */
+    return wf_load_acquire(&token->stop) != 0;
+}
+
+/* --- Trees ------------------------------------------------------------------------------------ */
+
+void weft_token_init(weft_token *token, weft_token *parent)
+{
+    struct wf_token *self = (struct wf_token *)token;
+    *self = (struct wf_token){ .parent = (struct wf_token *)parent };
+    wf_list_init(&self->children);
+    wf_list_init(&self->functions);
+    wf_list_init(&self->sibling);
+    if (self->parent == NULL) {
+        return;
+    }
+    self->root = root_of(self->parent);
+    (void)wf_latch_lock(&self->root->word);
+    init_lists(self->parent);
+    wf_list_push_back(&self->parent->children, &self->sibling);
+    /* relaxed: nobody else has seen the token. */
+    wf_store_relaxed(&self->stop, is_marked(self->parent) ? 1u : 0u);
+    wf_latch_unlock(&self->root->word, 0);
+}
+
+void weft_token_fini(weft_token *token)
+{
+    struct wf_token *self = (struct wf_token *)token;
+    struct wf_token *root = root_of(self);
+    (void)wf_latch_lock(&root->word);
+    init_lists(self);
+    if (wf_unlikely(!wf_list_is_empty(&self->children))) {
+        wf_fatal("weft_token_fini: the token has children; end them before");
+    }
+    if (wf_unlikely(!wf_waitq_is_empty(&self->waiters))) {
+        wf_fatal("weft_token_fini: somebody waits for the token");
+    }
+    if (wf_unlikely(!wf_list_is_empty(&self->functions))) {
+        wf_fatal("weft_token_fini: the token has functions; weft_on_cancel_remove() them before");
+    }
+    if (self->parent != NULL) {
+        wf_list_remove(&self->sibling);
+    }
+    wf_latch_unlock(&root->word, 0);
+}
+
+/* The one after this in a walk through all below the top: children first, then siblings. */
+static struct wf_token *next_below(struct wf_token *token, const struct wf_token *top)
+{
+    if (!wf_list_is_empty(&token->children)) {
+        return wf_container_of(token->children.next, struct wf_token, sibling);
+    }
+    while (token != top && token->sibling.next == &token->parent->children) {
+        token = token->parent;
+    }
+    return token == top ? NULL : wf_container_of(token->sibling.next, struct wf_token, sibling);
+}
+
+/* --- Cancelling ------------------------------------------------------------------------------- */
+
+static void mark(struct wf_token *token, struct wf_turn *turn, struct wf_list *functions)
+{
+    init_lists(token);
+    /* release [TK2]: what was written before. */
+    wf_store_release(&token->stop, 1u);
+    wf_turn_claim_all(turn, &token->waiters, 0);
+    struct wf_list *link;
+    while ((link = wf_list_pop_front(&token->functions)) != NULL) {
+        wf_list_push_back(functions, link);
+    }
+}
+
+/* C1 to C3; false: there is none left. */
+static bool call_next(struct wf_token *root, struct wf_list *functions)
+{
+    (void)wf_latch_lock(&root->word);
+    struct wf_list *link = wf_list_pop_front(functions);
+    struct wf_on_cancel *next = NULL;
+    if (link != NULL) {
+        next = wf_container_of(link, struct wf_on_cancel, link);
+        /* relaxed: under the latch. */
+        wf_store_relaxed(&next->fate, (uint32_t)RUNS);
+    }
+    wf_latch_unlock(&root->word, 0);
+    if (next == NULL) {
+        return false;
+    }
+    next->function(next->arg);
+    /* release [TK1]: what it did. */
+    wf_store_release(&next->fate, (uint32_t)CALLED);
+    wf_futex_wake(&next->fate, INT32_MAX);
+    return true;
+}
+
+void weft_token_cancel(weft_token *token)
+{
+    struct wf_token *self = (struct wf_token *)token;
+    struct wf_token *root = root_of(self);
+    struct wf_turn turn;
+    struct wf_list functions;
+    wf_list_init(&functions);
+    wf_turn_begin(&turn, &root->word);
+    if (!is_marked(self)) {
+        for (struct wf_token *next = self; next != NULL; next = next_below(next, self)) {
+            mark(next, &turn, &functions);
+        }
+    }
+    bool has_functions = !wf_list_is_empty(&functions);
+    wf_turn_end(&turn);
+    while (has_functions) {
+        has_functions = call_next(root, &functions);
+    }
+}
+
+bool weft_token_is_cancelled(const weft_token *token)
+{
+    return is_marked((const struct wf_token *)token);
+}
+
+/* --- Waiting ---------------------------------------------------------------------------------- */
+
+/* The object of the operation is the latch, its data the token. */
+static int wait_take(struct wf_op *op, struct wf_turn *turn)
+{
+    (void)turn;
+    return is_marked(op->data) ? 0 : WEFT_PENDING;
+}
+
+static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
+{
+    (void)turn;
+    struct wf_token *token = op->data;
+    wf_op_enlist(op, &token->waiters);
+}
+
+static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
+                                           .take = wait_take,
+                                           .enlist = wait_enlist };
+
+void weft_token_wait_init(weft_op *op, weft_token *token)
+{
+    struct wf_token *self = (struct wf_token *)token;
+    struct wf_op *wait = wf_op_init(op, &wait_ops, &root_of(self)->word);
+    wait->data = self;
+}
+
+int weft_token_wait(weft_token *token, weft_time deadline)
+{
+    if (weft_token_is_cancelled(token)) {
+        return 0;
+    }
+    weft_op op;
+    weft_token_wait_init(&op, token);
+    return wf_op_await(&op, deadline, "weft_token_wait");
+}
+
+int weft_token_await(weft_token *token, weft_future *future, weft_time deadline)
+{
+    weft_op cancelled;
+    weft_token_wait_init(&cancelled, token);
+    weft_branch branches[] = { { .future = &cancelled.future }, { .future = future } };
+    int winner = weft_select(branches, 2, WEFT_SELECT_ORDERED, deadline);
+    if (winner == 1) {
+        return branches[1].result;
+    }
+    return winner == 0 ? WEFT_ECANCELED : winner;
+}
+
+/* --- Functions -------------------------------------------------------------------------------- */
+
+void weft_on_cancel_add(weft_on_cancel *on_cancel, weft_token *token, void (*function)(void *arg),
+                        void *arg)
+{
+    struct wf_on_cancel *self = (struct wf_on_cancel *)on_cancel;
+    struct wf_token *of = (struct wf_token *)token;
+    *self = (struct wf_on_cancel){ .root = root_of(of), .function = function, .arg = arg };
+    wf_list_init(&self->link);
+    (void)wf_latch_lock(&self->root->word);
+    init_lists(of);
+    bool is_late = is_marked(of);
+    /* relaxed: under the latch. */
+    wf_store_relaxed(&self->fate, is_late ? (uint32_t)CALLED : (uint32_t)WAITS);
+    if (!is_late) {
+        wf_list_push_back(&of->functions, &self->link);
+    }
+    wf_latch_unlock(&self->root->word, 0);
+    if (is_late) {
+        function(arg);
+    }
+}
+
+static void cancel_task(void *task)
+{
+    weft_cancel(task);
+}
+
+void weft_on_cancel_add_task(weft_on_cancel *on_cancel, weft_token *token, weft_task *task)
+{
+    weft_on_cancel_add(on_cancel, token, cancel_task, task);
+}
+
+bool weft_on_cancel_remove(weft_on_cancel *on_cancel)
+{
+    struct wf_on_cancel *self = (struct wf_on_cancel *)on_cancel;
+    if (self->root == NULL) {
+        return false;
+    }
+    (void)wf_latch_lock(&self->root->word);
+    /* relaxed: under the latch; CALLED is looked at again. */
+    uint32_t fate = wf_load_relaxed(&self->fate);
+    if (fate == WAITS) {
+        wf_list_remove(&self->link);
+        /* relaxed: under the latch. */
+        wf_store_relaxed(&self->fate, (uint32_t)UNUSED);
+    }
+    wf_latch_unlock(&self->root->word, 0);
+    while (fate == RUNS || fate == CALLED) {
+        /* acquire [TK1]: what the function did. */
+        fate = wf_load_acquire(&self->fate);
+        if (fate == CALLED) {
+            return false;
+        }
+        (void)wf_futex_wait(&self->fate, RUNS, WEFT_NEVER);
+    }
+    return fate == WAITS;
+}

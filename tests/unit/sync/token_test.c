@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/token.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+
+static void those_below_are_cancelled_and_no_others(void)
+{
+    weft_token root = { { 0 }, 0, { 0 } };
+    weft_token left;
+    weft_token right;
+    weft_token below[3];
+    weft_token_init(&left, &root);
+    weft_token_init(&right, &root);
+    weft_token_init(&below[0], &left);
+    weft_token_init(&below[1], &below[0]);
+    weft_token_init(&below[2], &left);
+    CHECK(!weft_token_is_cancelled(&root));
+
+    weft_token_cancel(&left);
+    CHECK(!weft_token_is_cancelled(&root));
+    CHECK(!weft_token_is_cancelled(&right));
+    CHECK(weft_token_is_cancelled(&left));
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK(weft_token_is_cancelled(&below[i]));
+    }
+    weft_token late;
+    weft_token_init(&late, &below[1]);
+    CHECK(weft_token_is_cancelled(&late));
+    weft_token_fini(&late);
+
+    weft_token_cancel(&root);
+    weft_token_cancel(&root);
+    CHECK(weft_token_is_cancelled(&right));
+    CHECK_EQ(weft_token_wait(&right, 0), 0);
+    weft_token_fini(&below[1]);
+    weft_token_fini(&below[0]);
+    weft_token_fini(&below[2]);
+    weft_token_fini(&left);
+    weft_token_fini(&right);
+    weft_token_fini(&root);
+}
+
+/* --- Waiting ---------------------------------------------------------------------------------- */
+
+static int wait_for_it(void *arg)
+{
+    return weft_token_wait(arg, WEFT_NEVER);
+}
+
+static void who_waits_goes_on(void)
+{
+    weft_runtime *rt = test_start(2);
+    weft_token root = { { 0 }, 0, { 0 } };
+    weft_token below;
+    weft_token other;
+    weft_token_init(&below, &root);
+    weft_token_init(&other, &root);
+    weft_task *first = test_go(rt, wait_for_it, &root);
+    weft_task *second = test_go(rt, wait_for_it, &below);
+    weft_task *third = test_go(rt, wait_for_it, &other);
+    CHECK_EQ(weft_token_wait(&below, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    weft_cancel(third);
+    CHECK_EQ(test_join_soon(third), WEFT_ECANCELED);
+    weft_token_cancel(&below);
+    CHECK_EQ(test_join_soon(second), 0);
+    CHECK_EQ(weft_try_join(first, NULL), -EAGAIN);
+    weft_token_cancel(&root);
+    CHECK_EQ(test_join_soon(first), 0);
+    weft_token_fini(&below);
+    weft_token_fini(&other);
+    weft_runtime_destroy(rt);
+}
+
+static weft_token cancelled_later;
+
+static int sleep_unless(void *arg)
+{
+    weft_time duration = *(weft_time *)arg;
+    weft_sleep_future sleep;
+    weft_sleep_init(&sleep, weft_after(duration), 0);
+    return weft_token_await(&cancelled_later, &sleep.future, WEFT_NEVER);
+}
+
+static void something_is_awaited_unless_it_is_cancelled(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_time briefly = WEFT_MS;
+    weft_time long_time = 3600 * WEFT_S;
+    memset(&cancelled_later, 0, sizeof cancelled_later);
+    CHECK_EQ(test_run(rt, sleep_unless, &briefly), 0);
+    weft_task *task = test_go_first(rt, sleep_unless, &long_time);
+    test_settle(rt);
+    weft_token_cancel(&cancelled_later);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    CHECK_EQ(test_run(rt, sleep_unless, &briefly), WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Functions -------------------------------------------------------------------------------- */
+
+static void count_call(void *arg)
+{
+    (*(unsigned *)arg)++;
+}
+
+static void functions_are_called_once(void)
+{
+    weft_token root = { { 0 }, 0, { 0 } };
+    weft_token below;
+    weft_on_cancel calls[4] = { { { 0 } } };
+    unsigned counts[4] = { 0 };
+    weft_token_init(&below, &root);
+    CHECK(!weft_on_cancel_remove(&calls[0]));
+    weft_on_cancel_add(&calls[0], &root, count_call, &counts[0]);
+    weft_on_cancel_add(&calls[1], &below, count_call, &counts[1]);
+    weft_on_cancel_add(&calls[2], &below, count_call, &counts[2]);
+    CHECK(weft_on_cancel_remove(&calls[2]));
+    weft_token_cancel(&below);
+    CHECK_EQ(counts[0], 0);
+    CHECK_EQ(counts[1], 1);
+    weft_on_cancel_add(&calls[3], &below, count_call, &counts[3]);
+    CHECK_EQ(counts[3], 1);
+    weft_token_cancel(&root);
+    CHECK_EQ(counts[0], 1);
+    CHECK_EQ(counts[1], 1);
+    CHECK_EQ(counts[2], 0);
+    CHECK(!weft_on_cancel_remove(&calls[0]));
+    CHECK(!weft_on_cancel_remove(&calls[1]));
+    CHECK(!weft_on_cancel_remove(&calls[2]));
+    CHECK(!weft_on_cancel_remove(&calls[3]));
+    weft_token_fini(&below);
+}
+
+static int sleep_long(void *arg)
+{
+    (void)arg;
+    return weft_sleep(3600 * WEFT_S);
+}
+
+static void a_task_can_be_cancelled_with_it(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_token token = { { 0 }, 0, { 0 } };
+    weft_on_cancel on_cancel;
+    weft_task *task = test_go_first(rt, sleep_long, NULL);
+    weft_on_cancel_add_task(&on_cancel, &token, task);
+    test_settle(rt);
+    weft_token_cancel(&token);
+    CHECK(!weft_on_cancel_remove(&on_cancel));
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+}
+
+/* Who has removed its function frees it; the canceller may be about to call it, or in it. */
+static weft_token shared_root;
+static atomic_uint_fast64_t called;
+static atomic_uint_fast64_t not_called;
+
+struct use {
+    weft_token token;
+    weft_on_cancel on_cancel;
+    uint64_t calls;
+};
+
+static int add_and_remove(void *arg)
+{
+    (void)arg;
+    for (uint64_t i = 0; i < crowd_rounds(); i++) {
+        struct use *use = calloc(1, sizeof *use);
+        CHECK(use != NULL);
+        weft_token_init(&use->token, &shared_root);
+        weft_on_cancel_add(&use->on_cancel, &use->token, count_call, &use->calls);
+        if (i % 3 == 0) {
+            weft_token_cancel(&use->token);
+        }
+        bool is_in_time = weft_on_cancel_remove(&use->on_cancel);
+        CHECK_EQ(use->calls, is_in_time ? 0 : 1);
+        atomic_fetch_add(is_in_time ? &not_called : &called, 1);
+        weft_token_fini(&use->token);
+        memset(use, 0xff, sizeof *use);
+        free(use);
+        if (i % 64 == 0) {
+            (void)weft_yield();
+        }
+    }
+    return 0;
+}
+
+static int cancel_all(void *arg)
+{
+    for (unsigned i = 0; i < 200; i++) {
+        (void)weft_yield();
+    }
+    weft_token_cancel(arg);
+    return 0;
+}
+
+static void functions_come_and_go_while_others_cancel(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned w = 0; w < 3; w++) {
+        weft_runtime *rt = test_start(workers[w]);
+        weft_task *tasks[6];
+        memset(&shared_root, 0, sizeof shared_root);
+        for (unsigned i = 0; i < 5; i++) {
+            tasks[i] = test_go(rt, add_and_remove, NULL);
+        }
+        tasks[5] = test_go(rt, cancel_all, &shared_root);
+        for (unsigned i = 0; i < 6; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+        }
+        weft_runtime_destroy(rt);
+        weft_token_fini(&shared_root);
+    }
+    CHECK(atomic_load(&called) > 0);
+    CHECK(atomic_load(&not_called) > 0);
+}
+
+/* --- Loops, and mistakes ---------------------------------------------------------------------- */
+
+static int cancel_in_loop(size_t first, size_t end, void *arg)
+{
+    (void)end;
+    if (first == 0) {
+        weft_token_cancel(arg);
+    }
+    return 0;
+}
+
+static void its_stop_ends_a_loop(void)
+{
+    weft_token token = { { 0 }, 0, { 0 } };
+    weft_par_options options = { .piece = 1, .stop = &token.stop };
+    CHECK_EQ(weft_for(0, 1000000, cancel_in_loop, &token, &options), WEFT_ECANCELED);
+}
+
+static void end_one_with_children(void)
+{
+    weft_token root = { { 0 }, 0, { 0 } };
+    weft_token child;
+    weft_token_init(&child, &root);
+    weft_token_fini(&root);
+}
+
+static void end_one_with_functions(void)
+{
+    weft_token root = { { 0 }, 0, { 0 } };
+    weft_on_cancel on_cancel;
+    unsigned count = 0;
+    weft_on_cancel_add(&on_cancel, &root, count_call, &count);
+    weft_token_fini(&root);
+}
+
+static void end_one_that_is_waited_for(void)
+{
+    weft_runtime *rt = test_start(1);
+    static weft_token root;
+    (void)test_go_first(rt, wait_for_it, &root);
+    test_settle(rt);
+    weft_token_fini(&root);
+}
+
+static void mistakes_abort_with_a_sentence(void)
+{
+    CHECK_ABORTS(end_one_with_children, "weft_token_fini: the token has children");
+    CHECK_ABORTS(end_one_with_functions, "weft_token_fini: the token has functions");
+    CHECK_ABORTS(end_one_that_is_waited_for, "weft_token_fini: somebody waits");
+}
+
+TEST_MAIN({
+    TEST(those_below_are_cancelled_and_no_others),
+    TEST(who_waits_goes_on),
+    TEST(something_is_awaited_unless_it_is_cancelled),
+    TEST(functions_are_called_once),
+    TEST(a_task_can_be_cancelled_with_it),
+    TEST(functions_come_and_go_while_others_cancel),
+    TEST(its_stop_ends_a_loop),
+    TEST(mistakes_abort_with_a_sentence),
+})
