@@ -31,6 +31,7 @@
 #include "weft/pipeline.h"
 #include "weft/runtime.h"
 #include "weft/rwlock.h"
+#include "weft/scope.h"
 #include "weft/select.h"
 #include "weft/semaphore.h"
 #include "weft/sort.h"

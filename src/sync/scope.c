@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scope.c - tasks that end before the block does that has started them.
+ *
+ * A scope counts its children from the moment when one is about to be started until its
+ * function has returned. Nobody needs handles: a child that runs has a record in its own
+ * frame, which it puts into the scope's list, so that it can be cancelled.
+ *
+ *   Child                                  Canceller
+ *   C1  turn: into the list; cancelled?    X1  turn: cancelled; nobody new comes in
+ *   C2  then cancel itself                 X2  turn: some of the list, counted
+ *   C3  run the function                   X3  cancel them; until all have been told
+ *   C4  failed: cancel the scope
+ *   C5  turn: out of the list; count
+ *       down; the last one lets the
+ *       owner go
+ *
+ * C1 and X1 are turns at one latch: either the canceller finds the child in the list, or the
+ * child finds the scope cancelled. The end of the turn in C5 is the child's last access to the
+ * scope, whose owner may leave its frame then.
+ *
+ * The scope is cancelled by its token, which has the canceller as its function; so it is the
+ * same whether a child has failed, the deadline has passed, or a token above was cancelled.
+ *
+ * Edges: latch.h's [E1]: what children did is seen by who has waited for them.
+ *
+ * Checked by tests/model/scope_model.c.
+ */
+#include <weft/scope.h>
+
+#include <sched.h>
+
+#include <weft/time.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/latch.h"
+#include "sched/op.h"
+
+enum {
+#ifdef WF_MODEL
+    TOLD_AT_ONCE = 1,
+#else
+    TOLD_AT_ONCE = 32,
+#endif
+};
+
+struct scope {
+    _Atomic(uint32_t) word; /* the latch alone */
+    bool is_supervised;     /* constant */
+    bool has_timer;         /* the owner's */
+    bool is_cancelled;      /* under the latch, as all that follows */
+    bool is_late;
+    int error; /* the first of a child */
+    size_t live;
+    struct wf_list children; /* those that run */
+    struct wf_waitq room;    /* who waits to start one */
+    struct wf_waitq ended;   /* who waits for the last one */
+    size_t limit;            /* constant */
+    weft_runtime *runtime;   /* constant */
+    weft_time deadline;      /* constant */
+    weft_token token;
+    weft_on_cancel on_cancel;
+    weft_timer timer;
+};
+
+_Static_assert(sizeof(struct scope) <= sizeof(weft_scope), "weft_scope is too small");
+
+/* A child that runs: in its own frame. */
+struct child {
+    struct wf_list link;
+    weft_task *task;
+    bool is_told;
+};
+
+static struct scope *scope_of(weft_scope *scope)
+{
+    return (struct scope *)scope;
+}
+
+/* --- Cancelling ------------------------------------------------------------------------------- */
+
+/* X2: some that have not been told, counted. */
+static size_t pick(struct scope *scope, weft_task **tasks)
+{
+    size_t count = 0;
+    (void)wf_latch_lock(&scope->word);
+    for (struct wf_list *link = scope->children.next;
+         link != &scope->children && count < TOLD_AT_ONCE; link = link->next) {
+        struct child *child = wf_container_of(link, struct child, link);
+        if (!child->is_told) {
+            child->is_told = true;
+            tasks[count++] = weft_task_retain(child->task);
+        }
+    }
+    wf_latch_unlock(&scope->word, 0);
+    return count;
+}
+
+/* The function of the token: X1 to X3. */
+static void cancel_children(void *arg)
+{
+    struct scope *scope = arg;
+    struct wf_turn turn;
+    wf_turn_begin(&turn, scope);
+    scope->is_cancelled = true;
+    wf_turn_claim_all(&turn, &scope->room, WEFT_ECANCELED);
+    wf_turn_end(&turn);
+    weft_task *tasks[TOLD_AT_ONCE];
+    size_t count;
+    while ((count = pick(scope, tasks)) > 0) {
+        for (size_t i = 0; i < count; i++) {
+            weft_cancel(tasks[i]);
+            weft_detach(tasks[i]);
+        }
+    }
+}
+
+static void be_late(struct scope *scope)
+{
+    (void)wf_latch_lock(&scope->word);
+    scope->is_late = true;
+    wf_latch_unlock(&scope->word, 0);
+    weft_token_cancel(&scope->token);
+}
+
+static void timer_fired(void *arg)
+{
+    be_late(arg);
+}
+
+void weft_scope_cancel(weft_scope *scope)
+{
+    weft_token_cancel(&scope_of(scope)->token);
+}
+
+weft_token *weft_scope_token(weft_scope *scope)
+{
+    return &scope_of(scope)->token;
+}
+
+/* --- Children --------------------------------------------------------------------------------- */
+
+/* C1 and C2. */
+static void child_begin(struct scope *scope, struct child *child)
+{
+    *child = (struct child){ .task = weft_task_current() };
+    (void)wf_latch_lock(&scope->word);
+    wf_list_push_back(&scope->children, &child->link);
+    child->is_told = scope->is_cancelled;
+    bool is_cancelled = scope->is_cancelled;
+    wf_latch_unlock(&scope->word, 0);
+    if (is_cancelled) {
+        weft_cancel(child->task);
+    }
+}
+
+/* One less: room for another one, or the end. */
+static void count_down(struct scope *scope, struct wf_turn *turn)
+{
+    scope->live--;
+    if (wf_turn_claim(turn, &scope->room) != NULL) {
+        scope->live++;
+    }
+    if (scope->live == 0) {
+        wf_turn_claim_all(turn, &scope->ended, 0);
+    }
+}
+
+/* C4. Returns whether it has failed, and cancels the others. */
+static bool note_result(struct scope *scope, int result)
+{
+    (void)wf_latch_lock(&scope->word);
+    bool has_failed = result < 0 && !(result == WEFT_ECANCELED && scope->is_cancelled);
+    if (has_failed && scope->error == 0) {
+        scope->error = result;
+    }
+    wf_latch_unlock(&scope->word, 0);
+    return has_failed && !scope->is_supervised;
+}
+
+/* C4 and C5. */
+static void child_end(struct scope *scope, struct child *child, int result)
+{
+    if (result < 0 && note_result(scope, result)) {
+        weft_token_cancel(&scope->token);
+    }
+    struct wf_turn turn;
+    wf_turn_begin(&turn, scope);
+    wf_list_remove(&child->link);
+    count_down(scope, &turn);
+    wf_turn_end(&turn);
+}
+
+/* One that could not be started. */
+static void child_fail(struct scope *scope)
+{
+    struct wf_turn turn;
+    wf_turn_begin(&turn, scope);
+    count_down(scope, &turn);
+    wf_turn_end(&turn);
+}
+
+/* What a fiber gets a copy of. */
+struct start {
+    struct scope *scope;
+    int (*function)(void *arg);
+    void *arg;
+};
+
+static int fiber_child(void *arg)
+{
+    const struct start *start = arg;
+    struct child child;
+    child_begin(start->scope, &child);
+    int result = start->function(start->arg);
+    child_end(start->scope, &child, result);
+    return result;
+}
+
+/* What a stackless child gets a copy of. */
+struct body_child {
+    struct scope *scope;
+    struct child child;
+    weft_co_future body;
+    bool is_begun;
+};
+
+/* The body is polled at least once, also if it is cancelled before; as any. */
+static int body_child_poll(weft_co *co, void *state)
+{
+    struct body_child *self = state;
+    if (!self->is_begun) {
+        self->is_begun = true;
+        child_begin(self->scope, &self->child);
+    }
+    weft_future *body = &self->body.future;
+    int result = body->ops->poll(body);
+    co->waiting = result == WEFT_PENDING ? body : NULL;
+    if (result != WEFT_PENDING) {
+        child_end(self->scope, &self->child, result);
+    }
+    return result;
+}
+
+/* --- Starting --------------------------------------------------------------------------------- */
+
+static int room_of(const struct scope *scope)
+{
+    if (scope->is_cancelled) {
+        return WEFT_ECANCELED;
+    }
+    return scope->limit == 0 || scope->live < scope->limit ? 0 : WEFT_PENDING;
+}
+
+/* The flag: has what it waits for at once, and counts. */
+static int room_take(struct wf_op *op, struct wf_turn *turn)
+{
+    (void)turn;
+    struct scope *scope = op->object;
+    int result = room_of(scope);
+    if (result == 0 && op->flag) {
+        scope->live++;
+    }
+    return result == WEFT_ECANCELED && !op->flag ? 0 : result;
+}
+
+static void room_enlist(struct wf_op *op, struct wf_turn *turn)
+{
+    (void)turn;
+    struct scope *scope = op->object;
+    wf_op_enlist(op, &scope->room);
+}
+
+/* One that only looks gives back what it was granted. */
+static int room_end(struct wf_op *op)
+{
+    if (op->flag) {
+        return op->result;
+    }
+    if (op->result == 0) {
+        child_fail(op->object);
+    }
+    return 0;
+}
+
+static const struct wf_op_ops room_ops = {
+    .future = WF_OP_FUTURE, .take = room_take, .enlist = room_enlist, .end = room_end
+};
+
+void weft_scope_room_init(weft_op *op, weft_scope *scope)
+{
+    (void)wf_op_init(op, &room_ops, scope);
+}
+
+static int await_room(struct scope *scope)
+{
+    weft_op op;
+    wf_op_init(&op, &room_ops, scope)->flag = true;
+    return wf_op_await(&op, WEFT_NEVER, "weft_scope_go");
+}
+
+static int take_room(struct scope *scope)
+{
+    (void)wf_latch_lock(&scope->word);
+    int result = room_of(scope);
+    scope->live += result == 0;
+    wf_latch_unlock(&scope->word, 0);
+    return result;
+}
+
+/* There is room: starts a fiber. */
+static int start_fiber(struct scope *scope, const weft_fiber_spec *spec)
+{
+    struct start start = { scope, spec->function, spec->arg };
+    weft_fiber_spec own = *spec;
+    own.function = fiber_child;
+    own.arg = &start;
+    own.arg_size = sizeof start;
+    int err = scope->runtime != NULL ? weft_runtime_go(scope->runtime, NULL, &own)
+                                     : weft_go_with(NULL, &own);
+    if (err != 0) {
+        child_fail(scope);
+    }
+    return err;
+}
+
+int weft_scope_go_with(weft_scope *scope, const weft_fiber_spec *spec)
+{
+    if (spec->function == NULL || spec->arg_size != 0) {
+        return -EINVAL;
+    }
+    int result = take_room(scope_of(scope));
+    if (result == WEFT_PENDING) {
+        result = await_room(scope_of(scope));
+    }
+    return result == 0 ? start_fiber(scope_of(scope), spec) : result;
+}
+
+int weft_scope_go(weft_scope *scope, int (*function)(void *arg), void *arg)
+{
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    return weft_scope_go_with(scope, &spec);
+}
+
+int weft_scope_try_go(weft_scope *scope, int (*function)(void *arg), void *arg)
+{
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    if (function == NULL) {
+        return -EINVAL;
+    }
+    int result = take_room(scope_of(scope));
+    if (result == WEFT_PENDING) {
+        return -EAGAIN;
+    }
+    return result == 0 ? start_fiber(scope_of(scope), &spec) : result;
+}
+
+int weft_scope_spawn(weft_scope *scope, weft_body_fn body, void *state)
+{
+    struct scope *self = scope_of(scope);
+    if (body == NULL) {
+        return -EINVAL;
+    }
+    int result = take_room(self);
+    if (result != 0) {
+        return result == WEFT_PENDING ? -EAGAIN : result;
+    }
+    struct body_child child = { .scope = self };
+    weft_co_init(&child.body, body, state);
+    weft_spec spec = { .body = body_child_poll, .state = &child, .state_size = sizeof child };
+    int err = self->runtime != NULL ? weft_runtime_spawn(self->runtime, NULL, &spec)
+                                    : weft_spawn(NULL, &spec);
+    if (err != 0) {
+        child_fail(self);
+    }
+    return err;
+}
+
+size_t weft_scope_children(weft_scope *scope)
+{
+    struct scope *self = scope_of(scope);
+    (void)wf_latch_lock(&self->word);
+    size_t live = self->live;
+    wf_latch_unlock(&self->word, 0);
+    return live;
+}
+
+/* --- The block -------------------------------------------------------------------------------- */
+
+void weft_scope_begin(weft_scope *scope, const weft_scope_options *options)
+{
+    static const weft_scope_options none;
+    struct scope *self = scope_of(scope);
+    options = options != NULL ? options : &none;
+    *self = (struct scope){ .is_supervised = options->is_supervised,
+                            .limit = options->limit,
+                            .runtime = options->runtime,
+                            .deadline = options->deadline != 0 ? options->deadline : WEFT_NEVER };
+    wf_list_init(&self->children);
+    weft_token_init(&self->token, options->token);
+    weft_on_cancel_add(&self->on_cancel, &self->token, cancel_children, self);
+    /* On a plain thread the end of the scope looks at the clock. */
+    self->has_timer = self->deadline != WEFT_NEVER && weft_task_current() != NULL;
+    if (self->has_timer) {
+        weft_timer_start(&self->timer, self->deadline, 0, timer_fired, self);
+    }
+}
+
+static int ended_take(struct wf_op *op, struct wf_turn *turn)
+{
+    (void)turn;
+    const struct scope *scope = op->object;
+    return scope->live == 0 ? 0 : WEFT_PENDING;
+}
+
+static void ended_enlist(struct wf_op *op, struct wf_turn *turn)
+{
+    (void)turn;
+    struct scope *scope = op->object;
+    wf_op_enlist(op, &scope->ended);
+}
+
+static const struct wf_op_ops ended_ops = { .future = WF_OP_FUTURE,
+                                            .take = ended_take,
+                                            .enlist = ended_enlist };
+
+/* All children have ended. */
+static int finish(struct scope *scope)
+{
+    if (scope->has_timer) {
+        (void)weft_timer_stop(&scope->timer);
+    }
+    (void)weft_on_cancel_remove(&scope->on_cancel);
+    weft_token_fini(&scope->token);
+    if (scope->error != 0) {
+        return scope->error;
+    }
+    if (scope->is_late) {
+        return WEFT_ETIMEDOUT;
+    }
+    return scope->is_cancelled ? WEFT_ECANCELED : 0;
+}
+
+static int await_ended(struct scope *scope, weft_time deadline)
+{
+    weft_op op;
+    (void)wf_op_init(&op, &ended_ops, scope);
+    return wf_op_await(&op, deadline, "weft_scope_end");
+}
+
+/* Waits for the last one, whatever happens to who waits. */
+static void await_ended_shielded(struct scope *scope)
+{
+    bool is_task = weft_task_current() != NULL;
+    if (is_task) {
+        weft_shield_enter();
+    }
+    while (await_ended(scope, WEFT_NEVER) != 0) {
+        (void)sched_yield(); /* A thread without memory for a wait. */
+    }
+    if (is_task) {
+        weft_shield_leave();
+    }
+}
+
+int weft_scope_drain(weft_scope *scope, weft_time deadline)
+{
+    struct scope *self = scope_of(scope);
+    int result = await_ended(self, deadline);
+    if (result == WEFT_ETIMEDOUT) {
+        be_late(self);
+    } else if (result == WEFT_ECANCELED) {
+        weft_token_cancel(&self->token);
+    }
+    if (result != 0) {
+        await_ended_shielded(self);
+    }
+    return finish(self);
+}
+
+int weft_scope_end(weft_scope *scope)
+{
+    struct scope *self = scope_of(scope);
+    return weft_scope_drain(scope, self->has_timer ? WEFT_NEVER : self->deadline);
+}
+
+static bool look_whether_over(weft_scope_future *self)
+{
+    if (!self->is_over) {
+        self->is_over = wf_op_poll(&self->ended.future) != WEFT_PENDING;
+    }
+    return self->is_over;
+}
+
+static int end_poll(weft_future *future)
+{
+    weft_scope_future *self = (weft_scope_future *)future;
+    return look_whether_over(self) ? finish(scope_of(self->scope)) : WEFT_PENDING;
+}
+
+/* It ends when the children have, and no sooner. */
+static bool end_cancel(weft_future *future)
+{
+    weft_scope_future *self = (weft_scope_future *)future;
+    if (!self->is_over) {
+        weft_scope_cancel(self->scope);
+    }
+    return look_whether_over(self);
+}
+
+static const weft_future_ops end_ops = { .poll = end_poll, .cancel = end_cancel };
+
+void weft_scope_end_init(weft_scope_future *future, weft_scope *scope)
+{
+    *future = (weft_scope_future){ .future.ops = &end_ops, .scope = scope };
+    (void)wf_op_init(&future->ended, &ended_ops, scope);
+}
+
+/* The block has its own error, or none. */
+static int leave_with(weft_scope *scope, int result)
+{
+    if (result < 0) {
+        weft_scope_cancel(scope);
+    }
+    int end = weft_scope_end(scope);
+    /* An error of a child may be why the block has failed. */
+    bool is_first = result < 0 && (end == 0 || end == WEFT_ECANCELED || result != WEFT_ECANCELED);
+    return is_first ? result : end;
+}
+
+int weft_scope_run(int (*body)(weft_scope *scope, void *arg), void *arg,
+                   const weft_scope_options *options)
+{
+    weft_scope scope;
+    weft_scope_begin(&scope, options);
+    return leave_with(&scope, body(&scope, arg));
+}
+
+bool weft_scope_block_enter(weft_scope_block *block)
+{
+    if (block->stage != 0) {
+        return false;
+    }
+    block->stage = 1;
+    weft_scope_begin(&block->scope, block->options);
+    return true;
+}
+
+void weft_scope_block_leave(weft_scope_block *block)
+{
+    if (block->stage == 1) {
+        block->stage = 2;
+        *block->result = leave_with(&block->scope, *block->result);
+    }
+}

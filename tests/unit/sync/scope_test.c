@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/scope.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+static atomic_uint ended;
+static atomic_uint cancelled;
+static atomic_uint running;
+static atomic_uint most;
+static weft_event gate;
+
+static void run(int (*function)(void *arg), void *arg, unsigned workers)
+{
+    weft_runtime *rt = test_start(workers);
+    atomic_store(&ended, 0);
+    atomic_store(&cancelled, 0);
+    atomic_store(&running, 0);
+    atomic_store(&most, 0);
+    memset(&gate, 0, sizeof gate);
+    CHECK_EQ(test_run(rt, function, arg), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Children --------------------------------------------------------------------------------- */
+
+static int sleep_briefly(void *arg)
+{
+    (void)arg;
+    int err = weft_sleep(WEFT_MS);
+    atomic_fetch_add(&ended, 1);
+    return err;
+}
+
+static int wait_to_be_cancelled(void *arg)
+{
+    (void)arg;
+    int err = weft_sleep(3600 * WEFT_S);
+    CHECK_EQ(err, WEFT_ECANCELED);
+    atomic_fetch_add(&cancelled, 1);
+    return err;
+}
+
+static int fail(void *arg)
+{
+    return *(int *)arg;
+}
+
+static int sleep_body(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    WEFT_BEGIN(co);
+    weft_sleep_init(&self->sleep, weft_after(WEFT_MS), 0);
+    WEFT_AWAIT(co, self->err, &self->sleep.future);
+    CHECK_EQ(self->err, 0);
+    atomic_fetch_add(&ended, 1);
+    WEFT_END(co, self->err);
+}
+
+static int long_body(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    WEFT_BEGIN(co);
+    weft_sleep_init(&self->sleep, weft_after(3600 * WEFT_S), 0);
+    WEFT_AWAIT(co, self->err, &self->sleep.future);
+    CHECK_EQ(self->err, WEFT_ECANCELED);
+    atomic_fetch_add(&cancelled, 1);
+    WEFT_END(co, self->err);
+}
+
+static int start_many(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    struct crowd_member bodies[10];
+    memset(bodies, 0, sizeof bodies);
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        for (unsigned i = 0; i < 50; i++) {
+            CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), 0);
+        }
+        for (unsigned i = 0; i < 10; i++) {
+            CHECK_EQ(weft_scope_spawn(scope, sleep_body, &bodies[i]), 0);
+        }
+        CHECK(weft_scope_children(scope) > 0);
+    }
+    CHECK_EQ(err, 0);
+    CHECK_EQ(atomic_load(&ended), 60);
+    return 0;
+}
+
+static void children_have_ended_behind_the_block(void)
+{
+    run(start_many, NULL, 1);
+    run(start_many, NULL, 2);
+    run(start_many, NULL, 8);
+}
+
+/* A child starts others in the same scope. */
+static int start_more(void *arg)
+{
+    weft_scope *scope = arg;
+    for (unsigned i = 0; i < 5; i++) {
+        CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), 0);
+    }
+    return 0;
+}
+
+static int start_tree(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        for (unsigned i = 0; i < 5; i++) {
+            CHECK_EQ(weft_scope_go(scope, start_more, scope), 0);
+        }
+    }
+    CHECK_EQ(atomic_load(&ended), 25);
+    return err;
+}
+
+static void children_can_start_more(void)
+{
+    run(start_tree, NULL, 2);
+}
+
+/* --- Errors ----------------------------------------------------------------------------------- */
+
+static int fail_fast(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    int bad = -EIO;
+    struct crowd_member body;
+    memset(&body, 0, sizeof body);
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_spawn(scope, long_body, &body), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, fail, &bad), 0);
+        CHECK_EQ(weft_token_wait(weft_scope_token(scope), WEFT_NEVER), 0);
+        CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), WEFT_ECANCELED);
+        CHECK_EQ(weft_scope_spawn(scope, long_body, &body), WEFT_ECANCELED);
+    }
+    CHECK_EQ(err, -EIO);
+    CHECK_EQ(atomic_load(&cancelled), 3);
+    CHECK_EQ(atomic_load(&ended), 0);
+    return 0;
+}
+
+static void the_first_error_cancels_the_others(void)
+{
+    run(fail_fast, NULL, 1);
+    run(fail_fast, NULL, 2);
+}
+
+static int supervise(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    int bad = -EIO;
+    int worse = -EPIPE;
+    weft_scope_options options = { .is_supervised = true };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, fail, &bad), 0);
+        CHECK_EQ(weft_yield(), 0);
+        for (unsigned i = 0; i < 5; i++) {
+            CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), 0);
+        }
+        CHECK_EQ(weft_sleep(2 * WEFT_MS), 0);
+        CHECK_EQ(weft_scope_go(scope, fail, &worse), 0);
+        CHECK(!weft_token_is_cancelled(weft_scope_token(scope)));
+    }
+    CHECK_EQ(err, -EIO);
+    CHECK_EQ(atomic_load(&ended), 5);
+    return 0;
+}
+
+static void a_supervised_one_lets_them_run(void)
+{
+    run(supervise, NULL, 1);
+}
+
+static int fail_in_block(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        err = -EINVAL;
+    }
+    CHECK_EQ(err, -EINVAL);
+    CHECK_EQ(atomic_load(&cancelled), 1);
+    return 0;
+}
+
+static int fail_in_body(weft_scope *scope, void *arg)
+{
+    CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+    return *(int *)arg;
+}
+
+static int run_body(void *arg)
+{
+    CHECK_EQ(weft_scope_run(fail_in_body, arg, NULL), *(int *)arg);
+    CHECK_EQ(atomic_load(&cancelled), 1);
+    return 0;
+}
+
+static void an_error_of_the_block_cancels_them_all(void)
+{
+    int bad = -EIO;
+    run(fail_in_block, NULL, 1);
+    run(run_body, &bad, 1);
+}
+
+/* --- Leaving ---------------------------------------------------------------------------------- */
+
+static int leave_early(unsigned way)
+{
+    int err = 0;
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), 0);
+        if (way == 1) {
+            break;
+        }
+        if (way == 2) {
+            return 7;
+        }
+        if (way == 3) {
+            goto out;
+        }
+    }
+out:
+    return err;
+}
+
+static int leave_all_ways(void *arg)
+{
+    (void)arg;
+    for (unsigned way = 0; way < 4; way++) {
+        CHECK_EQ(leave_early(way), way == 2 ? 7 : 0);
+        CHECK_EQ(atomic_load(&ended), way + 1);
+    }
+    return 0;
+}
+
+static void a_block_is_not_left_before_they_have_ended(void)
+{
+    run(leave_all_ways, NULL, 2);
+}
+
+/* --- Limits, deadlines, tokens ---------------------------------------------------------------- */
+
+static int be_counted(void *arg)
+{
+    (void)arg;
+    unsigned now = atomic_fetch_add(&running, 1) + 1;
+    unsigned before = atomic_load(&most);
+    while (now > before && !atomic_compare_exchange_weak(&most, &before, now)) {
+    }
+    CHECK_EQ(weft_yield(), 0);
+    CHECK_EQ(weft_yield(), 0);
+    atomic_fetch_sub(&running, 1);
+    atomic_fetch_add(&ended, 1);
+    return 0;
+}
+
+static int start_with_limit(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    weft_scope_options options = { .limit = 3 };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        for (unsigned i = 0; i < 200; i++) {
+            CHECK_EQ(weft_scope_go(scope, be_counted, NULL), 0);
+            CHECK_LE(weft_scope_children(scope), 3);
+        }
+    }
+    CHECK_EQ(err, 0);
+    CHECK_EQ(atomic_load(&ended), 200);
+    CHECK_LE(atomic_load(&most), 3);
+    return 0;
+}
+
+static void no_more_run_at_once_than_the_limit_allows(void)
+{
+    run(start_with_limit, NULL, 1);
+    run(start_with_limit, NULL, 2);
+    run(start_with_limit, NULL, 8);
+}
+
+static int wait_at_gate(void *arg)
+{
+    (void)arg;
+    return weft_event_wait(&gate, WEFT_NEVER);
+}
+
+static int try_with_limit(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    weft_scope_options options = { .limit = 1 };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        weft_op room;
+        CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), 0);
+        CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), -EAGAIN);
+        weft_scope_room_init(&room, scope);
+        CHECK_EQ(weft_await(&room.future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+        weft_event_set(&gate);
+        weft_scope_room_init(&room, scope);
+        CHECK_EQ(weft_await(&room.future, WEFT_NEVER), 0);
+        CHECK_EQ(weft_scope_children(scope), 0);
+        CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), 0);
+    }
+    return err;
+}
+
+static void who_does_not_wait_is_told_that_there_is_no_room(void)
+{
+    run(try_with_limit, NULL, 1);
+}
+
+/* One waits for room when the scope is cancelled. */
+static int cancel_who_waits_for_room(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    weft_scope_options options = { .limit = 1, .deadline = weft_after(5 * WEFT_MS) };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), WEFT_ECANCELED);
+    }
+    CHECK_EQ(err, WEFT_ETIMEDOUT);
+    CHECK_EQ(atomic_load(&cancelled), 1);
+    return 0;
+}
+
+static void at_its_deadline_all_are_cancelled(void)
+{
+    run(cancel_who_waits_for_room, NULL, 1);
+    run(cancel_who_waits_for_room, NULL, 2);
+}
+
+static int cancel_by_token(void *arg)
+{
+    weft_token *above = arg;
+    int err = 0;
+    weft_scope_options options = { .token = above };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        for (unsigned i = 0; i < 100; i++) {
+            CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        }
+        CHECK_EQ(weft_yield(), 0);
+        weft_token_cancel(above);
+    }
+    CHECK_EQ(err, WEFT_ECANCELED);
+    CHECK_EQ(atomic_load(&cancelled), 100);
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), WEFT_ECANCELED);
+    }
+    CHECK_EQ(err, WEFT_ECANCELED);
+    return 0;
+}
+
+static void a_token_above_cancels_them(void)
+{
+    weft_token above = { { 0 }, 0, { 0 } };
+    run(cancel_by_token, &above, 2);
+    weft_token_fini(&above);
+}
+
+/* --- Who waits is cancelled ------------------------------------------------------------------- */
+
+static int own_a_scope(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    WEFT_SCOPE(outer, NULL, &err)
+    {
+        CHECK_EQ(weft_scope_go(outer, wait_to_be_cancelled, NULL), 0);
+        WEFT_SCOPE(inner, NULL, &err)
+        {
+            CHECK_EQ(weft_scope_go(inner, wait_to_be_cancelled, NULL), 0);
+        }
+        CHECK_EQ(err, WEFT_ECANCELED);
+    }
+    CHECK_EQ(atomic_load(&cancelled), 2);
+    return err;
+}
+
+static void who_is_cancelled_cancels_them_and_waits(void)
+{
+    weft_runtime *rt = test_start(1);
+    atomic_store(&cancelled, 0);
+    weft_task *task = test_go_first(rt, own_a_scope, NULL);
+    test_settle(rt);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+}
+
+struct owner {
+    weft_scope scope;
+    weft_scope_future end;
+    struct crowd_member child;
+    int err;
+};
+
+static struct owner owner;
+
+static int own_in_a_body(weft_co *co, void *state)
+{
+    (void)state;
+    WEFT_BEGIN(co);
+    weft_scope_begin(&owner.scope, NULL);
+    CHECK_EQ(weft_scope_spawn(&owner.scope, long_body, &owner.child), 0);
+    CHECK_EQ(weft_scope_try_go(&owner.scope, wait_to_be_cancelled, NULL), 0);
+    weft_scope_end_init(&owner.end, &owner.scope);
+    WEFT_AWAIT(co, owner.err, &owner.end.future);
+    CHECK_EQ(atomic_load(&cancelled), 2);
+    WEFT_END(co, owner.err);
+}
+
+static void a_body_can_own_one(void)
+{
+    weft_runtime *rt = test_start(1);
+    atomic_store(&cancelled, 0);
+    memset(&owner, 0, sizeof owner);
+    weft_task *task = test_spawn(rt, own_in_a_body, NULL);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(task, NULL), -EAGAIN);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Threads, and draining -------------------------------------------------------------------- */
+
+static void a_thread_can_own_one(void)
+{
+    weft_runtime *rt = test_start(2);
+    int err = 0;
+    atomic_store(&ended, 0);
+    atomic_store(&cancelled, 0);
+    weft_scope_options options = { .runtime = rt, .limit = 2 };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        for (unsigned i = 0; i < 10; i++) {
+            CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), 0);
+        }
+    }
+    CHECK_EQ(err, 0);
+    CHECK_EQ(atomic_load(&ended), 10);
+    options.deadline = weft_after(3 * WEFT_MS);
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+    }
+    CHECK_EQ(err, WEFT_ETIMEDOUT);
+    CHECK_EQ(atomic_load(&cancelled), 1);
+    weft_runtime_destroy(rt);
+}
+
+static int drain(void *arg)
+{
+    (void)arg;
+    weft_scope scope;
+    weft_scope_begin(&scope, NULL);
+    CHECK_EQ(weft_scope_go(&scope, sleep_briefly, NULL), 0);
+    CHECK_EQ(weft_scope_drain(&scope, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(atomic_load(&ended), 1);
+
+    weft_scope_begin(&scope, NULL);
+    CHECK_EQ(weft_scope_go(&scope, sleep_briefly, NULL), 0);
+    CHECK_EQ(weft_scope_go(&scope, wait_to_be_cancelled, NULL), 0);
+    CHECK_EQ(weft_scope_drain(&scope, weft_after(20 * WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(atomic_load(&ended), 2);
+    CHECK_EQ(atomic_load(&cancelled), 1);
+    return 0;
+}
+
+static void what_is_left_at_the_end_of_a_drain_is_cancelled(void)
+{
+    run(drain, NULL, 1);
+}
+
+static int start_wrongly(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        weft_fiber_spec spec = { .function = sleep_briefly, .arg_size = 1 };
+        CHECK_EQ(weft_scope_go_with(scope, &spec), -EINVAL);
+        CHECK_EQ(weft_scope_go(scope, NULL, NULL), -EINVAL);
+        CHECK_EQ(weft_scope_spawn(scope, NULL, NULL), -EINVAL);
+        spec = (weft_fiber_spec){ .function = sleep_briefly, .stack_size = (size_t)1 << 40 };
+        CHECK_EQ(weft_scope_go_with(scope, &spec), -EINVAL);
+        CHECK_EQ(weft_scope_children(scope), 0);
+    }
+    return err;
+}
+
+static void what_cannot_be_started_is_not_counted(void)
+{
+    run(start_wrongly, NULL, 1);
+}
+
+/* --- A storm ---------------------------------------------------------------------------------- */
+
+/* Children that end, fail or wait, in scopes that are cancelled at any time. */
+static int random_child(void *arg)
+{
+    uint64_t number = (uint64_t)(uintptr_t)arg;
+    for (unsigned i = 0; i < number % 4; i++) {
+        if (weft_yield() != 0) {
+            return WEFT_ECANCELED;
+        }
+    }
+    if (number % 11 == 0) {
+        return -EIO;
+    }
+    return number % 3 == 0 ? weft_sleep(3600 * WEFT_S) : 0;
+}
+
+static int cancel_soon(void *arg)
+{
+    int err = weft_yield();
+    weft_scope_cancel(arg);
+    return err;
+}
+
+static int random_scopes(void *arg)
+{
+    uint64_t seed = (uint64_t)(uintptr_t)arg;
+    for (uint64_t i = 0; i < crowd_rounds() / 4; i++) {
+        int err = 0;
+        weft_scope_options options = { .limit = i % 5, .is_supervised = i % 2 == 0 };
+        WEFT_SCOPE(scope, &options, &err)
+        {
+            CHECK_EQ(weft_scope_go(scope, cancel_soon, scope), 0);
+            for (uint64_t k = 0; k < 8; k++) {
+                uint64_t number = (seed + i) * 31 + k * 7;
+                int gone = weft_scope_go(scope, random_child, (void *)(uintptr_t)number);
+                CHECK(gone == 0 || gone == WEFT_ECANCELED);
+            }
+        }
+        CHECK(err == -EIO || err == WEFT_ECANCELED);
+    }
+    return 0;
+}
+
+static void scopes_end_whatever_happens(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned w = 0; w < 3; w++) {
+        weft_runtime *rt = test_start(workers[w]);
+        weft_task *tasks[6];
+        for (unsigned i = 0; i < 6; i++) {
+            tasks[i] = test_go(rt, random_scopes, (void *)(uintptr_t)(i * 1000));
+        }
+        for (unsigned i = 0; i < 6; i++) {
+            CHECK_EQ(test_join_soon(tasks[i]), 0);
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
+TEST_MAIN({
+    TEST(children_have_ended_behind_the_block),
+    TEST(children_can_start_more),
+    TEST(the_first_error_cancels_the_others),
+    TEST(a_supervised_one_lets_them_run),
+    TEST(an_error_of_the_block_cancels_them_all),
+    TEST(a_block_is_not_left_before_they_have_ended),
+    TEST(no_more_run_at_once_than_the_limit_allows),
+    TEST(who_does_not_wait_is_told_that_there_is_no_room),
+    TEST(at_its_deadline_all_are_cancelled),
+    TEST(a_token_above_cancels_them),
+    TEST(who_is_cancelled_cancels_them_and_waits),
+    TEST(a_body_can_own_one),
+    TEST(a_thread_can_own_one),
+    TEST(what_is_left_at_the_end_of_a_drain_is_cancelled),
+    TEST(what_cannot_be_started_is_not_counted),
+    TEST(scopes_end_whatever_happens),
+})
