@@ -17,6 +17,7 @@
 #include "weft/fiber.h"
 #include "weft/fork.h"
 #include "weft/future.h"
+#include "weft/gather.h"
 #include "weft/group.h"
 #include "weft/loop.h"
 #include "weft/mutex.h"

@@ -20,7 +20,7 @@ WF_TLS_DEFINE(struct wf_worker *, wf_tls_worker);
 
 const struct wf_task_ops wf_fiber_ops;
 
-/* --- Fakes: a child is a thread, and a cancel sets its event ------------------------------------ */
+/* --- Fakes: a child is a thread, and a cancel sets its event ---------------------------------- */
 
 enum {
     CHILDREN_MAX = 3,
@@ -133,7 +133,7 @@ void weft_shield_leave(void)
 {
 }
 
-/* --- Children ----------------------------------------------------------------------------------- */
+/* --- Children --------------------------------------------------------------------------------- */
 
 static int done[CHILDREN_MAX]; /* plain: who ends the scope sees it */
 

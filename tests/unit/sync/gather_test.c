@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/gather.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+
+enum {
+    TASKS = 5,
+};
+
+/* A task that returns its result after its gate has opened, or when it is cancelled. */
+struct runner {
+    weft_event gate;
+    int result;
+};
+
+static struct runner runners[TASKS];
+static weft_task *tasks[TASKS];
+
+static int run_one(void *arg)
+{
+    struct runner *self = arg;
+    int err = weft_event_wait(&self->gate, WEFT_NEVER);
+    return err == 0 ? self->result : err;
+}
+
+/* With one worker: all of them wait. */
+static weft_runtime *begin(void)
+{
+    weft_runtime *rt = test_start(1);
+    memset(runners, 0, sizeof runners);
+    for (int i = 0; i < TASKS; i++) {
+        runners[i].result = i * 10;
+        tasks[i] = test_go(rt, run_one, &runners[i]);
+    }
+    test_settle(rt);
+    return rt;
+}
+
+static void check_none_is_left(void)
+{
+    for (unsigned i = 0; i < TASKS; i++) {
+        CHECK(tasks[i] == NULL);
+    }
+}
+
+static void let_go(unsigned index)
+{
+    weft_event_set(&runners[index].gate);
+}
+
+/* --- Modes ------------------------------------------------------------------------------------ */
+
+static int results[TASKS];
+
+static int join_all(void *arg)
+{
+    (void)arg;
+    return weft_join_all(tasks, TASKS, results, WEFT_NEVER);
+}
+
+static void all_are_joined(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *joiner = test_go_first(rt, join_all, NULL);
+    for (unsigned i = TASKS; i-- > 0;) {
+        test_settle(rt);
+        CHECK_EQ(weft_try_join(joiner, NULL), -EAGAIN);
+        let_go(i);
+    }
+    CHECK_EQ(test_join_soon(joiner), 0);
+    for (int i = 0; i < TASKS; i++) {
+        CHECK_EQ(results[i], i * 10);
+    }
+    check_none_is_left();
+    weft_runtime_destroy(rt);
+}
+
+/* The first in the order of the tasks, not of the time. */
+static void all_are_joined_though_some_fail(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *joiner = test_go_first(rt, join_all, NULL);
+    runners[1].result = -EIO;
+    runners[3].result = -EPIPE;
+    for (unsigned i = TASKS; i-- > 0;) {
+        let_go(i);
+        test_settle(rt);
+    }
+    CHECK_EQ(test_join_soon(joiner), -EIO);
+    CHECK_EQ(results[3], -EPIPE);
+    CHECK_EQ(results[4], 40);
+    check_none_is_left();
+    weft_runtime_destroy(rt);
+}
+
+static int try_join_all(void *arg)
+{
+    (void)arg;
+    return weft_try_join_all(tasks, TASKS, results, WEFT_NEVER);
+}
+
+static void one_that_fails_cancels_the_others(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *joiner = test_go_first(rt, try_join_all, NULL);
+    runners[2].result = -EIO;
+    let_go(4);
+    test_settle(rt);
+    let_go(2);
+    CHECK_EQ(test_join_soon(joiner), -EIO);
+    CHECK_EQ(results[0], WEFT_ECANCELED);
+    CHECK_EQ(results[1], WEFT_ECANCELED);
+    CHECK_EQ(results[3], WEFT_ECANCELED);
+    CHECK_EQ(results[4], 40);
+    check_none_is_left();
+    weft_runtime_destroy(rt);
+}
+
+static int race(void *arg)
+{
+    return weft_race(tasks, TASKS, arg, WEFT_NEVER);
+}
+
+static void the_first_that_ends_wins_a_race(void)
+{
+    weft_runtime *rt = begin();
+    int result = 0;
+    runners[3].result = -EIO;
+    weft_task *joiner = test_go_first(rt, race, &result);
+    test_settle(rt);
+    let_go(3);
+    CHECK_EQ(test_join_soon(joiner), 3);
+    CHECK_EQ(result, -EIO);
+    check_none_is_left();
+    weft_runtime_destroy(rt);
+}
+
+static int first_success(void *arg)
+{
+    return weft_first_success(tasks, TASKS, arg, WEFT_NEVER);
+}
+
+static void the_first_that_succeeds(void)
+{
+    weft_runtime *rt = begin();
+    int result = 0;
+    runners[3].result = -EIO;
+    weft_task *joiner = test_go_first(rt, first_success, &result);
+    let_go(3);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(joiner, NULL), -EAGAIN);
+    let_go(2);
+    CHECK_EQ(test_join_soon(joiner), 2);
+    CHECK_EQ(result, 20);
+    check_none_is_left();
+    weft_runtime_destroy(rt);
+
+    rt = begin();
+    joiner = test_go_first(rt, first_success, &result);
+    for (unsigned i = 0; i < TASKS; i++) {
+        runners[i].result = -1 - (int)i;
+        let_go(i);
+        test_settle(rt);
+    }
+    CHECK_EQ(test_join_soon(joiner), -TASKS);
+    check_none_is_left();
+    weft_runtime_destroy(rt);
+}
+
+static void with_none(void)
+{
+    CHECK_EQ(weft_join_all(NULL, 0, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_try_join_all(NULL, 0, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_race(NULL, 0, NULL, WEFT_NEVER), -EINVAL);
+    CHECK_EQ(weft_first_success(NULL, 0, NULL, WEFT_NEVER), -EINVAL);
+}
+
+/* --- Giving up -------------------------------------------------------------------------------- */
+
+static void who_gives_up_keeps_the_handles(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *joiner = test_go_first(rt, race, NULL);
+    test_settle(rt);
+    weft_cancel(joiner);
+    CHECK_EQ(test_join_soon(joiner), WEFT_ECANCELED);
+
+    /* A thread, with a deadline; one has been joined. */
+    let_go(1);
+    CHECK_EQ(weft_join_all(tasks, TASKS, results, weft_after(20 * WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK(tasks[1] == NULL);
+    CHECK_EQ(results[1], 10);
+    for (unsigned i = 0; i < TASKS; i++) {
+        let_go(i);
+    }
+    CHECK_EQ(weft_join_all(tasks, TASKS, results, WEFT_NEVER), 0);
+    CHECK_EQ(results[4], 40);
+    check_none_is_left();
+    weft_runtime_destroy(rt);
+}
+
+static int join_2(void *arg)
+{
+    (void)arg;
+    int result = 0;
+    CHECK_EQ(weft_join(tasks[2], &result, WEFT_NEVER), 0);
+    return result;
+}
+
+static void one_that_another_joins_is_an_error(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *other = test_go_first(rt, join_2, NULL);
+    test_settle(rt);
+    CHECK_EQ(weft_join_all(tasks, TASKS, results, WEFT_NEVER), WEFT_EJOINED);
+    let_go(2);
+    CHECK_EQ(test_join_soon(other), 20);
+    tasks[2] = NULL;
+    for (unsigned i = 0; i < TASKS; i++) {
+        let_go(i);
+    }
+    CHECK_EQ(weft_join_all(tasks, TASKS, NULL, WEFT_NEVER), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* --- One function, many times ----------------------------------------------------------------- */
+
+enum {
+    ITEMS = 1000,
+};
+
+static int squares[ITEMS];
+static atomic_uint running;
+static atomic_uint most;
+static atomic_uint calls;
+
+static int square(size_t index, void *arg)
+{
+    size_t bad = *(size_t *)arg;
+    unsigned now = atomic_fetch_add(&running, 1) + 1;
+    unsigned before = atomic_load(&most);
+    while (now > before && !atomic_compare_exchange_weak(&most, &before, now)) {
+    }
+    int err = index % 7 == 0 ? weft_yield() : 0;
+    squares[index] = (int)(index * index);
+    atomic_fetch_sub(&running, 1);
+    atomic_fetch_add(&calls, 1);
+    return index == bad ? -EIO : err;
+}
+
+static int square_all(void *arg)
+{
+    size_t limit = *(size_t *)arg;
+    size_t bad = ITEMS;
+    atomic_store(&most, 0);
+    atomic_store(&calls, 0);
+    memset(squares, 0, sizeof squares);
+    CHECK_EQ(weft_go_each(ITEMS, limit, square, &bad, WEFT_NEVER), 0);
+    for (int i = 0; i < ITEMS; i++) {
+        CHECK_EQ(squares[i], i * i);
+    }
+    CHECK_EQ(atomic_load(&calls), ITEMS);
+    CHECK_LE(atomic_load(&most), limit != 0 ? limit : 16);
+    bad = 30;
+    atomic_store(&calls, 0);
+    CHECK_EQ(weft_go_each(ITEMS, limit, square, &bad, WEFT_NEVER), -EIO);
+    CHECK(atomic_load(&calls) < ITEMS);
+    CHECK_EQ(weft_go_each(0, limit, square, &bad, WEFT_NEVER), 0);
+    return 0;
+}
+
+static void a_function_is_called_for_each_item(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    static size_t limits[] = { 0, 1, 3, 2 * ITEMS };
+    for (unsigned w = 0; w < 3; w++) {
+        weft_runtime *rt = test_start(workers[w]);
+        for (unsigned i = 0; i < 4; i++) {
+            CHECK_EQ(test_run(rt, square_all, &limits[i]), 0);
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
+static int sleep_for(size_t index, void *arg)
+{
+    (void)index;
+    return weft_sleep(*(weft_time *)arg);
+}
+
+static int each_too_late(void *arg)
+{
+    return weft_go_each(100, 10, sleep_for, arg, weft_after(5 * WEFT_MS));
+}
+
+static int sleep_for_once(void *arg)
+{
+    return weft_sleep(*(weft_time *)arg);
+}
+
+static int call_in_time(void *arg)
+{
+    return weft_call_until(sleep_for_once, arg, weft_after(5 * WEFT_MS));
+}
+
+static int give_7(void *arg)
+{
+    (void)arg;
+    return 7;
+}
+
+static int call_give_7(void *arg)
+{
+    return weft_call_until(give_7, arg, WEFT_NEVER);
+}
+
+static void at_the_deadline_calls_are_cancelled(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_time long_time = 3600 * WEFT_S;
+    weft_time none = 0;
+    CHECK_EQ(test_run(rt, each_too_late, &long_time), WEFT_ETIMEDOUT);
+    CHECK_EQ(test_run(rt, call_in_time, &long_time), WEFT_ETIMEDOUT);
+    CHECK_EQ(test_run(rt, call_in_time, &none), 0);
+    CHECK_EQ(test_run(rt, call_give_7, NULL), 7);
+    weft_task *task = test_go_first(rt, call_in_time, &long_time);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+}
+
+TEST_MAIN({
+    TEST(all_are_joined),
+    TEST(all_are_joined_though_some_fail),
+    TEST(one_that_fails_cancels_the_others),
+    TEST(the_first_that_ends_wins_a_race),
+    TEST(the_first_that_succeeds),
+    TEST(with_none),
+    TEST(who_gives_up_keeps_the_handles),
+    TEST(one_that_another_joins_is_an_error),
+    TEST(a_function_is_called_for_each_item),
+    TEST(at_the_deadline_calls_are_cancelled),
+})
