@@ -48,6 +48,8 @@ typedef struct weft_fiber_spec {
     const char *name;
     /* 0: any worker may run it. Else WEFT_PINNED or WEFT_PINNED_TO(index). */
     uint32_t pinned;
+    /* It begins with the values of who starts it, of keys that are inherited. */
+    bool inherits;
 } weft_fiber_spec;
 
 /*
@@ -126,6 +128,18 @@ typedef struct weft_local {
  * Errors:  -EAGAIN: there are WEFT_LOCAL_KEYS_MAX keys already.
  */
 WEFT_API WEFT_NODISCARD int weft_local_create(weft_local *key, void (*destructor)(void *value));
+
+/*
+ * The same: a fiber whose weft_fiber_spec says that it inherits begins with inherit(value), if
+ * the value of who starts it is not NULL. inherit is called by that one; it copies the value,
+ * or counts it, and must not wait. NULL from it is no value.
+ *
+ * Context: any thread.
+ * Errors:  as weft_local_create().
+ */
+WEFT_API WEFT_NODISCARD int weft_local_create_inherited(weft_local *key,
+                                                        void *(*inherit)(void *value),
+                                                        void (*destructor)(void *value));
 
 /*
  * Sets the value of this fiber or thread. A first value takes half a kilobyte.

@@ -363,7 +363,8 @@ static inline int check_spec(const struct wf_sched *sched, const weft_fiber_spec
 }
 
 /* Fills in all but the header. */
-static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsigned class)
+static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsigned class,
+                        void **locals)
 {
     self->stack = NULL;
     self->function = spec->function;
@@ -371,7 +372,7 @@ static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsi
     self->own = (struct wf_belongings){ 0 };
     self->class = (uint8_t) class;
     self->polling = false;
-    self->locals = NULL;
+    self->locals = locals;
     self->runs = NULL;
     self->hosting = NULL;
     /* relaxed: not shared yet. */
@@ -384,8 +385,10 @@ static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsi
 }
 
 /* On a worker of the scheduler: inlined, and short for a plain spec. */
-static inline __attribute__((always_inline)) int
-spawn_here(struct wf_worker *worker, struct wf_task **out, const weft_fiber_spec *spec)
+static inline __attribute__((always_inline)) int spawn_here(struct wf_worker *worker,
+                                                            struct wf_task **out,
+                                                            const weft_fiber_spec *spec,
+                                                            void **locals)
 {
     struct wf_sched *sched = worker->sched;
     if (wf_unlikely(!wf_spawn_is_open(worker))) {
@@ -405,7 +408,7 @@ spawn_here(struct wf_worker *worker, struct wf_task **out, const weft_fiber_spec
         return -ENOMEM;
     }
     wf_spawn_fill(task, &wf_fiber_ops, spec->name, wf_spawn_id(worker));
-    fill(cast(task), spec, (unsigned)class);
+    fill(cast(task), spec, (unsigned)class, locals);
     if (spec->pinned != 0) {
         wf_spawn_pin(sched, worker, task, spec->pinned);
     }
@@ -424,7 +427,7 @@ spawn_here(struct wf_worker *worker, struct wf_task **out, const weft_fiber_spec
 int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(void *arg),
                 void *arg)
 {
-    return spawn_here(worker, out, &(weft_fiber_spec){ .function = function, .arg = arg });
+    return spawn_here(worker, out, &(weft_fiber_spec){ .function = function, .arg = arg }, NULL);
 }
 
 struct wf_task *wf_fiber_reserve(struct wf_worker *worker, size_t stack_size)
@@ -464,7 +467,7 @@ void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_
 {
     weft_fiber_spec spec = { .function = function, .arg = arg };
     wf_spawn_fill(task, &wf_fiber_ops, NULL, wf_spawn_id(worker));
-    fill(cast(task), &spec, (unsigned)wf_stack_class(stack_size));
+    fill(cast(task), &spec, (unsigned)wf_stack_class(stack_size), NULL);
     publish_always(worker, task);
 }
 
@@ -478,7 +481,7 @@ struct wf_fiber *wf_fiber_make_shell(struct wf_worker *worker, const struct wf_t
     struct wf_fiber *shell = cast(task);
     /* It answers for the task that is polled, by name and number. */
     wf_spawn_fill(task, &wf_fiber_ops, polled->name, polled->id);
-    fill(shell, &(weft_fiber_spec){ 0 }, stack->class);
+    fill(shell, &(weft_fiber_spec){ 0 }, stack->class, NULL);
     shell->stack = stack;
     task->pin = worker->index + 1;
     publish_always(worker, task);
@@ -486,7 +489,8 @@ struct wf_fiber *wf_fiber_make_shell(struct wf_worker *worker, const struct wf_t
     return shell;
 }
 
-static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)
+static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec,
+                         void **locals)
 {
     int class = check_spec(sched, spec);
     if (class < 0) {
@@ -500,7 +504,7 @@ static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const wef
         wf_spawn_alloc(sched, sched->heap->outside, size, &wf_fiber_ops, spec->name);
     int err = -ENOMEM;
     if (task != NULL) {
-        fill(cast(task), spec, (unsigned)class);
+        fill(cast(task), spec, (unsigned)class, locals);
         err = wf_spawn_start(sched, NULL, task, spec->pinned, out);
     }
     if (err != 0) {
@@ -509,12 +513,29 @@ static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const wef
     return err;
 }
 
-int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)
+static int spawn_with(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec,
+                      void **locals)
 {
     struct wf_worker *worker = wf_worker_current();
     if (worker != NULL && worker->sched == sched) {
-        return spawn_here(worker, out, spec);
+        return spawn_here(worker, out, spec, locals);
     }
     wf_fork_check(sched->fork_number, "weft_go");
-    return spawn_outside(sched, out, spec);
+    return spawn_outside(sched, out, spec, locals);
+}
+
+int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)
+{
+    if (!spec->inherits) {
+        return spawn_with(sched, out, spec, NULL);
+    }
+    void **locals;
+    int err = wf_local_inherit(&locals);
+    if (err == 0) {
+        err = spawn_with(sched, out, spec, locals);
+    }
+    if (err != 0) {
+        wf_local_end(&locals);
+    }
+    return err;
 }

@@ -7,8 +7,8 @@
  * with its record.
  *
  * Edges.
- * [K1] creating a key releases its place, ending a fiber acquires it: the destructor
- *      is seen.
+ * [K1] creating a key releases its place; starting a fiber that inherits, and ending one,
+ *      acquire it: the functions are seen.
  */
 #include "sched/local.h"
 
@@ -38,6 +38,7 @@ enum key_state {
 
 struct key {
     _Atomic(uint32_t) state;
+    void *(*inherit)(void *value); /* NULL: it is not inherited */
     void (*destructor)(void *value);
 };
 
@@ -45,12 +46,19 @@ static struct key keys[KEYS_MAX];
 
 int weft_local_create(weft_local *out, void (*destructor)(void *value))
 {
+    return weft_local_create_inherited(out, NULL, destructor);
+}
+
+int weft_local_create_inherited(weft_local *out, void *(*inherit)(void *value),
+                                void (*destructor)(void *value))
+{
     for (unsigned i = 0; i < KEYS_MAX; i++) {
         uint32_t state = KEY_FREE;
         /* relaxed: decides who has the place; filled below. */
         if (wf_cas_relaxed(&keys[i].state, &state, (uint32_t)KEY_TAKEN)) {
+            keys[i].inherit = inherit;
             keys[i].destructor = destructor;
-            /* release [K1]: the destructor is seen. */
+            /* release [K1]: the functions are seen. */
             wf_store_release(&keys[i].state, (uint32_t)KEY_READY);
             *out = (weft_local){ .index = i };
             return 0;
@@ -101,6 +109,41 @@ void *weft_local_get(weft_local key)
     must_be_key(key, "weft_local_get");
     void ***locals = locals_here("weft_local_get");
     return locals != NULL && *locals != NULL ? (*locals)[key.index] : NULL;
+}
+
+/* The values of whoever runs here; NULL if it has none, or is a stackless task. */
+static void **known_locals(void)
+{
+    struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
+    if (fiber != NULL) {
+        return fiber->locals;
+    }
+    const struct wf_thread *self = wf_worker_current() == NULL ? wf_thread_known() : NULL;
+    return self != NULL ? self->locals : NULL;
+}
+
+static void *inherited(unsigned key, void *value)
+{
+    /* acquire [K1]: the function. */
+    bool is_ready = value != NULL && wf_load_acquire(&keys[key].state) == KEY_READY;
+    return is_ready && keys[key].inherit != NULL ? keys[key].inherit(value) : NULL;
+}
+
+int wf_local_inherit(void ***locals)
+{
+    void **from = known_locals();
+    *locals = NULL;
+    if (from == NULL) {
+        return 0;
+    }
+    *locals = wf_alloc_zeroed(&wf_alloc_default, KEYS_MAX * sizeof(void *), _Alignof(void *));
+    if (*locals == NULL) {
+        return -ENOMEM;
+    }
+    for (unsigned i = 0; i < KEYS_MAX; i++) {
+        (*locals)[i] = inherited(i, from[i]);
+    }
+    return 0;
 }
 
 /* Calls the destructors of the values that are set. False if there was none. */

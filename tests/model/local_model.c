@@ -36,6 +36,21 @@ struct wf_thread *wf_thread_self(void)
     return NULL;
 }
 
+WF_TLS_DEFINE(struct wf_worker *, wf_tls_worker);
+
+static struct wf_thread parent;
+
+struct wf_thread *wf_thread_known(void)
+{
+    return &parent;
+}
+
+static void *share(void *arg)
+{
+    mc_assert(arg == &value);
+    return arg;
+}
+
 static void destroy(void *arg)
 {
     mc_assert(arg == &value);
@@ -80,9 +95,35 @@ static void create_against_create(void)
     mc_note((int)first.index);
 }
 
+static void start_heir(void *arg)
+{
+    (void)arg;
+    void *values[WEFT_LOCAL_KEYS_MAX] = { &value };
+    void **locals;
+    parent.locals = values;
+    mc_assert(wf_local_inherit(&locals) == 0);
+    mc_note(locals[0] == &value);
+    locals[0] = NULL;
+    wf_local_end(&locals);
+}
+
+/* Goal: whoever finds the key ready finds how it is inherited, too. */
+static void create_against_inherit(void)
+{
+    mc_go(start_heir, NULL);
+    weft_local key;
+    mc_assert(weft_local_create_inherited(&key, share, destroy) == 0);
+    mc_assert(key.index == 0);
+    mc_join();
+}
+
 static const struct mc_test tests[] = {
     { .name = "create_against_end",
       .run = create_against_end,
+      .seen = MC_OUTCOMES(0, 1),
+      .leaks = true },
+    { .name = "create_against_inherit",
+      .run = create_against_inherit,
       .seen = MC_OUTCOMES(0, 1),
       .leaks = true },
     { .name = "create_against_create", .run = create_against_create, .seen = MC_OUTCOMES(0, 1) },

@@ -31,6 +31,8 @@ static weft_local counted_key;  /* counts */
 static weft_local stubborn_key; /* sets its value again each time */
 static weft_local patient_key;  /* waits before it counts */
 static weft_local late_key;     /* sets the counted one */
+static weft_local shared_key;   /* inherited as it is; counts */
+static weft_local next_key;     /* inherited as the number behind it; odd ones are not */
 
 static void count(void *value)
 {
@@ -61,6 +63,17 @@ static void set_counted(void *value)
     CHECK_EQ(weft_local_set(counted_key, value), 0);
 }
 
+static void *share(void *value)
+{
+    return value;
+}
+
+static void *take_next(void *value)
+{
+    uint64_t *number = value;
+    return *number % 2 == 0 ? number + 1 : NULL;
+}
+
 static void reset(void)
 {
     static bool made;
@@ -71,6 +84,8 @@ static void reset(void)
         CHECK_EQ(weft_local_create(&stubborn_key, count_and_set_again), 0);
         CHECK_EQ(weft_local_create(&patient_key, wait_and_count), 0);
         CHECK_EQ(weft_local_create(&late_key, set_counted), 0);
+        CHECK_EQ(weft_local_create_inherited(&shared_key, share, count), 0);
+        CHECK_EQ(weft_local_create_inherited(&next_key, take_next, NULL), 0);
     }
     atomic_store(&destroyed.calls, 0);
     atomic_store(&destroyed.sum, 0);
@@ -445,6 +460,85 @@ static void a_fiber_begins_without_values(void)
 
 /* --- Mistakes ------------------------------------------------------------------ */
 
+/* --- Inheritance ---------------------------------------------------------------- */
+
+static uint64_t family[3] = { 2, 3, 4 };
+
+static int check_heir(void *arg)
+{
+    unsigned depth = *(unsigned *)arg;
+    CHECK(weft_local_get(plain_key) == NULL);
+    CHECK(weft_local_get(shared_key) == &family[2]);
+    CHECK(weft_local_get(next_key) == (depth == 1 ? &family[1] : NULL));
+    if (depth == 1) {
+        unsigned next = 2;
+        weft_task *task;
+        weft_fiber_spec spec = { .function = check_heir, .arg = &next, .inherits = true };
+        CHECK_EQ(weft_go_with(&task, &spec), 0);
+        CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+    }
+    return 0;
+}
+
+static int check_stranger(void *arg)
+{
+    (void)arg;
+    CHECK(weft_local_get(shared_key) == NULL);
+    CHECK(weft_local_get(next_key) == NULL);
+    return 0;
+}
+
+static int leave_to_heirs(void *arg)
+{
+    (void)arg;
+    unsigned depth = 1;
+    weft_task *task;
+    weft_fiber_spec spec = { .function = check_stranger, .inherits = true };
+    CHECK_EQ(weft_go_with(&task, &spec), 0);
+    CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+
+    CHECK_EQ(weft_local_set(plain_key, &family[0]), 0);
+    CHECK_EQ(weft_local_set(shared_key, &family[2]), 0);
+    CHECK_EQ(weft_local_set(next_key, &family[0]), 0);
+    spec = (weft_fiber_spec){ .function = check_heir, .arg = &depth, .inherits = true };
+    CHECK_EQ(weft_go_with(&task, &spec), 0);
+    CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_go(&task, check_stranger, NULL), 0);
+    CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+    check_destroyed(2, 8);
+    spec.pinned = WEFT_PINNED_TO(99);
+    CHECK_EQ(weft_go_with(&task, &spec), -EINVAL);
+    check_destroyed(3, 12);
+    return 0;
+}
+
+static void values_are_inherited_if_asked(void)
+{
+    run_on_fibers(leave_to_heirs);
+}
+
+static int let_thread_leave(void *arg)
+{
+    weft_runtime *rt = test_start(1);
+    unsigned depth = 1;
+    weft_task *task;
+    (void)arg;
+    CHECK_EQ(weft_local_set(shared_key, &family[2]), 0);
+    CHECK_EQ(weft_local_set(next_key, &family[0]), 0);
+    weft_fiber_spec spec = { .function = check_heir, .arg = &depth, .inherits = true };
+    CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+    CHECK_EQ(test_join(task), 0);
+    weft_runtime_destroy(rt);
+    return 0;
+}
+
+static void a_fiber_can_inherit_from_a_thread(void)
+{
+    reset();
+    run_in_thread(let_thread_leave);
+    check_destroyed(3, 12);
+}
+
 static void get_with_a_wrong_key(void)
 {
     (void)weft_local_get((weft_local){ .index = WEFT_LOCAL_KEYS_MAX });
@@ -526,7 +620,7 @@ static void *make_until_refused(void *arg)
 static int set_all(void *arg)
 {
     for (unsigned i = 0; i < WEFT_LOCAL_KEYS_MAX; i++) {
-        bool made_here = i > late_key.index;
+        bool made_here = i > next_key.index;
         CHECK_EQ(weft_local_set((weft_local){ .index = i }, made_here ? arg : NULL), 0);
     }
     return 0;
@@ -539,13 +633,13 @@ static void take_all_keys(void *arg)
     for (int i = 0; i < MAKERS; i++) {
         CHECK_EQ(pthread_create(&makers[i].thread, NULL, make_until_refused, &makers[i]), 0);
     }
-    unsigned made = late_key.index + 1;
+    unsigned made = next_key.index + 1;
     for (int i = 0; i < MAKERS; i++) {
         CHECK_EQ(pthread_join(makers[i].thread, NULL), 0);
         made += makers[i].made;
     }
     CHECK_EQ(made, WEFT_LOCAL_KEYS_MAX);
-    for (unsigned key = late_key.index + 1; key < WEFT_LOCAL_KEYS_MAX; key++) {
+    for (unsigned key = next_key.index + 1; key < WEFT_LOCAL_KEYS_MAX; key++) {
         CHECK_EQ(makers[0].has[key] + makers[1].has[key], 1);
     }
 }
@@ -565,7 +659,7 @@ static void the_keys_run_out_at_64(void)
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, set_all, &(uint64_t){ 1 }), 0);
     weft_runtime_destroy(rt);
-    uint64_t last = WEFT_LOCAL_KEYS_MAX - 1 - late_key.index;
+    uint64_t last = WEFT_LOCAL_KEYS_MAX - 1 - next_key.index;
     check_destroyed(last, last);
 }
 
@@ -583,5 +677,7 @@ TEST_MAIN({
     TEST(a_cancelled_fiber_destroys_its_values),
     TEST(the_thread_of_a_job_destroys_its_values),
     TEST(a_fiber_begins_without_values),
+    TEST(values_are_inherited_if_asked),
+    TEST(a_fiber_can_inherit_from_a_thread),
     TEST(the_keys_run_out_at_64),
 })
