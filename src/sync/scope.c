@@ -26,7 +26,7 @@
  *
  * Checked by tests/model/scope_model.c.
  */
-#include <weft/scope.h>
+#include "sync/scope.h"
 
 #include <sched.h>
 
@@ -206,6 +206,7 @@ struct start {
     struct scope *scope;
     int (*function)(void *arg);
     void *arg;
+    struct wf_scope_report report;
 };
 
 static int fiber_child(void *arg)
@@ -214,7 +215,10 @@ static int fiber_child(void *arg)
     struct child child;
     child_begin(start->scope, &child);
     int result = start->function(start->arg);
-    child_end(start->scope, &child, result);
+    if (start->report.report != NULL) {
+        start->report.report(start->report.to, start->arg, result);
+    }
+    child_end(start->scope, &child, start->report.report != NULL ? 0 : result);
     return result;
 }
 
@@ -310,9 +314,13 @@ static int take_room(struct scope *scope)
 }
 
 /* There is room: starts a fiber. */
-static int start_fiber(struct scope *scope, const weft_fiber_spec *spec)
+static int start_fiber(struct scope *scope, const weft_fiber_spec *spec,
+                       const struct wf_scope_report *report)
 {
-    struct start start = { scope, spec->function, spec->arg };
+    struct start start = { .scope = scope, .function = spec->function, .arg = spec->arg };
+    if (report != NULL) {
+        start.report = *report;
+    }
     weft_fiber_spec own = *spec;
     own.function = fiber_child;
     own.arg = &start;
@@ -325,7 +333,8 @@ static int start_fiber(struct scope *scope, const weft_fiber_spec *spec)
     return err;
 }
 
-int weft_scope_go_with(weft_scope *scope, const weft_fiber_spec *spec)
+int wf_scope_go(weft_scope *scope, const weft_fiber_spec *spec,
+                const struct wf_scope_report *report)
 {
     if (spec->function == NULL || spec->arg_size != 0) {
         return -EINVAL;
@@ -334,7 +343,12 @@ int weft_scope_go_with(weft_scope *scope, const weft_fiber_spec *spec)
     if (result == WEFT_PENDING) {
         result = await_room(scope_of(scope));
     }
-    return result == 0 ? start_fiber(scope_of(scope), spec) : result;
+    return result == 0 ? start_fiber(scope_of(scope), spec, report) : result;
+}
+
+int weft_scope_go_with(weft_scope *scope, const weft_fiber_spec *spec)
+{
+    return wf_scope_go(scope, spec, NULL);
 }
 
 int weft_scope_go(weft_scope *scope, int (*function)(void *arg), void *arg)
@@ -353,7 +367,7 @@ int weft_scope_try_go(weft_scope *scope, int (*function)(void *arg), void *arg)
     if (result == WEFT_PENDING) {
         return -EAGAIN;
     }
-    return result == 0 ? start_fiber(scope_of(scope), &spec) : result;
+    return result == 0 ? start_fiber(scope_of(scope), &spec, NULL) : result;
 }
 
 int weft_scope_spawn(weft_scope *scope, weft_body_fn body, void *state)

@@ -29,7 +29,7 @@ enum {
 struct fake_task {
     weft_event told;
     int (*function)(void *arg);
-    char arg[32];
+    char arg[64];
 };
 
 static struct fake_task tasks[CHILDREN_MAX];
@@ -44,7 +44,7 @@ static void run_child(void *arg)
 
 int weft_go_with(weft_task **task, const weft_fiber_spec *spec)
 {
-    mc_assert(task == NULL && tasks_count < CHILDREN_MAX && spec->arg_size <= 32);
+    mc_assert(task == NULL && tasks_count < CHILDREN_MAX && spec->arg_size <= 64);
     struct fake_task *self = &tasks[tasks_count++];
     self->function = spec->function;
     for (size_t i = 0; i < spec->arg_size; i++) {

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/join_set.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "crowd.h"
+#include "rt.h"
+#include "test.h"
+
+enum {
+    TASKS = 6,
+};
+
+static struct runner {
+    weft_event gate;
+    int result;
+} runners[TASKS];
+
+static int run_one(void *arg)
+{
+    struct runner *self = arg;
+    int err = weft_event_wait(&self->gate, WEFT_NEVER);
+    return err == 0 ? self->result : err;
+}
+
+static void run(int (*function)(void *arg), void *arg, unsigned workers)
+{
+    weft_runtime *rt = test_start(workers);
+    memset(runners, 0, sizeof runners);
+    for (int i = 0; i < TASKS; i++) {
+        runners[i].result = i % 2 == 0 ? i : -i;
+    }
+    CHECK_EQ(test_run(rt, function, arg), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int end_in_another_order(void *arg)
+{
+    static const unsigned order[TASKS] = { 3, 0, 5, 1, 4, 2 };
+    (void)arg;
+    weft_join_set set;
+    weft_joined joined;
+    CHECK_EQ(weft_join_set_begin(&set, NULL), 0);
+    CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), -ENOENT);
+    for (unsigned i = 0; i < TASKS; i++) {
+        CHECK_EQ(weft_join_set_go(&set, run_one, &runners[i]), 0);
+    }
+    CHECK_EQ(weft_join_set_count(&set), TASKS);
+    CHECK_EQ(weft_join_set_next(&set, &joined, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    for (unsigned i = 0; i < TASKS; i++) {
+        weft_event_set(&runners[order[i]].gate);
+        CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), 0);
+        CHECK(joined.arg == &runners[order[i]]);
+        CHECK_EQ(joined.result, runners[order[i]].result);
+    }
+    CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), -ENOENT);
+
+    /* And one more. */
+    CHECK_EQ(weft_join_set_go(&set, run_one, &runners[1]), 0);
+    CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), 0);
+    CHECK_EQ(joined.result, -1);
+    CHECK_EQ(weft_join_set_end(&set), 0);
+    return 0;
+}
+
+static void results_come_as_tasks_end(void)
+{
+    run(end_in_another_order, NULL, 1);
+    run(end_in_another_order, NULL, 2);
+}
+
+static int cancel_some(void *arg)
+{
+    (void)arg;
+    weft_join_set set;
+    weft_joined joined;
+    CHECK_EQ(weft_join_set_begin(&set, NULL), 0);
+    for (unsigned i = 0; i < TASKS; i++) {
+        CHECK_EQ(weft_join_set_go(&set, run_one, &runners[i]), 0);
+    }
+    weft_event_set(&runners[2].gate);
+    CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), 0);
+    CHECK_EQ(joined.result, 2);
+    weft_join_set_cancel(&set);
+    CHECK_EQ(weft_join_set_go(&set, run_one, &runners[2]), WEFT_ECANCELED);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), 0);
+        CHECK_EQ(joined.result, WEFT_ECANCELED);
+    }
+    CHECK_EQ(weft_join_set_count(&set), 2);
+    CHECK_EQ(weft_join_set_end(&set), WEFT_ECANCELED);
+    return 0;
+}
+
+static void those_that_are_cancelled_tell_so(void)
+{
+    run(cancel_some, NULL, 1);
+    run(cancel_some, NULL, 2);
+}
+
+static atomic_uint_fast64_t total;
+
+static int yield_and_add(void *arg)
+{
+    uint64_t number = (uint64_t)(uintptr_t)arg;
+    for (uint64_t i = 0; i < number % 5; i++) {
+        (void)weft_yield();
+    }
+    atomic_fetch_add(&total, number);
+    return (int)(number % 1000);
+}
+
+/* As many as the limit allows run, and each result is told of once. */
+static int run_many(void *arg)
+{
+    (void)arg;
+    weft_scope_options options = { .limit = 7 };
+    weft_join_set set;
+    weft_joined joined;
+    uint64_t count = crowd_rounds();
+    uint64_t sum = 0;
+    uint64_t told = 0;
+    atomic_store(&total, 0);
+    CHECK_EQ(weft_join_set_begin(&set, &options), 0);
+    for (uint64_t i = 1; i <= count; i++) {
+        CHECK_EQ(weft_join_set_go(&set, yield_and_add, (void *)(uintptr_t)i), 0);
+        if (i % 3 == 0) {
+            CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), 0);
+            CHECK_EQ((uint64_t)joined.result, (uint64_t)(uintptr_t)joined.arg % 1000);
+            sum += (uint64_t)(uintptr_t)joined.arg;
+            told++;
+        }
+    }
+    while (weft_join_set_next(&set, &joined, WEFT_NEVER) == 0) {
+        sum += (uint64_t)(uintptr_t)joined.arg;
+        told++;
+    }
+    CHECK_EQ(told, count);
+    CHECK_EQ(sum, count * (count + 1) / 2);
+    CHECK_EQ(atomic_load(&total), sum);
+    return weft_join_set_end(&set);
+}
+
+static void each_is_told_of_once(void)
+{
+    run(run_many, NULL, 1);
+    run(run_many, NULL, 2);
+    run(run_many, NULL, 8);
+}
+
+TEST_MAIN({
+    TEST(results_come_as_tasks_end),
+    TEST(those_that_are_cancelled_tell_so),
+    TEST(each_is_told_of_once),
+})
