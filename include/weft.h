@@ -39,6 +39,7 @@
 #include "weft/shutdown.h"
 #include "weft/sort.h"
 #include "weft/stop.h"
+#include "weft/stream.h"
 #include "weft/task.h"
 #include "weft/text.h"
 #include "weft/time.h"

@@ -46,7 +46,7 @@ int weft_join_set_go(weft_join_set *set, int (*function)(void *arg), void *arg)
     err = wf_scope_go(&set->scope, &spec, &reporting);
     if (err != 0) {
         weft_unreserve(set->sender);
-        /* relaxed: as above. */
+        /* relaxed: only who starts tasks, or waits for them, looks at it. */
         (void)wf_fetch_sub_relaxed(count_of(set), 1);
     }
     return err;
@@ -59,7 +59,7 @@ int weft_join_set_next(weft_join_set *set, weft_joined *joined, weft_time deadli
     }
     int err = weft_recv(set->receiver, joined, deadline);
     if (err == 0) {
-        /* relaxed: as above. */
+        /* relaxed: only who starts tasks, or waits for them, looks at it. */
         (void)wf_fetch_sub_relaxed(count_of(set), 1);
     }
     return err;

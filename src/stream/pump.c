@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pump.c - stages with fibers of their own: generators, buffers and merges.
+ *
+ * One or two fibers give items to a channel, from which the stage takes them. They are the
+ * children of a scope that ends when the stage is dropped; before that the receiver is
+ * dropped, so nobody waits to give an item that nobody takes. When the last of them has ended,
+ * or one has failed, the channel is closed; the first error is then the end of the stream.
+ */
+#include <weft/scope.h>
+
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "stream/stream.h"
+
+struct pump;
+
+/* What one fiber does. */
+struct weft_generator {
+    struct pump *pump;
+    int (*function)(weft_generator *to, void *arg);
+    void *arg;
+    weft_sender *sender;
+};
+
+struct pump {
+    weft_stream stream;
+    weft_scope scope;
+    bool is_open; /* the scope */
+    weft_receiver *receiver;
+    weft_generator generators[2];
+    _Atomic(int) error; /* of the first fiber that fails; before its sender is dropped */
+};
+
+int weft_give(weft_generator *to, const void *item)
+{
+    return weft_send(to->sender, item, WEFT_NEVER);
+}
+
+static int run_generator(void *arg)
+{
+    weft_generator *self = arg;
+    int result = self->function(self, self->arg);
+    if (result < 0) {
+        int none = 0;
+        /* relaxed: the channel brings it. */
+        (void)wf_cas_relaxed(&self->pump->error, &none, result);
+        weft_sender_close(self->sender);
+    }
+    weft_sender_drop(self->sender);
+    return 0;
+}
+
+static int pump_next(weft_stream *stream, void *item, weft_time deadline)
+{
+    struct pump *self = (struct pump *)stream;
+    int err = weft_recv(self->receiver, item, deadline);
+    if (err == WEFT_ECLOSED) {
+        /* relaxed: as above. */
+        return wf_load_relaxed(&self->error);
+    }
+    return err == 0 ? 1 : err;
+}
+
+static void pump_drop(weft_stream *stream)
+{
+    struct pump *self = (struct pump *)stream;
+    weft_receiver_drop(self->receiver);
+    if (self->is_open) {
+        weft_scope_cancel(&self->scope);
+        (void)weft_scope_end(&self->scope);
+    }
+}
+
+static const struct wf_stream_ops pump_ops = { .bytes = sizeof(struct pump),
+                                               .next = pump_next,
+                                               .drop = pump_drop };
+
+/* Starts the fibers of a pump, whose functions and arguments are set. */
+static int start(struct pump *pump, unsigned count, size_t capacity)
+{
+    weft_sender *sender;
+    int err = weft_channel_make(&sender, &pump->receiver, pump->stream.size, capacity);
+    if (err != 0) {
+        return err;
+    }
+    weft_scope_begin(&pump->scope, NULL);
+    pump->is_open = true;
+    for (unsigned i = 0; i < count && err == 0; i++) {
+        pump->generators[i].pump = pump;
+        pump->generators[i].sender = weft_sender_clone(sender);
+        err = weft_scope_go(&pump->scope, run_generator, &pump->generators[i]);
+        if (err != 0) {
+            weft_sender_drop(sender);
+        }
+    }
+    weft_sender_drop(sender);
+    return err;
+}
+
+static weft_stream *start_or_drop(struct pump *pump, unsigned count, size_t capacity)
+{
+    if (start(pump, count, capacity) != 0) {
+        weft_stream_drop(&pump->stream);
+        return NULL;
+    }
+    return &pump->stream;
+}
+
+weft_stream *weft_generate(size_t size, int (*function)(weft_generator *to, void *arg), void *arg)
+{
+    struct pump *self = (struct pump *)wf_stream_make(&pump_ops, size, 0, NULL, NULL);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->generators[0].function = function;
+    self->generators[0].arg = arg;
+    return start_or_drop(self, 1, 0);
+}
+
+static int give_item(void *item, void *arg)
+{
+    return weft_give(arg, item);
+}
+
+/* Gives all items of an inner stream; that stays the stage's. */
+static int give_all(weft_generator *to, void *arg)
+{
+    return wf_stream_run(arg, give_item, to);
+}
+
+weft_stream *weft_stream_buffered(weft_stream *stream, size_t count)
+{
+    size_t size = stream != NULL ? stream->size : 0;
+    struct pump *self = (struct pump *)wf_stream_make(&pump_ops, size, 1, stream, NULL);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->generators[0].function = give_all;
+    self->generators[0].arg = stream;
+    return start_or_drop(self, 1, count);
+}
+
+weft_stream *weft_stream_merge(weft_stream *one, weft_stream *two)
+{
+    size_t size = one != NULL ? one->size : 0;
+    if (one != NULL && two != NULL && one->size != two->size) {
+        wf_fatal("weft_stream_merge: items of %zu and of %zu bytes", one->size, two->size);
+    }
+    struct pump *self = (struct pump *)wf_stream_make(&pump_ops, size, 2, one, two);
+    if (self == NULL) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        self->generators[i].function = give_all;
+        self->generators[i].arg = self->stream.inner[i];
+    }
+    return start_or_drop(self, 2, 0);
+}

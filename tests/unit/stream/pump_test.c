@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "rt.h"
+#include "test.h"
+
+static atomic_int given;
+static atomic_int ended;
+
+static void run(int (*function)(void *arg))
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned w = 0; w < 3; w++) {
+        weft_runtime *rt = test_start(workers[w]);
+        atomic_store(&given, 0);
+        atomic_store(&ended, 0);
+        CHECK_EQ(test_run(rt, function, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* How a generator goes on. */
+struct plan {
+    int first;
+    int count;
+    int result; /* at the end */
+};
+
+static int count_up(weft_generator *to, void *arg)
+{
+    const struct plan *plan = arg;
+    int err = 0;
+    for (int i = 0; i < plan->count && err == 0; i++) {
+        int item = plan->first + i;
+        err = weft_give(to, &item);
+        atomic_fetch_add(&given, err == 0);
+    }
+    atomic_fetch_add(&ended, 1);
+    return err != 0 ? err : plan->result;
+}
+
+static weft_stream *generate(struct plan *plan)
+{
+    return weft_generate(sizeof(int), count_up, plan);
+}
+
+static void add(void *value, const void *item, void *arg)
+{
+    (void)arg;
+    *(int *)value += *(const int *)item;
+}
+
+static int pull_from_generator(void *arg)
+{
+    (void)arg;
+    struct plan plan = { 1, 100, 0 };
+    int sum = 0;
+    CHECK_EQ(weft_stream_fold(generate(&plan), &sum, add, NULL), 0);
+    CHECK_EQ(sum, 5050);
+    CHECK_EQ(atomic_load(&ended), 1);
+
+    plan.result = -EIO;
+    sum = 0;
+    CHECK_EQ(weft_stream_fold(generate(&plan), &sum, add, NULL), -EIO);
+    CHECK_EQ(sum, 5050);
+    return 0;
+}
+
+static void a_generator_gives_items(void)
+{
+    run(pull_from_generator);
+}
+
+/* It gives no more than somebody takes, and ends when nobody wants more. */
+static int pull_some(void *arg)
+{
+    (void)arg;
+    struct plan plan = { 1, 1000000, 0 };
+    int got[5] = { 0 };
+    CHECK_EQ(weft_stream_collect(weft_stream_take(generate(&plan), 5), got, 5), 5);
+    CHECK_EQ(got[4], 5);
+    CHECK_LE(atomic_load(&given), 5);
+    CHECK_EQ(atomic_load(&ended), 1);
+    weft_stream_drop(generate(&plan));
+    CHECK_EQ(atomic_load(&ended), 2);
+    return 0;
+}
+
+static void a_generator_that_nobody_needs_ends(void)
+{
+    run(pull_some);
+}
+
+static int pull_ahead(void *arg)
+{
+    (void)arg;
+    struct plan plan = { 1, 100, 0 };
+    weft_stream *stream = weft_stream_buffered(generate(&plan), 7);
+    int item = 0;
+    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+    CHECK_EQ(item, 1);
+    weft_time deadline = weft_after(60 * WEFT_S);
+    while (atomic_load(&given) < 8 && weft_now() < deadline) {
+        (void)weft_yield();
+    }
+    (void)weft_sleep(WEFT_MS);
+    CHECK_LE(atomic_load(&given), 10); /* 7 in the buffer, and one in each hand. */
+    CHECK_GE(atomic_load(&given), 8);
+    int sum = 0;
+    CHECK_EQ(weft_stream_fold(stream, &sum, add, NULL), 0);
+    CHECK_EQ(sum, 5049);
+    return 0;
+}
+
+static void a_buffer_is_filled_ahead(void)
+{
+    run(pull_ahead);
+}
+
+static int merge_both(void *arg)
+{
+    (void)arg;
+    struct plan low = { 1, 100, 0 };
+    struct plan high = { 1001, 50, 0 };
+    weft_stream *stream = weft_stream_merge(generate(&low), generate(&high));
+    int last[2] = { 0, 1000 };
+    int item = 0;
+    int count = 0;
+    int result;
+    while ((result = weft_stream_next(stream, &item, WEFT_NEVER)) == 1) {
+        CHECK_EQ(item, ++last[item > 1000]);
+        count++;
+    }
+    CHECK_EQ(result, 0);
+    CHECK_EQ(count, 150);
+    weft_stream_drop(stream);
+
+    /* An error of one is the end, though the other one would go on for ever. */
+    low = (struct plan){ 1, 5, -EIO };
+    high = (struct plan){ 1001, 1000000000, 0 };
+    int sum = 0;
+    stream = weft_stream_merge(generate(&low), generate(&high));
+    CHECK_EQ(weft_stream_fold(stream, &sum, add, NULL), -EIO);
+    return 0;
+}
+
+static void two_streams_are_merged(void)
+{
+    run(merge_both);
+}
+
+static struct plan endless = { 1, 1000000000, 0 };
+
+static int pull_for_ever(void *arg)
+{
+    (void)arg;
+    int sum = 0;
+    weft_stream *stream =
+        weft_stream_buffered(weft_stream_throttle(generate(&endless), 3600 * WEFT_S), 3);
+    return weft_stream_fold(stream, &sum, add, NULL);
+}
+
+static void who_pulls_can_be_cancelled(void)
+{
+    weft_runtime *rt = test_start(1);
+    atomic_store(&ended, 0);
+    weft_task *task = test_go_first(rt, pull_for_ever, NULL);
+    test_settle(rt);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    CHECK_EQ(atomic_load(&ended), 1);
+    weft_runtime_destroy(rt);
+}
+
+static int merge_wrongly(void *arg)
+{
+    (void)arg;
+    static const char few[4];
+    weft_stream_drop(
+        weft_stream_merge(weft_stream_of_array(few, 1, 4), weft_stream_of_array(few, 2, 2)));
+    return 0;
+}
+
+static void merge_different_sizes(void)
+{
+    run(merge_wrongly);
+}
+
+static void mistakes_abort_with_a_sentence(void)
+{
+    CHECK_ABORTS(merge_different_sizes, "weft_stream_merge: items of 4 and of 2 bytes");
+}
+
+TEST_MAIN({
+    TEST(a_generator_gives_items),
+    TEST(a_generator_that_nobody_needs_ends),
+    TEST(a_buffer_is_filled_ahead),
+    TEST(two_streams_are_merged),
+    TEST(who_pulls_can_be_cancelled),
+    TEST(mistakes_abort_with_a_sentence),
+})

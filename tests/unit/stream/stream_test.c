@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "stream/stream.h"
+
+#include <string.h>
+
+#include <weft.h>
+
+#include "rt.h"
+#include "test.h"
+
+enum {
+    NUMBERS = 20,
+};
+
+static const int numbers[NUMBERS] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                      10, 11, 12, 13, 14, 15, 16, 17, 18, 19 };
+
+static weft_stream *count_up(void)
+{
+    return weft_stream_of_array(numbers, NUMBERS, sizeof(int));
+}
+
+static void add(void *value, const void *item, void *arg)
+{
+    (void)arg;
+    *(int *)value += *(const int *)item;
+}
+
+static int count_to_5(void *item, void *arg)
+{
+    (*(int *)arg)++;
+    return *(int *)item == 4 ? -EIO : 0;
+}
+
+static void a_stream_is_taken_item_by_item(void)
+{
+    weft_stream *stream = count_up();
+    int item = -1;
+    CHECK_EQ(weft_stream_size(stream), sizeof(int));
+    for (int i = 0; i < NUMBERS; i++) {
+        CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+        CHECK_EQ(item, i);
+    }
+    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 0);
+    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 0);
+    weft_stream_drop(stream);
+    weft_stream_drop(NULL);
+}
+
+static void the_ends_of_streams(void)
+{
+    int sum = 0;
+    CHECK_EQ(weft_stream_fold(count_up(), &sum, add, NULL), 0);
+    CHECK_EQ(sum, 190);
+
+    int seen = 0;
+    CHECK_EQ(weft_stream_for_each(count_up(), count_to_5, &seen), -EIO);
+    CHECK_EQ(seen, 5);
+
+    int got[NUMBERS + 1] = { 0 };
+    CHECK_EQ(weft_stream_collect(count_up(), got, NUMBERS + 1), NUMBERS);
+    CHECK_EQ(memcmp(got, numbers, sizeof numbers), 0);
+    CHECK_EQ(weft_stream_collect(count_up(), got, 3), 3);
+
+    weft_sender *sender;
+    weft_receiver *receiver;
+    CHECK_EQ(weft_channel_make(&sender, &receiver, sizeof(int), WEFT_UNBOUNDED), 0);
+    CHECK_EQ(weft_stream_send_to(count_up(), sender), 0);
+    weft_sender_drop(sender);
+    sum = 0;
+    weft_stream *back = weft_stream_of_channel(receiver, sizeof(int));
+    CHECK_EQ(weft_stream_fold(back, &sum, add, NULL), 0);
+    CHECK_EQ(sum, 190);
+}
+
+/* A chain of which a part could not be made is NULL from there on, and nothing leaks. */
+static void a_chain_without_memory_is_checked_at_its_end(void)
+{
+    int sum = 0;
+    int got[1];
+    CHECK(weft_stream_map(NULL, 4, NULL, NULL) == NULL);
+    CHECK(weft_stream_filter(NULL, NULL, NULL) == NULL);
+    CHECK(weft_stream_take(NULL, 1) == NULL);
+    CHECK(weft_stream_skip(NULL, 1) == NULL);
+    CHECK(weft_stream_chunks(NULL, 1) == NULL);
+    CHECK(weft_stream_throttle(NULL, 1) == NULL);
+    CHECK(weft_stream_buffered(NULL, 1) == NULL);
+    CHECK(weft_stream_zip(count_up(), NULL, 4, NULL, NULL) == NULL);
+    CHECK(weft_stream_zip(NULL, count_up(), 4, NULL, NULL) == NULL);
+    CHECK(weft_stream_merge(NULL, count_up()) == NULL);
+    CHECK(weft_stream_merge(count_up(), NULL) == NULL);
+    CHECK(weft_stream_chunks(count_up(), SIZE_MAX) == NULL);
+    CHECK_EQ(weft_stream_fold(NULL, &sum, add, NULL), -ENOMEM);
+    CHECK_EQ(weft_stream_for_each(NULL, count_to_5, &sum), -ENOMEM);
+    CHECK_EQ(weft_stream_collect(NULL, got, 1), -ENOMEM);
+    CHECK_EQ(weft_stream_send_to(NULL, NULL), -ENOMEM);
+}
+
+TEST_MAIN({
+    TEST(a_stream_is_taken_item_by_item),
+    TEST(the_ends_of_streams),
+    TEST(a_chain_without_memory_is_checked_at_its_end),
+})
