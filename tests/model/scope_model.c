@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scope_model.c - src/sync/scope.c, with plain threads as children: who ends a scope has seen
+ * scope_model.c - src/flow/scope.c, with plain threads as children: who ends a scope has seen
  * what all children did, and nobody touches it after that; who runs when it is cancelled is
  * told, and who comes later is, too.
  */

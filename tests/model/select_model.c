@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select_model.c - src/sync/select.c over two channels, with plain threads: one branch wins,
+ * select_model.c - src/flow/select.c over two channels, with plain threads: one branch wins,
  * and the others have taken nothing; who could meet does not wait.
  */
 #include <weft/select.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * token_model.c - src/sync/token.c, with plain threads: whoever waits for a token, or comes
+ * token_model.c - src/flow/token.c, with plain threads: whoever waits for a token, or comes
  * into a tree, during a cancel is not passed over; a function is called once or taken back,
  * and not called after that.
  */

@@ -4,6 +4,7 @@
  */
 #include "rt.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "test.h"
@@ -113,19 +114,29 @@ uint64_t test_wakes(weft_runtime *rt)
     return wakes;
 }
 
-static int do_nothing(void *arg)
+static uint64_t parks(weft_runtime *rt)
 {
-    (void)arg;
+    weft_worker_stats stats;
+    CHECK_EQ(weft_worker_stats_read(rt, 0, &stats), 0);
+    return stats.parks;
+}
+
+/* While this runs, the worker is not asleep. */
+static int count_parks(void *arg)
+{
+    *(uint64_t *)arg = parks(weft_runtime_current());
     return 0;
 }
 
-/* What was spawned and woken before comes before it, and what that has woken before the next
- * one. */
 void test_settle(weft_runtime *rt)
 {
+    uint64_t before = 0;
     CHECK_EQ(weft_runtime_workers(rt), 1);
-    for (unsigned i = 0; i < 3; i++) {
-        CHECK_EQ(test_run(rt, do_nothing, NULL), 0);
+    CHECK_EQ(test_run(rt, count_parks, &before), 0);
+    int64_t deadline = weft_now() + 60 * WEFT_S;
+    while (parks(rt) == before) {
+        CHECK_LT(weft_now(), deadline);
+        sched_yield();
     }
 }
 

@@ -10,7 +10,7 @@
 
 #include <weft/time.h>
 
-#include "stream/stream.h"
+#include "flow/stream.h"
 
 /* --- Arrays ----------------------------------------------------------------------------------- */
 

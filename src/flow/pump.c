@@ -11,7 +11,7 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
-#include "stream/stream.h"
+#include "flow/stream.h"
 
 struct pump;
 
@@ -56,7 +56,7 @@ static int pump_next(weft_stream *stream, void *item, weft_time deadline)
     struct pump *self = (struct pump *)stream;
     int err = weft_recv(self->receiver, item, deadline);
     if (err == WEFT_ECLOSED) {
-        /* relaxed: as above. */
+        /* relaxed: the channel has brought it. */
         return wf_load_relaxed(&self->error);
     }
     return err == 0 ? 1 : err;

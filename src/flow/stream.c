@@ -3,7 +3,7 @@
  * stream.c - sequences whose items are made when somebody asks for them: what all have in
  * common, and how they end.
  */
-#include "stream/stream.h"
+#include "flow/stream.h"
 
 #include "base/alloc.h"
 
@@ -63,12 +63,14 @@ void weft_stream_drop(weft_stream *stream)
 /* An item may be nothing but an event, of no bytes. */
 static size_t bytes_of(size_t count, size_t size)
 {
-    size_t each = size > 0 ? size : 1;
-    return count <= PTRDIFF_MAX / each ? count * each : PTRDIFF_MAX;
+    return count * (size > 0 ? size : 1);
 }
 
 void *wf_stream_items(size_t count, size_t size)
 {
+    if (count > PTRDIFF_MAX / (size > 0 ? size : 1)) {
+        return NULL;
+    }
     return wf_alloc(&wf_alloc_default, bytes_of(count, size), _Alignof(max_align_t));
 }
 

@@ -26,7 +26,7 @@
  *
  * Checked by tests/model/scope_model.c.
  */
-#include "sync/scope.h"
+#include "flow/scope.h"
 
 #include <sched.h>
 

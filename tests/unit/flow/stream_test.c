@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stream/stream.h"
+#include "flow/stream.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include <weft/join_set.h>
 
 #include "base/atomic.h"
-#include "sync/scope.h"
+#include "flow/scope.h"
 
 static _Atomic(uint64_t) *count_of(const weft_join_set *set)
 {

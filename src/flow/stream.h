@@ -5,8 +5,8 @@
  * A kind of stage has a next, and a drop for what it holds beside its inner streams. It is
  * made by wf_stream_make(), which takes those, and drops them when there is no memory.
  */
-#ifndef WF_STREAM_STREAM_H
-#define WF_STREAM_STREAM_H
+#ifndef WF_FLOW_STREAM_H
+#define WF_FLOW_STREAM_H
 
 #include <weft/stream.h>
 

@@ -2,8 +2,8 @@
 /*
  * scope.h - children who report to somebody when they end.
  */
-#ifndef WF_SYNC_SCOPE_H
-#define WF_SYNC_SCOPE_H
+#ifndef WF_FLOW_SCOPE_H
+#define WF_FLOW_SCOPE_H
 
 #include <weft/scope.h>
 
