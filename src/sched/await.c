@@ -27,6 +27,10 @@
 #include "sched/thread.h"
 #include "sched/worker.h"
 
+#ifdef WF_DEBUG
+void (*wf_await_hook)(weft_time *deadline);
+#endif
+
 static int poll_future(struct wf_fiber *self, weft_future *future)
 {
     self->polling = true;
@@ -63,6 +67,7 @@ int wf_await_woken(struct wf_fiber *self, weft_future *future)
 {
     int result;
     while ((result = look_again(self, future, false)) == WEFT_PENDING) {
+        wf_await_point(NULL);
         wf_fiber_suspend(self, wf_worker_current());
     }
     return result;
@@ -82,6 +87,7 @@ static int await_until(struct wf_fiber *self, weft_future *future, weft_time dea
     int result = WEFT_PENDING;
     while (result == WEFT_PENDING) {
         if (!late) {
+            wf_await_point(NULL);
             wf_fiber_suspend(self, wf_worker_current());
             late = timers->has_fired(&alarm);
         }
@@ -101,6 +107,7 @@ static int fiber_await(struct wf_fiber *self, struct wf_worker *worker, weft_fut
         wf_fatal("weft_await: called from the poll of a future that is being awaited; "
                  "poll the inner future instead");
     }
+    wf_await_point(&deadline);
     if (wf_await_must_cancel(self)) {
         return WEFT_ECANCELED;
     }
@@ -117,6 +124,7 @@ static int fiber_await(struct wf_fiber *self, struct wf_worker *worker, weft_fut
     if (deadline != WEFT_NEVER) {
         return await_until(self, future, deadline);
     }
+    wf_await_point(NULL);
     wf_fiber_suspend(self, worker);
     return wf_await_woken(self, future);
 }

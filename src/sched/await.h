@@ -13,6 +13,23 @@
 #include "sched/fiber.h"
 #include "sched/worker.h"
 
+#ifdef WF_DEBUG
+/* For tests: is called where a fiber is about to wait, and may change the deadline; and again,
+ * with NULL, where it has arranged to be woken and is about to be suspended. */
+extern void (*wf_await_hook)(weft_time *deadline);
+#endif
+
+static inline void wf_await_point(weft_time *deadline)
+{
+#ifdef WF_DEBUG
+    if (wf_await_hook != NULL) {
+        wf_await_hook(deadline);
+    }
+#else
+    (void)deadline;
+#endif
+}
+
 _Noreturn void wf_await_refuse(const char *call, const char *instead) __attribute__((cold));
 
 /* On a worker: the fiber that calls. Aborts where nothing can be suspended. */

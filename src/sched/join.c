@@ -167,6 +167,7 @@ static int join_lent(struct wf_fiber *self, struct wf_join *join)
 static int fiber_join(struct wf_fiber *self, struct wf_worker *worker, struct wf_task *task,
                       int *result, weft_time deadline)
 {
+    wf_await_point(&deadline);
     uint64_t state = wf_task_state(task);
     bool direct = task->heap == worker->heap && wf_await_may_take(self, worker);
     if (direct && wf_state_is_complete(state)) {
