@@ -9,6 +9,8 @@
 #include "sched/local.h"
 #include "sched/thread.h"
 
+void (*wf_await_hook)(weft_time *deadline);
+
 int weft_await(weft_future *future, weft_time deadline)
 {
     return wf_thread_await(future, deadline);
