@@ -2,7 +2,7 @@
 
 // Go's side of the benchmark: the rows of weft-bench, the same command line and
 // the same output. This file is the command line and the report; rows.go is
-// the work, time.go the part of it that sleeps.
+// the work, time.go the part of it that sleeps, wait.go the locks and channels.
 package main
 
 import (

@@ -25,7 +25,8 @@ type row struct {
 }
 
 // There is no sched.self_wake: a goroutine has no waker that it could call. A
-// goroutine is both task and fiber: the rows of fibers are those of tasks.
+// goroutine is both task and fiber: the rows of fibers are those of tasks. Of
+// blitz-io's rows, those are here that have a natural form in Go.
 var rows = []row{
 	{"sched.spawn_join", "ns", spawnJoin},
 	{"sched.spawn_batch", "ns", spawnBatch},
@@ -42,6 +43,44 @@ var rows = []row{
 	{"time.create_cancel", "ns", createCancel},
 	{"time.million_sleeps_cpu", "ms", millionSleepsCPU},
 	{"time.lateness_p99", "ns", latenessP99},
+	{"chan.pingpong", "ns", chanPingpong},
+	{"chan.1_1", "ns", chan11},
+	{"chan.4_1", "ns", chan41},
+	{"chan.4_4", "ns", chan44},
+	{"chan.oneshot", "ns", chanOneshot},
+	{"chan.watch", "ns", chanWatch},
+	{"chan.broadcast", "ns", chanBroadcast},
+	{"sync.mutex", "ns", syncMutex},
+	{"sync.mutex_64", "ns", syncMutex64},
+	{"sync.rwlock_4r2w", "ns", syncRWLock4r2w},
+	{"sync.semaphore_8_2", "ns", syncSemaphore82},
+	{"sync.notify", "ns", syncNotify},
+	{"sync.barrier", "ns", syncBarrier},
+	{"select.2", "ns", select2},
+	{"blitz-io.mutex", "ns", blitzMutex},
+	{"blitz-io.rwlock_read", "ns", blitzRWLockRead},
+	{"blitz-io.rwlock_write", "ns", blitzRWLockWrite},
+	{"blitz-io.semaphore", "ns", blitzSemaphore},
+	{"blitz-io.oncecell_set", "ns", blitzOnceCellSet},
+	{"blitz-io.channel_send", "ns", blitzChannelSend},
+	{"blitz-io.channel_recv", "ns", blitzChannelRecv},
+	{"blitz-io.channel_roundtrip", "ns", blitzChannelRoundtrip},
+	{"blitz-io.oneshot", "ns", chanOneshot},
+	{"blitz-io.channel_mpmc", "ns", blitzChannelMPMC},
+	{"blitz-io.mutex_contended", "ns", blitzMutexContended},
+	{"blitz-io.rwlock_contended", "ns", blitzRWLockContended},
+	{"blitz-io.semaphore_contended", "ns", blitzSemaphoreContended},
+	{"blitz-io.task_spawn", "ns", blitzTaskSpawn},
+	{"blitz-io.task_spawn_batch", "ns", blitzTaskSpawnBatch},
+	{"volt.yield", "ns", voltYield},
+	{"volt.spsc", "ns", voltSPSC},
+	{"volt.mpmc_1", "ns", voltMPMC1},
+	{"volt.mpmc_2", "ns", voltMPMC2},
+	{"volt.mpmc_4", "ns", voltMPMC4},
+	{"volt.pipeline", "ns", voltPipeline},
+	{"volt.mutex", "ns", voltMutex},
+	{"volt.spawn_hot", "ns", voltSpawnHot},
+	{"volt.parallel", "ms", voltParallel},
 }
 
 const warmups = 2

@@ -2,11 +2,12 @@
 
 //! Tokio's side of the benchmark: the rows of `weft-bench`, the same command line and the
 //! same output, which are in `driver.rs`. `rows.rs` is the work, `time.rs` the part of it
-//! that sleeps.
+//! that sleeps, `wait.rs` the locks and channels.
 
 mod driver;
 mod rows;
 mod time;
+mod wait;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]

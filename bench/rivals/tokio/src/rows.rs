@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows, but for those of `time.rs`. Each is a function from the number of
+//! The rows, but for those of `time.rs` and `wait.rs`. Each is a function from the number of
 //! workers and of repetitions to one sample per repetition. Each makes its
 //! runtime before the clock starts, repeats its work `WARMUPS` times unmeasured,
 //! and checks after every repetition that all the work was done. A row that takes
@@ -8,6 +8,7 @@
 
 use crate::driver::{fail, Row};
 use crate::time;
+use crate::wait;
 use std::future::{poll_fn, Future};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -37,6 +38,52 @@ pub const ROWS: &[Row] = &[
     Row { name: "time.create_cancel", unit: "ns", run: time::create_cancel },
     Row { name: "time.million_sleeps_cpu", unit: "ms", run: time::million_sleeps_cpu },
     Row { name: "time.lateness_p99", unit: "ns", run: time::lateness_p99 },
+    Row { name: "chan.pingpong", unit: "ns", run: wait::chan_pingpong },
+    Row { name: "chan.1_1", unit: "ns", run: wait::chan_1_1 },
+    Row { name: "chan.4_1", unit: "ns", run: wait::chan_4_1 },
+    Row { name: "chan.4_4", unit: "ns", run: wait::chan_4_4 },
+    Row { name: "chan.oneshot", unit: "ns", run: wait::chan_oneshot },
+    Row { name: "chan.watch", unit: "ns", run: wait::chan_watch },
+    Row { name: "chan.broadcast", unit: "ns", run: wait::chan_broadcast },
+    Row { name: "sync.mutex", unit: "ns", run: wait::sync_mutex },
+    Row { name: "sync.mutex_64", unit: "ns", run: wait::sync_mutex_64 },
+    Row { name: "sync.rwlock_4r2w", unit: "ns", run: wait::sync_rwlock_4r2w },
+    Row { name: "sync.semaphore_8_2", unit: "ns", run: wait::sync_semaphore_8_2 },
+    Row { name: "sync.notify", unit: "ns", run: wait::sync_notify },
+    Row { name: "sync.barrier", unit: "ns", run: wait::sync_barrier },
+    Row { name: "select.2", unit: "ns", run: wait::select_2 },
+    Row { name: "blitz-io.mutex", unit: "ns", run: wait::blitz_mutex },
+    Row { name: "blitz-io.rwlock_read", unit: "ns", run: wait::blitz_rwlock_read },
+    Row { name: "blitz-io.rwlock_write", unit: "ns", run: wait::blitz_rwlock_write },
+    Row { name: "blitz-io.semaphore", unit: "ns", run: wait::blitz_semaphore },
+    Row { name: "blitz-io.oncecell_get", unit: "ns", run: wait::blitz_oncecell_get },
+    Row { name: "blitz-io.oncecell_set", unit: "ns", run: wait::blitz_oncecell_set },
+    Row { name: "blitz-io.notify", unit: "ns", run: wait::blitz_notify },
+    Row { name: "blitz-io.notify_reuse", unit: "ns", run: wait::blitz_notify_reuse },
+    Row { name: "blitz-io.barrier", unit: "ns", run: wait::blitz_barrier },
+    Row { name: "blitz-io.barrier_reuse", unit: "ns", run: wait::blitz_barrier_reuse },
+    Row { name: "blitz-io.channel_send", unit: "ns", run: wait::blitz_channel_send },
+    Row { name: "blitz-io.channel_recv", unit: "ns", run: wait::blitz_channel_recv },
+    Row { name: "blitz-io.channel_roundtrip", unit: "ns", run: wait::blitz_channel_roundtrip },
+    Row { name: "blitz-io.oneshot", unit: "ns", run: wait::blitz_oneshot },
+    Row { name: "blitz-io.broadcast", unit: "ns", run: wait::blitz_broadcast },
+    Row { name: "blitz-io.watch", unit: "ns", run: wait::chan_watch },
+    Row { name: "blitz-io.channel_mpmc", unit: "ns", run: wait::blitz_channel_mpmc },
+    Row { name: "blitz-io.mutex_contended", unit: "ns", run: wait::blitz_mutex_contended },
+    Row { name: "blitz-io.rwlock_contended", unit: "ns", run: wait::blitz_rwlock_contended },
+    Row { name: "blitz-io.semaphore_contended", unit: "ns", run: wait::blitz_semaphore_contended },
+    Row { name: "blitz-io.task_spawn", unit: "ns", run: wait::blitz_task_spawn },
+    Row { name: "blitz-io.task_spawn_batch", unit: "ns", run: wait::blitz_task_spawn_batch },
+    Row { name: "blitz-io.blocking_spawn", unit: "ns", run: wait::blitz_blocking_spawn },
+    Row { name: "volt.yield", unit: "ns", run: wait::volt_yield },
+    Row { name: "volt.spsc", unit: "ns", run: wait::volt_spsc },
+    Row { name: "volt.mpmc_1", unit: "ns", run: wait::volt_mpmc_1 },
+    Row { name: "volt.mpmc_2", unit: "ns", run: wait::volt_mpmc_2 },
+    Row { name: "volt.mpmc_4", unit: "ns", run: wait::volt_mpmc_4 },
+    Row { name: "volt.pipeline", unit: "ns", run: wait::volt_pipeline },
+    Row { name: "volt.mutex", unit: "ns", run: wait::volt_mutex },
+    Row { name: "volt.spawn_hot", unit: "ns", run: wait::volt_spawn_hot },
+    Row { name: "volt.parallel", unit: "ms", run: wait::volt_parallel },
 ];
 
 const WARMUPS: usize = 2;
@@ -78,7 +125,7 @@ pub static DONE: Counter = Counter(AtomicU64::new(0));
 
 /// No I/O or timer driver: idle workers then sleep on a futex, not in epoll, and
 /// wake sooner.
-fn runtime(workers: usize) -> Runtime {
+pub fn runtime(workers: usize) -> Runtime {
     started(Builder::new_multi_thread().worker_threads(workers))
 }
 
