@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows, but for those of `time.rs` and `wait.rs`. Each is a function from the number of
-//! workers and of repetitions to one sample per repetition. Each makes its
-//! runtime before the clock starts, repeats its work `WARMUPS` times unmeasured,
-//! and checks after every repetition that all the work was done. A row that takes
-//! but one sample says what it does instead.
+//! The rows, but for those of `time.rs` and `wait.rs`. Each is a function from
+//! the number of workers and of repetitions to one sample per repetition. Each
+//! makes its runtime before the clock starts, repeats its work `WARMUPS` times
+//! unmeasured, and checks after every repetition that all the work was done. A
+//! row that takes but one sample says what it does instead.
 
 use crate::driver::{fail, Row};
 use crate::time;

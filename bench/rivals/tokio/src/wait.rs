@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows about locks and channels, under the rules of `rows.rs`; with them, those of the
-//! comparisons that blitz-io and volt publish. Where tasks share the work, the time is from
-//! the first spawn to the last join.
+//! The rows about locks and channels, under the rules of `rows.rs`, and those of
+//! the comparisons that blitz-io and volt publish. Where tasks share the work,
+//! the time is from the first spawn to the last join.
 //!
-//! A channel with several receivers is `async-channel`'s, since Tokio has none. Messages are
-//! received one by one, as in the other contenders: `recv_many` would be another row.
+//! A channel with several receivers is `async-channel`'s, since Tokio has none.
+//! Messages are received one by one, as by the other contenders, not with
+//! `recv_many`.
 
 use crate::driver::fail;
 use crate::rows::{measure, measure_task, runtime, DONE};
@@ -17,8 +18,8 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use tokio::task::{spawn_blocking, yield_now, JoinHandle};
 
-/// Does one step after the other and counts those that are right. The time is that of the
-/// whole loop. A macro, since a step may await.
+/// Does one step after the other and counts those that are right. The time is
+/// that of the whole loop. A macro, since a step may await.
 macro_rules! repeat {
     ($ops:expr, $i:pat => $step:expr) => {{
         let mut right = 0;
@@ -185,7 +186,8 @@ pub fn chan_watch(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
-/// Nobody lags: after each burst, which fits into the channel, all meet at a barrier.
+/// Nobody lags: after each burst, which fits into the channel, all meet at a
+/// barrier.
 pub fn chan_broadcast(workers: usize, reps: usize) -> Vec<f64> {
     const MESSAGES: u64 = 100_000;
     const RECEIVERS: u64 = 4;
@@ -223,6 +225,7 @@ pub fn chan_broadcast(workers: usize, reps: usize) -> Vec<f64> {
     samples.iter().map(|sample| sample * RECEIVERS as f64).collect()
 }
 
+/// Not `biased`: which channel is looked at first is left to chance, as in Go.
 pub fn select_2(workers: usize, reps: usize) -> Vec<f64> {
     const SHARE: u64 = MESSAGES / 2;
     async fn consume(mut first: mpsc::Receiver<u64>, mut second: mpsc::Receiver<u64>) -> Received {
@@ -236,15 +239,14 @@ pub fn select_2(workers: usize, reps: usize) -> Vec<f64> {
         }
     }
     measure_task(runtime(workers), reps, MESSAGES, || async {
-        let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel(64)).unzip();
-        let (second, first) = (receivers.pop().unwrap(), receivers.pop().unwrap());
+        let (first_sender, first) = mpsc::channel(64);
+        let (second_sender, second) = mpsc::channel(64);
         let start = Instant::now();
         let consumer = tokio::spawn(consume(first, second));
-        let mut shares = senders.into_iter().zip([0, SHARE]);
-        let producers = spawn_all(2, |_| {
-            let (sender, first) = shares.next().unwrap();
-            produce(sender, first, SHARE)
-        });
+        let producers = vec![
+            tokio::spawn(produce(first_sender, 0, SHARE)),
+            tokio::spawn(produce(second_sender, SHARE, SHARE)),
+        ];
         join_all(producers).await;
         let received = consumer.await.unwrap();
         let time = start.elapsed();
