@@ -8,6 +8,7 @@
 
 #include <weft.h>
 
+#include "rt.h"
 #include "sched/await.h"
 #include "test.h"
 
@@ -56,18 +57,27 @@ static int run_as_task(void *arg)
     return result;
 }
 
-static uint64_t run_once(const struct program *program, enum mode how, uint64_t point)
+/* Behind it all tasks of the program have ended. */
+static int run_in(weft_runtime *rt, const struct program *program)
 {
-    weft_config config = WEFT_CONFIG_INIT;
-    config.workers = test_workers(2);
-    config.seed = test_seed();
+    int result = test_run(rt, run_as_task, (void *)(uintptr_t)program);
+    weft_stats stats;
+    int64_t deadline = weft_now() + 60 * WEFT_S;
+    do {
+        CHECK_LT(weft_now(), deadline);
+        weft_runtime_stats(rt, &stats);
+    } while (stats.tasks_alive > 0);
+    return result;
+}
+
+static uint64_t run_once(weft_runtime *rt, const struct program *program, enum mode how,
+                         uint64_t point)
+{
     mode = how;
     target = point;
     program->begin();
     atomic_store(&points, 0);
-    wf_await_hook = at_point;
-    int result = weft_run(&config, run_as_task, (void *)(uintptr_t)program);
-    wf_await_hook = NULL;
+    int result = run_in(rt, program);
     bool is_whole = how == COUNTS || atomic_load(&points) < point;
     CHECK(!is_whole || result == 0);
     program->check(is_whole);
@@ -76,15 +86,19 @@ static uint64_t run_once(const struct program *program, enum mode how, uint64_t 
 
 static void sweep(const struct program *program)
 {
-    uint64_t count = run_once(program, COUNTS, 0);
+    wf_await_hook = at_point;
+    weft_runtime *rt = test_start(test_workers(2));
+    uint64_t count = run_once(rt, program, COUNTS, 0);
     CHECK(count > 5);
     for (enum mode how = CANCELS; how <= TIMES_OUT; how++) {
         uint64_t last = count;
         for (uint64_t point = 1; point <= last; point++) {
-            uint64_t seen = run_once(program, how, point);
+            uint64_t seen = run_once(rt, program, how, point);
             last = seen > last && last < 2 * count ? seen : last;
         }
     }
+    weft_runtime_destroy(rt);
+    wf_await_hook = NULL;
 }
 
 /* --- Channels --------------------------------------------------------------------------------- */
