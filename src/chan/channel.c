@@ -254,34 +254,20 @@ static int reserve_take(struct wf_op *op, struct wf_turn *turn)
     return reserve(op->object);
 }
 
-static void send_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct wf_channel *channel = op->object;
-    wf_op_enlist(op, &channel->to_send);
-}
-
 static int recv_take(struct wf_op *op, struct wf_turn *turn)
 {
     return take(op->object, op->data, turn);
 }
 
-static void recv_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct wf_channel *channel = op->object;
-    wf_op_enlist(op, &channel->to_recv);
-}
-
 static const struct wf_op_ops send_ops = { .future = WF_OP_FUTURE,
                                            .take = send_take,
-                                           .enlist = send_enlist };
+                                           .queue = offsetof(struct wf_channel, to_send) };
 static const struct wf_op_ops reserve_ops = { .future = WF_OP_FUTURE,
                                               .take = reserve_take,
-                                              .enlist = send_enlist };
+                                              .queue = offsetof(struct wf_channel, to_send) };
 static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
                                            .take = recv_take,
-                                           .enlist = recv_enlist };
+                                           .queue = offsetof(struct wf_channel, to_recv) };
 
 void weft_send_init(weft_op *op, weft_sender *sender, const void *message)
 {

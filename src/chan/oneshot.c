@@ -89,16 +89,9 @@ static int recv_take(struct wf_op *op, struct wf_turn *turn)
     return result;
 }
 
-static void recv_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct wf_oneshot *oneshot = op->object;
-    wf_op_enlist(op, &oneshot->waiters);
-}
-
 static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
                                            .take = recv_take,
-                                           .enlist = recv_enlist };
+                                           .queue = offsetof(struct wf_oneshot, waiters) };
 
 void weft_oneshot_recv_init(weft_op *op, weft_oneshot *oneshot, const void *slot, void *value,
                             size_t size)

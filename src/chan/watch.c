@@ -144,16 +144,9 @@ static int recv_take(struct wf_op *op, struct wf_turn *turn)
     return watch->is_closed ? WEFT_ECLOSED : WEFT_PENDING;
 }
 
-static void recv_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct wf_watch *watch = op->object;
-    wf_op_enlist(op, &watch->waiters);
-}
-
 static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
                                            .take = recv_take,
-                                           .enlist = recv_enlist };
+                                           .queue = offsetof(struct wf_watch, waiters) };
 
 void weft_watch_wait_for_init(weft_op *op, weft_watch_receiver *receiver,
                               weft_watch_wanted_fn is_wanted, void *arg, void *value)

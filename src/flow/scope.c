@@ -269,13 +269,6 @@ static int room_take(struct wf_op *op, struct wf_turn *turn)
     return result == WEFT_ECANCELED && !op->flag ? 0 : result;
 }
 
-static void room_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct scope *scope = op->object;
-    wf_op_enlist(op, &scope->room);
-}
-
 /* One that only looks gives back what it was granted. */
 static int room_end(struct wf_op *op)
 {
@@ -288,9 +281,10 @@ static int room_end(struct wf_op *op)
     return 0;
 }
 
-static const struct wf_op_ops room_ops = {
-    .future = WF_OP_FUTURE, .take = room_take, .enlist = room_enlist, .end = room_end
-};
+static const struct wf_op_ops room_ops = { .future = WF_OP_FUTURE,
+                                           .take = room_take,
+                                           .queue = offsetof(struct scope, room),
+                                           .end = room_end };
 
 void weft_scope_room_init(weft_op *op, weft_scope *scope)
 {
@@ -428,16 +422,9 @@ static int ended_take(struct wf_op *op, struct wf_turn *turn)
     return scope->live == 0 ? 0 : WEFT_PENDING;
 }
 
-static void ended_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct scope *scope = op->object;
-    wf_op_enlist(op, &scope->ended);
-}
-
 static const struct wf_op_ops ended_ops = { .future = WF_OP_FUTURE,
                                             .take = ended_take,
-                                            .enlist = ended_enlist };
+                                            .queue = offsetof(struct scope, ended) };
 
 /* All children have ended. */
 static int finish(struct scope *scope)

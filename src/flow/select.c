@@ -208,7 +208,7 @@ static void enlist_all(struct select *select)
                      op->node.branch);
         }
         op->result = 0;
-        wf_op_ops_of(op)->enlist(op, branch->turn_at);
+        wf_op_wait(op, branch->turn_at);
     }
 }
 

@@ -98,15 +98,9 @@ static int trigger_take(struct wf_op *op, struct wf_turn *turn)
     return ((const struct shutdown *)op->object)->is_triggered ? 0 : WEFT_PENDING;
 }
 
-static void trigger_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    wf_op_enlist(op, &((struct shutdown *)op->object)->triggered);
-}
-
 static const struct wf_op_ops trigger_ops = { .future = WF_OP_FUTURE,
                                               .take = trigger_take,
-                                              .enlist = trigger_enlist };
+                                              .queue = offsetof(struct shutdown, triggered) };
 
 void weft_shutdown_wait_init(weft_op *op, weft_shutdown *shutdown)
 {
@@ -126,15 +120,9 @@ static int drain_take(struct wf_op *op, struct wf_turn *turn)
     return ((const struct shutdown *)op->object)->pending == 0 ? 0 : WEFT_PENDING;
 }
 
-static void drain_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    wf_op_enlist(op, &((struct shutdown *)op->object)->drained);
-}
-
 static const struct wf_op_ops drain_ops = { .future = WF_OP_FUTURE,
                                             .take = drain_take,
-                                            .enlist = drain_enlist };
+                                            .queue = offsetof(struct shutdown, drained) };
 
 static int await_drained(struct shutdown *shutdown, weft_time deadline)
 {

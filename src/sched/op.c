@@ -18,6 +18,16 @@ struct wf_op *wf_op_init(weft_op *op, const struct wf_op_ops *ops, void *object)
     return self;
 }
 
+void wf_op_wait(struct wf_op *op, struct wf_turn *turn)
+{
+    const struct wf_op_ops *ops = wf_op_ops_of(op);
+    if (ops->enlist != NULL) {
+        ops->enlist(op, turn);
+    } else {
+        wf_op_enlist(op, (struct wf_waitq *)(void *)((char *)op->object + ops->queue));
+    }
+}
+
 static int begin(struct wf_op *op)
 {
     const struct wf_op_ops *ops = wf_op_ops_of(op);
@@ -27,7 +37,7 @@ static int begin(struct wf_op *op)
     if (result == WEFT_PENDING) {
         wf_wait_node_init(&op->node, &op->own, 0); /* It may have been a select's before. */
         wf_wait_start(&op->own, wf_thread_waiter());
-        ops->enlist(op, &turn);
+        wf_op_wait(op, &turn);
     }
     wf_turn_end(&turn);
     return result;

@@ -58,7 +58,9 @@ struct wf_op_ops {
     bool is_alone;          /* cannot be a branch of a select */
     /* A result, or WEFT_PENDING: it cannot be had now. */
     int (*take)(struct wf_op *op, struct wf_turn *turn);
-    /* After that, in the same turn; see wf_op_enlist(). */
+    /* After that, in the same turn: where in the object the queue is at whose end it waits. */
+    size_t queue;
+    /* Or what it does instead; see wf_op_enlist(). NULL: nothing else. */
     void (*enlist)(struct wf_op *op, struct wf_turn *turn);
     /* It was taken out of the queue. NULL: there is nothing more to do. */
     void (*leave)(struct wf_op *op, struct wf_turn *turn);
@@ -109,6 +111,9 @@ static inline void wf_op_enlist_first(struct wf_op *op, struct wf_waitq *queue)
 {
     wf_waitq_add_first(queue, &op->node);
 }
+
+/* In a turn: the operation cannot have what it wants, and waits. */
+void wf_op_wait(struct wf_op *op, struct wf_turn *turn);
 
 /* In a turn: takes the operation, which may be in a queue, out of it. It must not be with a
  * granter. */

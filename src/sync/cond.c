@@ -50,16 +50,9 @@ static int wait_take(struct wf_op *op, struct wf_turn *turn)
     return WEFT_PENDING;
 }
 
-static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct wf_cond *cond = op->object;
-    wf_op_enlist(op, &cond->waiters);
-}
-
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
                                            .take = wait_take,
-                                           .enlist = wait_enlist };
+                                           .queue = offsetof(struct wf_cond, waiters) };
 
 enum stage {
     BEGINS,

@@ -57,16 +57,9 @@ static int wait_take(struct wf_op *op, struct wf_turn *turn)
     return (turn->bits & SET) != 0 ? 0 : WEFT_PENDING;
 }
 
-static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct wf_event *event = op->object;
-    wf_op_enlist(op, &event->waiters);
-}
-
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
                                            .take = wait_take,
-                                           .enlist = wait_enlist };
+                                           .queue = offsetof(struct wf_event, waiters) };
 
 void weft_event_wait_init(weft_op *op, weft_event *event)
 {

@@ -55,16 +55,9 @@ static int wait_take(struct wf_op *op, struct wf_turn *turn)
     return 0;
 }
 
-static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct wf_notify *notify = op->object;
-    wf_op_enlist(op, &notify->waiters);
-}
-
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
                                            .take = wait_take,
-                                           .enlist = wait_enlist };
+                                           .queue = offsetof(struct wf_notify, waiters) };
 
 void weft_notify_wait_init(weft_op *op, weft_notify *notify)
 {

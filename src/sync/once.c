@@ -52,16 +52,9 @@ static int begin_take(struct wf_op *op, struct wf_turn *turn)
     return take_bits(&turn->bits);
 }
 
-static void begin_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct wf_once *once = op->object;
-    wf_op_enlist(op, &once->waiters);
-}
-
 static const struct wf_op_ops begin_ops = { .future = WF_OP_FUTURE,
                                             .take = begin_take,
-                                            .enlist = begin_enlist };
+                                            .queue = offsetof(struct wf_once, waiters) };
 
 void weft_once_begin_init(weft_op *op, weft_once *once)
 {

@@ -61,16 +61,9 @@ static int park_take(struct wf_op *op, struct wf_turn *turn)
     return waits ? WEFT_PENDING : -EAGAIN;
 }
 
-static void park_enlist(struct wf_op *op, struct wf_turn *turn)
-{
-    (void)turn;
-    struct place *place = op->object;
-    wf_op_enlist(op, &place->waiters);
-}
-
 static const struct wf_op_ops park_ops = { .future = WF_OP_FUTURE,
                                            .take = park_take,
-                                           .enlist = park_enlist };
+                                           .queue = offsetof(struct place, waiters) };
 
 void weft_park_init(weft_op *op, const void *address, weft_park_fn must_wait, void *arg)
 {
