@@ -130,6 +130,51 @@ static void the_mutex_is_held_again_however_it_ends(void)
     weft_runtime_destroy(rt);
 }
 
+static int wait_once(void *arg)
+{
+    (void)arg;
+    weft_mutex_hold(&mutex);
+    int err = weft_cond_wait(&not_empty, &mutex, WEFT_NEVER);
+    CHECK(weft_mutex_is_locked(&mutex));
+    weft_mutex_unlock(&mutex);
+    return err;
+}
+
+static void a_signal_is_for_the_one_that_waits_for_the_longest_time(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    weft_task *tasks[3];
+    for (unsigned i = 0; i < 3; i++) {
+        tasks[i] = test_go_first(rt, wait_once, NULL);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        weft_cond_signal(&not_empty);
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
+        test_settle(rt);
+        CHECK(i == 2 || weft_try_join(tasks[i + 1], NULL) == -EAGAIN);
+    }
+    weft_runtime_destroy(rt);
+}
+
+/* Somebody has the mutex: it waits for that, and does not give up. */
+static void one_that_is_cancelled_behind_its_signal_was_signalled(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    weft_task *task = test_go_first(rt, wait_once, NULL);
+    CHECK(weft_mutex_try_lock(&mutex));
+    weft_cond_signal(&not_empty);
+    test_settle(rt);
+    weft_cancel(task);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(task, NULL), -EAGAIN);
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(test_join_soon(task), 0);
+    CHECK_EQ(mutex.opaque[0], 0);
+    weft_runtime_destroy(rt);
+}
+
 static void a_broadcast_is_for_all(void)
 {
     reset();
@@ -148,8 +193,30 @@ static void a_broadcast_is_for_all(void)
     weft_runtime_destroy(rt);
 }
 
+static int wait_in_a_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return weft_cond_wait(&not_empty, &mutex, WEFT_NEVER);
+}
+
+static void wait_without_a_stack(void)
+{
+    reset();
+    CHECK(weft_mutex_try_lock(&mutex));
+    (void)test_join(test_spawn(test_start(1), wait_in_a_body, NULL));
+}
+
+static void misuse_aborts_with_a_sentence(void)
+{
+    CHECK_ABORTS(wait_without_a_stack, "weft_cond_wait: called on a worker outside of a fiber");
+}
+
 TEST_MAIN({
     TEST(no_signal_is_lost),
     TEST(the_mutex_is_held_again_however_it_ends),
+    TEST(a_signal_is_for_the_one_that_waits_for_the_longest_time),
+    TEST(one_that_is_cancelled_behind_its_signal_was_signalled),
     TEST(a_broadcast_is_for_all),
+    TEST(misuse_aborts_with_a_sentence),
 })

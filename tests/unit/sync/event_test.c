@@ -76,6 +76,10 @@ static void all_who_wait_go_on_and_who_comes_later_does_not_wait(void)
     }
     CHECK(weft_event_is_set(&event));
     CHECK_EQ(weft_event_wait(&event, 0), 0);
+    weft_op op;
+    weft_event_wait_init(&op, &event);
+    CHECK_EQ(weft_await(&op.future, WEFT_NEVER), 0);
+    CHECK(weft_event_is_set(&event));
     weft_event_set(&event);
     weft_event_reset(&event);
     CHECK(!weft_event_is_set(&event));

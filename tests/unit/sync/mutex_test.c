@@ -7,7 +7,9 @@
 
 #include "base/latch.h"
 #include "crowd.h"
+#include "latched.h"
 #include "rt.h"
+#include "sched/op.h"
 #include "test.h"
 #include "timing.h"
 
@@ -145,6 +147,24 @@ static void a_try_says_whether_somebody_has_it(void)
     weft_mutex_unlock(&mutex);
 }
 
+static bool had_it_at_once;
+
+static void try_it(void)
+{
+    had_it_at_once = weft_mutex_try_lock(&mutex);
+}
+
+static void a_try_that_meets_another_says_so_too(void)
+{
+    reset();
+    test_call_latched(&mutex, try_it);
+    CHECK(had_it_at_once);
+    test_call_latched(&mutex, try_it);
+    CHECK(!had_it_at_once);
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(mutex.opaque[0], 0);
+}
+
 /* --- Giving up ------------------------------------------------------------------------------ */
 
 static int lock_until(void *arg)
@@ -157,6 +177,12 @@ static int lock_until(void *arg)
     return err;
 }
 
+/* Does somebody wait? The bit of the word that says so. */
+static bool has_waiter(void)
+{
+    return (__atomic_load_n((uint32_t *)&mutex, __ATOMIC_RELAXED) >> WF_LATCH_SHIFT & 2) != 0;
+}
+
 static void a_deadline_ends_the_wait(void)
 {
     reset();
@@ -164,6 +190,7 @@ static void a_deadline_ends_the_wait(void)
     CHECK(weft_mutex_try_lock(&mutex));
     weft_time deadline = weft_after(5 * WEFT_MS);
     CHECK_EQ(lock_until(&deadline), WEFT_ETIMEDOUT);
+    CHECK(!has_waiter());
     deadline = weft_after(5 * WEFT_MS);
     CHECK_EQ(test_run(rt, lock_until, &deadline), WEFT_ETIMEDOUT);
     deadline = 1;
@@ -219,12 +246,6 @@ static void who_holds_it_is_not_cancelled_meanwhile(void)
     CHECK_EQ(test_join_soon(task), 1);
     CHECK_EQ(guarded, 1);
     weft_runtime_destroy(rt);
-}
-
-/* Does somebody wait? The bit of the word that says so. */
-static bool has_waiter(void)
-{
-    return (__atomic_load_n((uint32_t *)&mutex, __ATOMIC_RELAXED) >> WF_LATCH_SHIFT & 2) != 0;
 }
 
 static void a_cancelled_blocking_job_holds_it_too(void)
@@ -304,6 +325,76 @@ static void one_who_comes_back_again_and_again_does_not_keep_others_out(void)
     weft_runtime_destroy(rt);
 }
 
+/* Two who wait, as if since the time that the test says. Each keeps the mutex. */
+static weft_op wanting[2];
+
+static struct wf_op *inside(weft_op *op)
+{
+    return (struct wf_op *)op;
+}
+
+static int take_and_keep(void *arg)
+{
+    weft_op *op = arg;
+    weft_mutex_lock_init(op, &mutex);
+    return weft_await(&op->future, WEFT_NEVER);
+}
+
+static void begin_waiting(weft_runtime *rt, weft_task **tasks, int64_t since)
+{
+    reset();
+    CHECK(weft_mutex_try_lock(&mutex));
+    for (unsigned i = 0; i < 2; i++) {
+        tasks[i] = test_go_first(rt, take_and_keep, &wanting[i]);
+        inside(&wanting[i])->time = since;
+    }
+}
+
+/* With one worker: nobody else runs meanwhile. */
+static int unlock_and_look(void *arg)
+{
+    bool is_free = *(bool *)arg;
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(weft_mutex_is_locked(&mutex), !is_free);
+    CHECK_EQ(weft_mutex_try_lock(&mutex), is_free);
+    return 0;
+}
+
+static void who_finds_it_taken_is_still_the_first(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_task *tasks[2];
+    bool is_free = true;
+    int64_t not_long_ago = INT64_MAX;
+    begin_waiting(rt, tasks, not_long_ago);
+    CHECK_EQ(test_run(rt, unlock_and_look, &is_free), 0);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(tasks[0], NULL), -EAGAIN);
+    CHECK_EQ(inside(&wanting[0])->time, not_long_ago);
+    for (unsigned i = 0; i < 2; i++) {
+        weft_mutex_unlock(&mutex);
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
+    }
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(mutex.opaque[0], 0);
+    weft_runtime_destroy(rt);
+}
+
+static void it_is_handed_to_one_that_waits_for_long(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_task *tasks[2];
+    bool is_free = false;
+    begin_waiting(rt, tasks, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(test_run(rt, unlock_and_look, &is_free), 0);
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
+    }
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(mutex.opaque[0], 0);
+    weft_runtime_destroy(rt);
+}
+
 /* --- Misuse --------------------------------------------------------------------------------- */
 
 static void unlock_a_free_one(void)
@@ -339,11 +430,14 @@ TEST_MAIN({
     TEST(fibers_and_threads_share_one),
     TEST(a_block_that_is_left_early_unlocks_it),
     TEST(a_try_says_whether_somebody_has_it),
+    TEST(a_try_that_meets_another_says_so_too),
     TEST(a_deadline_ends_the_wait),
     TEST(a_cancelled_task_gives_up_and_others_go_on),
     TEST(who_holds_it_is_not_cancelled_meanwhile),
     TEST(a_cancelled_blocking_job_holds_it_too),
     TEST(two_are_held_at_once),
     TEST(one_who_comes_back_again_and_again_does_not_keep_others_out),
+    TEST(who_finds_it_taken_is_still_the_first),
+    TEST(it_is_handed_to_one_that_waits_for_long),
     TEST(misuse_aborts_with_a_sentence),
 })

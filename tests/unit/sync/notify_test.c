@@ -83,6 +83,9 @@ static void one_is_remembered_and_no_more(void)
     CHECK_EQ(weft_notify_wait(&notify, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     weft_notify_all(&notify);
     CHECK_EQ(weft_notify_wait(&notify, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    weft_notify_one(&notify);
+    weft_notify_all(&notify); /* Which is for nobody, and leaves the other one. */
+    CHECK_EQ(weft_notify_wait(&notify, weft_after(60 * WEFT_S)), 0);
     CHECK_EQ(notify.opaque[0], 0);
 }
 

@@ -82,6 +82,19 @@ static void after_a_failure_the_next_one_tries(void)
     CHECK_EQ(tries, 2);
 }
 
+static int give_3(void *arg)
+{
+    (void)arg;
+    return 3;
+}
+
+static void what_is_not_0_is_a_failure(void)
+{
+    reset();
+    CHECK_EQ(weft_once_run(&once, give_3, NULL, WEFT_NEVER), 3);
+    CHECK(!weft_once_is_done(&once));
+}
+
 static int do_it(void *arg)
 {
     (void)arg;
@@ -94,6 +107,8 @@ static void one_that_gives_up_leaves_the_turn_to_others(void)
     weft_runtime *rt = test_start(1);
     CHECK_EQ(weft_once_begin(&once, WEFT_NEVER), 1);
     CHECK_EQ(weft_once_begin(&once, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_once_run(&once, fail_once, NULL, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(tries, 0);
     weft_task *first = test_go_first(rt, do_it, NULL);
     weft_task *second = test_go_first(rt, do_it, NULL);
     weft_task *third = test_go_first(rt, do_it, NULL);
@@ -124,17 +139,18 @@ static int set_meanwhile(void **value, void *arg)
     CHECK_EQ(weft_once_cell_set(cell, &tries), -EBUSY);
     CHECK(weft_once_cell_get(cell) == NULL);
     *value = &made;
+    CHECK(weft_once_cell_get(cell) == NULL);
     return 0;
 }
 
 static void a_pointer_is_set_once(void)
 {
     weft_once_cell cell = { { { 0 } }, NULL };
-    void *value = NULL;
+    void *value = &once;
     tries = 0;
     CHECK(weft_once_cell_get(&cell) == NULL);
     CHECK_EQ(weft_once_cell_get_or_make(&cell, make_pointer, &made, &value, WEFT_NEVER), -ENOMEM);
-    CHECK(value == NULL);
+    CHECK(value == &once);
     CHECK_EQ(weft_once_cell_get_or_make(&cell, make_pointer, &made, &value, WEFT_NEVER), 0);
     CHECK(value == &made);
     CHECK(weft_once_cell_get(&cell) == &made);
@@ -152,6 +168,21 @@ static void a_pointer_is_set_once(void)
     CHECK(value == &made);
 }
 
+static void who_waits_for_a_pointer_gives_up_in_time(void)
+{
+    weft_once_cell cell = { { { 0 } }, NULL };
+    void *value = &once;
+    tries = 1;
+    CHECK_EQ(weft_once_begin(&cell.once, WEFT_NEVER), 1);
+    weft_time soon = weft_after(WEFT_MS);
+    CHECK_EQ(weft_once_cell_get_or_make(&cell, make_pointer, &made, &value, soon), WEFT_ETIMEDOUT);
+    CHECK(value == &once);
+    CHECK_EQ(tries, 1);
+    weft_once_end(&cell.once, false);
+    CHECK_EQ(weft_once_cell_get_or_make(&cell, make_pointer, &made, &value, soon), 0);
+    CHECK(value == &made);
+}
+
 static void end_what_nobody_began(void)
 {
     reset();
@@ -166,7 +197,9 @@ static void misuse_aborts_with_a_sentence(void)
 TEST_MAIN({
     TEST(one_at_a_time_tries_until_it_is_done),
     TEST(after_a_failure_the_next_one_tries),
+    TEST(what_is_not_0_is_a_failure),
     TEST(one_that_gives_up_leaves_the_turn_to_others),
     TEST(a_pointer_is_set_once),
+    TEST(who_waits_for_a_pointer_gives_up_in_time),
     TEST(misuse_aborts_with_a_sentence),
 })

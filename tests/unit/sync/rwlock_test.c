@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "crowd.h"
+#include "latched.h"
 #include "rt.h"
 #include "test.h"
 #include "timing.h"
@@ -90,6 +91,34 @@ static void a_try_says_what_can_be_had(void)
     CHECK(!weft_rwlock_try_write(&lock));
     weft_rwlock_end_read(&lock);
     weft_rwlock_end_read(&lock);
+    CHECK_EQ(lock.opaque[0], 0);
+}
+
+static bool had_it_at_once;
+
+static void try_read(void)
+{
+    had_it_at_once = weft_rwlock_try_read(&lock);
+}
+
+static void try_write(void)
+{
+    had_it_at_once = weft_rwlock_try_write(&lock);
+}
+
+static void a_try_that_meets_another_says_so_too(void)
+{
+    reset();
+    test_call_latched(&lock, try_read);
+    CHECK(had_it_at_once);
+    test_call_latched(&lock, try_write);
+    CHECK(!had_it_at_once);
+    weft_rwlock_end_read(&lock);
+    test_call_latched(&lock, try_write);
+    CHECK(had_it_at_once);
+    test_call_latched(&lock, try_read);
+    CHECK(!had_it_at_once);
+    weft_rwlock_end_write(&lock);
     CHECK_EQ(lock.opaque[0], 0);
 }
 
@@ -238,8 +267,41 @@ static void downgrade_a_reader(void)
     weft_rwlock_downgrade(&lock);
 }
 
+static void read_too_often(void)
+{
+    lock = (weft_rwlock){ { UINT32_C(0xfffffff0) } };
+    CHECK(weft_rwlock_try_read(&lock));
+}
+
+static int lock_in_a_body(weft_co *co, void *state)
+{
+    const bool *writes = test_arg(state);
+    (void)co;
+    return *writes ? weft_rwlock_write(&lock, WEFT_NEVER) : weft_rwlock_read(&lock, WEFT_NEVER);
+}
+
+static void wait_without_a_stack(bool writes)
+{
+    reset();
+    CHECK(weft_rwlock_try_write(&lock));
+    (void)test_join(test_spawn(test_start(1), lock_in_a_body, &writes));
+}
+
+static void read_without_a_stack(void)
+{
+    wait_without_a_stack(false);
+}
+
+static void write_without_a_stack(void)
+{
+    wait_without_a_stack(true);
+}
+
 static void misuse_aborts_with_a_sentence(void)
 {
+    CHECK_ABORTS(read_too_often, "weft_rwlock_read: too many readers");
+    CHECK_ABORTS(read_without_a_stack, "weft_rwlock_read: called on a worker");
+    CHECK_ABORTS(write_without_a_stack, "weft_rwlock_write: called on a worker");
     CHECK_ABORTS(end_no_read, "weft_rwlock_end_read: it is not locked so");
     CHECK_ABORTS(end_a_read_as_a_write, "weft_rwlock_end_write: it is not locked so");
     CHECK_ABORTS(downgrade_a_reader, "weft_rwlock_downgrade: it is not locked for writing");
@@ -248,6 +310,7 @@ static void misuse_aborts_with_a_sentence(void)
 TEST_MAIN({
     TEST(many_read_or_one_writes),
     TEST(a_try_says_what_can_be_had),
+    TEST(a_try_that_meets_another_says_so_too),
     TEST(who_comes_first_is_first),
     TEST(a_writer_that_gives_up_lets_readers_in),
     TEST(a_writer_that_turns_into_a_reader_lets_readers_in),

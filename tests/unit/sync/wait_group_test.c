@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "crowd.h"
+#include "latched.h"
 #include "rt.h"
 #include "test.h"
 #include "timing.h"
@@ -86,6 +87,22 @@ static void one_that_gives_up_leaves_the_others(void)
     weft_runtime_destroy(rt);
 }
 
+static void finish_one(void)
+{
+    weft_wait_group_done(&group);
+}
+
+static void one_that_meets_another_is_not_the_last(void)
+{
+    memset(&group, 0, sizeof group);
+    weft_wait_group_add(&group, 2);
+    test_call_latched(&group, finish_one);
+    CHECK_EQ(weft_wait_group_wait(&group, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    test_call_latched(&group, finish_one);
+    CHECK_EQ(weft_wait_group_wait(&group, WEFT_NEVER), 0);
+    CHECK_EQ(group.opaque[0], 0);
+}
+
 static int finish(void *arg)
 {
     weft_wait_group_done(arg);
@@ -123,15 +140,24 @@ static void add_too_many(void)
     weft_wait_group_add(&group, UINT32_MAX);
 }
 
+static void add_one_too_many(void)
+{
+    memset(&group, 0, sizeof group);
+    weft_wait_group_add(&group, UINT32_MAX >> 3);
+    weft_wait_group_add(&group, 1);
+}
+
 static void misuse_aborts_with_a_sentence(void)
 {
     CHECK_ABORTS(finish_none, "weft_wait_group_done: none is under way");
+    CHECK_ABORTS(add_one_too_many, "weft_wait_group_add: too many are under way");
     CHECK_ABORTS(add_too_many, "weft_wait_group_add: too many are under way");
 }
 
 TEST_MAIN({
     TEST(who_waits_sees_what_all_have_done),
     TEST(one_that_gives_up_leaves_the_others),
+    TEST(one_that_meets_another_is_not_the_last),
     TEST(who_waited_may_free_it),
     TEST(misuse_aborts_with_a_sentence),
 })
