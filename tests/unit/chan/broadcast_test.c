@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/broadcast.h>
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "crowd.h"
@@ -130,6 +131,7 @@ static void one_that_is_slow_is_told_by_how_much(void)
     for (int i = 3; i < 10; i++) {
         CHECK_EQ(numbers_send(sender, i), 0);
     }
+    CHECK_EQ(weft_broadcast_receiver_info(numbers_from(receiver)).length, 3);
     CHECK_EQ(numbers_recv(receiver, &number, &missed, WEFT_NEVER), 0);
     CHECK_EQ(number, 7);
     CHECK_EQ(missed, 6);
@@ -146,7 +148,11 @@ static void one_that_is_slow_is_told_by_how_much(void)
     CHECK_EQ(weft_broadcast_recv_many(numbers_from(copy), many, 2, NULL, weft_after(WEFT_MS)),
              WEFT_ETIMEDOUT);
 
+    weft_op op;
     CHECK_EQ(numbers_send(sender, 10), 0);
+    numbers_recv_init(&op, copy, &number, NULL);
+    CHECK_EQ(weft_await(&op.future, WEFT_NEVER), 0);
+    CHECK_EQ(number, 10);
     weft_broadcast_close(numbers_to(sender));
     CHECK_EQ(numbers_send(sender, 11), WEFT_ECLOSED);
     CHECK_EQ(numbers_recv(receiver, &number, NULL, WEFT_NEVER), 0);
@@ -154,9 +160,26 @@ static void one_that_is_slow_is_told_by_how_much(void)
     CHECK_EQ(numbers_recv(receiver, &number, NULL, WEFT_NEVER), WEFT_ECLOSED);
     CHECK_EQ(numbers_try_recv(receiver, &number, NULL), WEFT_ECLOSED);
     numbers_sender_drop(sender);
-    CHECK_EQ(numbers_recv(copy, &number, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(numbers_recv(copy, &number, NULL, WEFT_NEVER), WEFT_ECLOSED);
     numbers_receiver_drop(copy);
     numbers_receiver_drop(receiver);
+}
+
+static void a_message_may_be_of_no_bytes(void)
+{
+    weft_broadcast_sender *sender;
+    weft_broadcast_receiver *receiver;
+    uint64_t missed = 0;
+    CHECK_EQ(weft_broadcast_make(&sender, &receiver, 0, 2), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(weft_broadcast_send(sender, ""), 0);
+    }
+    CHECK_EQ(weft_broadcast_try_recv(receiver, &missed, &missed), 0);
+    CHECK_EQ(missed, 1);
+    CHECK_EQ(weft_broadcast_try_recv(receiver, &missed, NULL), 0);
+    CHECK_EQ(weft_broadcast_try_recv(receiver, &missed, NULL), -EAGAIN);
+    weft_broadcast_sender_drop(sender);
+    weft_broadcast_receiver_drop(receiver);
 }
 
 static void handles_in_any_order(void)
@@ -176,13 +199,22 @@ static void handles_in_any_order(void)
     CHECK(numbers_sender_clone(sender) == sender);
     numbers_sender_drop(sender);
     CHECK_EQ(numbers_send(sender, 2), 0);
+    numbers_receiver *other;
+    CHECK_EQ(numbers_subscribe(sender, &other), 0);
     weft_broadcast_info info = weft_broadcast_sender_info(numbers_to(sender));
     CHECK_EQ(info.senders, 1);
-    CHECK_EQ(info.receivers, 1);
+    CHECK_EQ(info.receivers, 2);
     CHECK_EQ(info.capacity, 2);
     CHECK_EQ(info.sent, 2);
     CHECK(!info.is_closed);
+    numbers_receiver_drop(other);
+    CHECK(numbers_sender_clone(sender) == sender);
+    info = weft_broadcast_receiver_info(numbers_from(receiver));
+    CHECK_EQ(info.senders, 2);
+    CHECK_EQ(info.receivers, 1);
     numbers_sender_drop(sender);
+    numbers_sender_drop(sender);
+    CHECK(weft_broadcast_receiver_info(numbers_from(receiver)).is_closed);
     CHECK_EQ(numbers_try_recv(receiver, &number, NULL), 0);
     CHECK_EQ(number, 2);
     numbers_receiver_drop(receiver);
@@ -236,9 +268,86 @@ static void all_who_wait_get_the_next_one(void)
     weft_runtime_destroy(rt);
 }
 
+static int receive_many(void *arg)
+{
+    int numbers[4] = { 0 };
+    uint64_t missed = 99;
+    int64_t count = weft_broadcast_recv_many(arg, numbers, 4, &missed, WEFT_NEVER);
+    CHECK(count < 0 || missed == 0);
+    return count == 1 ? numbers[0] : (int)count;
+}
+
+static void who_waits_for_many_gets_the_next_one(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 4), 0);
+    weft_task *task = test_go_first(rt, receive_many, receiver);
+    CHECK_EQ(numbers_send(sender, 6), 0);
+    CHECK_EQ(numbers_send(sender, 7), 0);
+    CHECK_EQ(test_join_soon(task), 6);
+    CHECK_EQ(test_run(rt, receive, receiver), 7);
+    weft_task *tasks[2];
+    tasks[0] = test_go_first(rt, receive_many, receiver);
+    tasks[1] = test_go_first(rt, receive, receiver);
+    weft_broadcast_close(numbers_to(sender));
+    CHECK_EQ(test_join_soon(tasks[0]), WEFT_ECLOSED);
+    CHECK_EQ(test_join_soon(tasks[1]), WEFT_ECLOSED);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
+/* To be told that it is closed is no wait. */
+static _Atomic(bool) other_ran;
+
+static int note_that_it_runs(void *arg)
+{
+    (void)arg;
+    atomic_store(&other_ran, true);
+    return 0;
+}
+
+static int receive_in_vain(void *arg)
+{
+    while (!atomic_load(&other_ran)) {
+        CHECK_EQ(receive(arg), WEFT_ECLOSED);
+    }
+    return 0;
+}
+
+static int receive_many_in_vain(void *arg)
+{
+    while (!atomic_load(&other_ran)) {
+        CHECK_EQ(receive_many(arg), WEFT_ECLOSED);
+    }
+    return 0;
+}
+
+static void one_that_never_waits_lets_others_run(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_sender_drop(sender);
+    for (int way = 0; way < 2; way++) {
+        atomic_store(&other_ran, false);
+        weft_task *busy = test_go(rt, way == 0 ? receive_in_vain : receive_many_in_vain, receiver);
+        CHECK_EQ(test_run(rt, note_that_it_runs, NULL), 0);
+        CHECK_EQ(test_join_soon(busy), 0);
+    }
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
     TEST(each_receiver_gets_all_or_is_told_what_it_missed),
     TEST(one_that_is_slow_is_told_by_how_much),
+    TEST(a_message_may_be_of_no_bytes),
     TEST(handles_in_any_order),
     TEST(all_who_wait_get_the_next_one),
+    TEST(who_waits_for_many_gets_the_next_one),
+    TEST(one_that_never_waits_lets_others_run),
 })

@@ -160,6 +160,78 @@ static void many_are_received_at_once(void)
     numbers_receiver_drop(receiver);
 }
 
+static int send_one(void *arg)
+{
+    return numbers_send(arg, 1, WEFT_NEVER);
+}
+
+/* Those that they make room for come in. */
+static void many_are_received_from_those_who_wait_to_send(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    weft_task *tasks[2];
+    int got[8] = { 0 };
+    CHECK_EQ(numbers_make(&sender, &receiver, 2), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(numbers_try_send(sender, 7), 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        tasks[i] = test_go_first(rt, send_one, sender);
+    }
+    CHECK_EQ(numbers_recv_many(receiver, got, 8, WEFT_NEVER), 4);
+    CHECK_EQ(got[1], 7);
+    CHECK_EQ(got[3], 1);
+    CHECK_EQ(test_join_soon(tasks[0]), 0);
+    CHECK_EQ(test_join_soon(tasks[1]), 0);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
+static void check_info(weft_channel_info info, const weft_channel_info *wanted)
+{
+    CHECK_EQ(info.length, wanted->length);
+    CHECK_EQ(info.capacity, wanted->capacity);
+    CHECK_EQ(info.senders, wanted->senders);
+    CHECK_EQ(info.receivers, wanted->receivers);
+    CHECK_EQ(info.is_closed, wanted->is_closed);
+}
+
+static void a_channel_tells_what_is_known_of_it(void)
+{
+    weft_sender *sender;
+    weft_receiver *receiver;
+    weft_channel_info wanted = { .capacity = WEFT_UNBOUNDED, .senders = 1, .receivers = 1 };
+    CHECK_EQ(weft_channel_make(&sender, &receiver, 1, WEFT_UNBOUNDED), 0);
+    check_info(weft_sender_info(sender), &wanted);
+    CHECK_EQ(weft_try_send(sender, "a"), 0);
+    CHECK_EQ(weft_try_send(sender, "b"), 0);
+    CHECK_EQ(weft_try_reserve(sender), 0);
+    CHECK(weft_sender_clone(sender) == sender);
+    CHECK(weft_receiver_clone(receiver) == receiver);
+    CHECK(weft_receiver_clone(receiver) == receiver);
+    wanted.length = 2;
+    wanted.senders = 2;
+    wanted.receivers = 3;
+    check_info(weft_receiver_info(receiver), &wanted);
+    weft_sender_close(sender);
+    weft_receiver_drop(receiver);
+    wanted.receivers = 2;
+    wanted.is_closed = true;
+    check_info(weft_receiver_info(receiver), &wanted);
+
+    /* Nobody can receive what is left. */
+    weft_receiver_drop(receiver);
+    weft_receiver_drop(receiver);
+    wanted.receivers = 0;
+    wanted.length = 0;
+    check_info(weft_sender_info(sender), &wanted);
+    weft_sender_drop(sender);
+    weft_sender_drop(sender);
+}
+
 static void a_message_may_be_of_any_size(void)
 {
     static const size_t sizes[] = { 0, 1, 3, 4, 8, 17, 4096 };
@@ -214,6 +286,7 @@ static void room_is_reserved_and_used(void)
     CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), 0);
     CHECK_EQ(numbers_try_send(sender, 2), -EAGAIN);
     CHECK_EQ(weft_try_reserve(core), -EAGAIN);
+    CHECK_EQ(weft_reserve(core, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     weft_task *waiting = test_go_first(rt, reserve, core);
     CHECK_EQ(weft_try_join(waiting, NULL), -EAGAIN);
     int number = 0;
@@ -228,6 +301,7 @@ static void room_is_reserved_and_used(void)
     weft_receiver_close(numbers_from(receiver));
     CHECK_EQ(numbers_try_send(sender, 4), WEFT_ECLOSED);
     CHECK_EQ(weft_try_reserve(core), WEFT_ECLOSED);
+    CHECK_EQ(numbers_try_recv(receiver, &number), -EAGAIN);
     test_settle(rt);
     CHECK_EQ(weft_try_join(receiving, NULL), -EAGAIN);
     weft_task *second = test_go_first(rt, receive_number, receiver);
@@ -251,7 +325,14 @@ static void room_is_reserved_and_used(void)
     numbers_send_reserved(sender, 7);
     CHECK_EQ(weft_sender_info(core).length, 0);
     numbers_sender_drop(sender);
+    weft_runtime_destroy(rt);
+}
 
+static void room_can_be_reserved_without_a_limit_and_not_without_room(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int number = 0;
     CHECK_EQ(numbers_make(&sender, &receiver, 0), 0);
     CHECK_EQ(weft_try_reserve(numbers_to(sender)), -EINVAL);
     CHECK_EQ(weft_reserve(numbers_to(sender), WEFT_NEVER), -EINVAL);
@@ -271,15 +352,34 @@ static void room_is_reserved_and_used(void)
     }
     numbers_sender_drop(sender);
     numbers_receiver_drop(receiver);
+}
+
+/* All is reserved. One waits for room, and another, behind it, with a message. */
+static void a_message_is_taken_from_hands_past_one_who_waits_for_room(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int number = 0;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    CHECK_EQ(weft_try_reserve(numbers_to(sender)), 0);
+    weft_task *reserving = test_go_first(rt, reserve, sender);
+    weft_task *sending_one = test_go_first(rt, send_one, sender);
+    CHECK_EQ(numbers_try_recv(receiver, &number), 0);
+    CHECK_EQ(number, 1);
+    CHECK_EQ(test_join_soon(sending_one), 0);
+    CHECK_EQ(weft_try_join(reserving, NULL), -EAGAIN);
+    weft_unreserve(numbers_to(sender));
+    CHECK_EQ(test_join_soon(reserving), 0);
+    numbers_send_reserved(sender, 2);
+    CHECK_EQ(numbers_try_recv(receiver, &number), 0);
+    CHECK_EQ(number, 2);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
     weft_runtime_destroy(rt);
 }
 
 /* --- The end -------------------------------------------------------------------------------- */
-
-static int send_one(void *arg)
-{
-    return numbers_send(arg, 1, WEFT_NEVER);
-}
 
 static void who_waits_is_told_that_it_is_closed(void)
 {
@@ -304,6 +404,19 @@ static void who_waits_is_told_that_it_is_closed(void)
     CHECK(numbers_receiver_clone(receiver) == receiver);
     numbers_receiver_drop(receiver);
     numbers_receiver_drop(receiver);
+
+    for (int way = 0; way < 2; way++) {
+        CHECK_EQ(numbers_make(&sender, &receiver, 0), 0);
+        weft_task *waiting = test_go_first(rt, way == 0 ? send_one : receive_number, sender);
+        if (way == 0) {
+            weft_receiver_close(numbers_from(receiver));
+        } else {
+            weft_sender_close(numbers_to(sender));
+        }
+        CHECK_EQ(test_join_soon(waiting), WEFT_ECLOSED);
+        numbers_sender_drop(sender);
+        numbers_receiver_drop(receiver);
+    }
 
     CHECK_EQ(numbers_make(&sender, &receiver, 3), 0);
     CHECK_EQ(numbers_send(sender, 9, WEFT_NEVER), 0);
@@ -369,16 +482,42 @@ static int receive_for_ever(void *arg)
     return 0;
 }
 
+/* To be told that it is closed is no wait either. */
+static int send_in_vain(void *arg)
+{
+    while (!atomic_load(&other_ran)) {
+        CHECK_EQ(numbers_send(arg, 1, WEFT_NEVER), WEFT_ECLOSED);
+    }
+    return 0;
+}
+
+static int receive_in_vain(void *arg)
+{
+    int number;
+    while (!atomic_load(&other_ran)) {
+        CHECK_EQ(numbers_recv(arg, &number, WEFT_NEVER), WEFT_ECLOSED);
+    }
+    return 0;
+}
+
+static void check_lets_others_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
+{
+    atomic_store(&other_ran, false);
+    weft_task *busy = test_go(rt, function, arg);
+    CHECK_EQ(test_run(rt, note_that_it_runs, NULL), 0);
+    CHECK_EQ(test_join_soon(busy), 0);
+}
+
 static void one_that_never_waits_lets_others_run(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
     numbers_receiver *receiver;
     CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
-    atomic_store(&other_ran, false);
-    weft_task *busy = test_go(rt, receive_for_ever, sender);
-    CHECK_EQ(test_run(rt, note_that_it_runs, NULL), 0);
-    CHECK_EQ(test_join_soon(busy), 0);
+    check_lets_others_run(rt, receive_for_ever, sender);
+    weft_sender_close(numbers_to(sender));
+    check_lets_others_run(rt, send_in_vain, sender);
+    check_lets_others_run(rt, receive_in_vain, receiver);
     numbers_sender_drop(sender);
     numbers_receiver_drop(receiver);
     weft_runtime_destroy(rt);
@@ -392,8 +531,17 @@ static void send_into_no_room(void)
     numbers_send_reserved(sender, 1);
 }
 
+static void give_up_no_room(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    weft_unreserve(numbers_to(sender));
+}
+
 static void misuse_aborts_with_a_sentence(void)
 {
+    CHECK_ABORTS(give_up_no_room, "weft_unreserve: no room is reserved");
     CHECK_ABORTS(send_into_no_room, "weft_send_reserved: no room is reserved");
 }
 
@@ -401,8 +549,12 @@ TEST_MAIN({
     TEST(no_message_is_lost_or_doubled),
     TEST(messages_come_in_their_order),
     TEST(many_are_received_at_once),
+    TEST(many_are_received_from_those_who_wait_to_send),
+    TEST(a_channel_tells_what_is_known_of_it),
     TEST(a_message_may_be_of_any_size),
     TEST(room_is_reserved_and_used),
+    TEST(room_can_be_reserved_without_a_limit_and_not_without_room),
+    TEST(a_message_is_taken_from_hands_past_one_who_waits_for_room),
     TEST(who_waits_is_told_that_it_is_closed),
     TEST(who_is_cancelled_has_sent_and_received_nothing),
     TEST(one_that_never_waits_lets_others_run),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/oneshot.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,7 @@ static void a_value_is_sent_and_received_once(void)
     CHECK_EQ(number_place_recv(&place, &value, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK(!number_place_is_closed(&place));
     CHECK_EQ(number_place_send(&place, 7), 0);
+    CHECK(!number_place_is_closed(&place));
     CHECK_EQ(number_place_send(&place, 8), -EEXIST);
     CHECK_EQ(number_place_try_recv(&place, &value), 0);
     CHECK_EQ(value, 7);
@@ -93,6 +95,7 @@ static void one_that_is_closed_takes_no_value(void)
     number_place place = { 0 };
     int value = 5;
     number_place_close(&place);
+    CHECK(number_place_is_closed(&place));
     CHECK_EQ(number_place_send(&place, 7), WEFT_ECLOSED);
     CHECK_EQ(number_place_recv(&place, &value, WEFT_NEVER), WEFT_ECLOSED);
     CHECK_EQ(value, 5);
@@ -125,6 +128,9 @@ static void who_waits_gets_it_or_is_told(void)
     CHECK_EQ(number_place_send(&waited, 3), 0);
     CHECK_EQ(test_join_soon(first), 3);
     CHECK_EQ(test_join_soon(second), WEFT_ECLOSED);
+    int value = 0;
+    CHECK_EQ(number_place_try_recv(&waited, &value), WEFT_ECLOSED);
+    CHECK(number_place_is_closed(&waited));
 
     memset(&waited, 0, sizeof waited);
     first = test_go_first(rt, receive, NULL);
@@ -146,6 +152,35 @@ static void one_that_is_cancelled_leaves_the_value_to_others(void)
     CHECK_EQ(number_place_send(&waited, 3), 0);
     CHECK_EQ(number_place_try_recv(&waited, &value), 0);
     CHECK_EQ(value, 3);
+    weft_runtime_destroy(rt);
+}
+
+/* To be told that it is closed is no wait. */
+static _Atomic(bool) other_ran;
+
+static int note_that_it_runs(void *arg)
+{
+    (void)arg;
+    atomic_store(&other_ran, true);
+    return 0;
+}
+
+static int receive_in_vain(void *arg)
+{
+    while (!atomic_load(&other_ran)) {
+        CHECK_EQ(receive(arg), WEFT_ECLOSED);
+    }
+    return 0;
+}
+
+static void one_that_never_waits_lets_others_run(void)
+{
+    weft_runtime *rt = test_start(1);
+    memset(&waited, 0, sizeof waited);
+    number_place_close(&waited);
+    weft_task *busy = test_go(rt, receive_in_vain, NULL);
+    CHECK_EQ(test_run(rt, note_that_it_runs, NULL), 0);
+    CHECK_EQ(test_join_soon(busy), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -185,5 +220,6 @@ TEST_MAIN({
     TEST(one_that_is_closed_takes_no_value),
     TEST(who_waits_gets_it_or_is_told),
     TEST(one_that_is_cancelled_leaves_the_value_to_others),
+    TEST(one_that_never_waits_lets_others_run),
     TEST(who_receives_may_free_it),
 })

@@ -125,6 +125,7 @@ static void a_value_is_new_until_it_is_seen(void)
     weft_watch_info info = weft_watch_sender_info(numbers_to(sender));
     CHECK_EQ(info.senders, 1);
     CHECK_EQ(info.receivers, 3);
+    CHECK_EQ(weft_watch_receiver_info(numbers_from(late)).receivers, 3);
     CHECK_EQ(info.sent, 2);
     CHECK(!info.is_closed);
     numbers_receiver_drop(copy);
@@ -224,6 +225,45 @@ static void who_waits_gets_the_value_that_it_waits_for(void)
     weft_runtime_destroy(rt);
 }
 
+/* The first of them does not want it. */
+static void those_behind_one_who_waits_on_get_the_value(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    CHECK_EQ(numbers_make(&sender, &waited, 1), 0);
+    weft_task *large = test_go_first(rt, wait_for_10, NULL);
+    weft_task *next = test_go_first(rt, recv_it, NULL);
+    CHECK_EQ(numbers_send(sender, 2), 0);
+    CHECK_EQ(test_join_soon(next), 2);
+    CHECK_EQ(weft_try_join(large, NULL), -EAGAIN);
+    CHECK_EQ(numbers_send(sender, 10), 0);
+    CHECK_EQ(test_join_soon(large), 10);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(waited);
+    weft_runtime_destroy(rt);
+}
+
+static void who_waits_gives_up_or_is_told_that_it_is_closed(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    int least = 10;
+    int value = 5;
+    CHECK_EQ(numbers_make(&sender, &waited, 1), 0);
+    CHECK_EQ(
+        weft_watch_wait_for(numbers_from(waited), is_at_least, &least, &value, weft_after(WEFT_MS)),
+        WEFT_ETIMEDOUT);
+    CHECK_EQ(value, 5);
+    weft_task *next = test_go_first(rt, recv_it, NULL);
+    weft_task *large = test_go_first(rt, wait_for_10, NULL);
+    weft_watch_close(numbers_to(sender));
+    CHECK_EQ(test_join_soon(next), WEFT_ECLOSED);
+    CHECK_EQ(test_join_soon(large), WEFT_ECLOSED);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(waited);
+    weft_runtime_destroy(rt);
+}
+
 static void handles_in_any_order(void)
 {
     numbers_sender *sender;
@@ -252,5 +292,7 @@ TEST_MAIN({
     TEST(a_value_is_new_until_it_is_seen),
     TEST(a_value_can_be_changed_in_place),
     TEST(who_waits_gets_the_value_that_it_waits_for),
+    TEST(those_behind_one_who_waits_on_get_the_value),
+    TEST(who_waits_gives_up_or_is_told_that_it_is_closed),
     TEST(handles_in_any_order),
 })
