@@ -539,8 +539,26 @@ static void give_up_no_room(void)
     weft_unreserve(numbers_to(sender));
 }
 
+static int receive_in_a_body(weft_co *co, void *state)
+{
+    int number;
+    (void)co;
+    return numbers_recv(test_arg(state), &number, WEFT_NEVER);
+}
+
+/* Also if there is a message. */
+static void receive_without_a_stack(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    CHECK_EQ(numbers_try_send(sender, 1), 0);
+    (void)test_join(test_spawn(test_start(1), receive_in_a_body, receiver));
+}
+
 static void misuse_aborts_with_a_sentence(void)
 {
+    CHECK_ABORTS(receive_without_a_stack, "weft_recv: called on a worker outside of a fiber");
     CHECK_ABORTS(give_up_no_room, "weft_unreserve: no room is reserved");
     CHECK_ABORTS(send_into_no_room, "weft_send_reserved: no room is reserved");
 }

@@ -177,10 +177,104 @@ static void one_that_is_cancelled_does_not_wait_again(void)
     weft_runtime_destroy(rt);
 }
 
+/* --- A grant under way ------------------------------------------------------------------------ */
+
+static weft_op watched;
+
+static int ask_watched(void *arg)
+{
+    (void)arg;
+    (void)wf_op_init(&watched, &ask_ops, &desk);
+    return weft_await(&watched.future, WEFT_NEVER);
+}
+
+/* It was claimed, the latch is given up, and it was not let go yet. */
+static void a_cancel_waits_for_a_grant_under_way(void)
+{
+    weft_runtime *rt = begin();
+    struct wf_turn turn;
+    weft_task *task = test_go_first(rt, ask_watched, NULL);
+    wf_turn_begin(&turn, &desk);
+    struct wf_op *op = wf_turn_claim(&turn, &desk.waiters);
+    CHECK(op == (struct wf_op *)&watched);
+    op->result = 31;
+    wf_latch_unlock(turn.word, turn.bits);
+    CHECK(!wf_op_cancel(&watched.future));
+    weft_cancel(task);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(task, NULL), -EAGAIN);
+    wf_turn_fire(&turn);
+    CHECK_EQ(test_join_soon(task), 31);
+    CHECK_EQ(desk.left, 0);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Without a wait --------------------------------------------------------------------------- */
+
+static int take_until_refused(void *arg)
+{
+    bool *is_cancelled = arg;
+    int count = 0;
+    if (*is_cancelled) {
+        weft_cancel(weft_task_current());
+        CHECK(!wf_op_may_take());
+        weft_shield_enter();
+    }
+    while (wf_op_may_take()) {
+        count++;
+    }
+    if (*is_cancelled) {
+        weft_shield_leave();
+    }
+    return count;
+}
+
+static int may_body_take(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return wf_op_may_take();
+}
+
+static void who_may_take_what_is_ready(void)
+{
+    weft_runtime *rt = test_start(1);
+    bool is_cancelled = false;
+    CHECK(wf_op_may_take());
+    CHECK_EQ(test_run(rt, take_until_refused, &is_cancelled), 128);
+    is_cancelled = true;
+    CHECK_EQ(test_run(rt, take_until_refused, &is_cancelled), 128);
+    CHECK_EQ(test_join_soon(test_spawn(rt, may_body_take, NULL)), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* --- As a branch ------------------------------------------------------------------------------ */
+
+static int select_and_ask(void *arg)
+{
+    (void)arg;
+    (void)wf_op_init(&watched, &ask_ops, &desk);
+    weft_branch branch = { .future = &watched.future };
+    CHECK_EQ(weft_select(&branch, 1, WEFT_SELECT_TRY, WEFT_NEVER), -EAGAIN);
+    return weft_await(&watched.future, WEFT_NEVER);
+}
+
+static void one_that_was_a_branch_can_be_awaited(void)
+{
+    weft_runtime *rt = begin();
+    weft_task *task = test_go_first(rt, select_and_ask, NULL);
+    CHECK_EQ(answer(1, 41), 1);
+    CHECK_EQ(test_join_soon(task), 41);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
     TEST(a_grant_ends_the_wait_with_its_answer),
     TEST(one_that_finds_another_faster_waits_again_as_the_first),
     TEST(one_that_is_cancelled_leaves),
     TEST(a_grant_that_is_faster_than_a_cancel_counts),
     TEST(one_that_is_cancelled_does_not_wait_again),
+    TEST(a_cancel_waits_for_a_grant_under_way),
+    TEST(who_may_take_what_is_ready),
+    TEST(one_that_was_a_branch_can_be_awaited),
 })
