@@ -612,6 +612,19 @@ static void a_nested_body_that_ignores_its_cancellation_is_ended(void)
     CHECK_EQ(leaf.polls, 2);
 }
 
+static void stand_where_no_await_is(void)
+{
+    struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
+    void *state = &simple;
+    weft_co co = { .resume = 9999 };
+    (void)simple_body(&co, &state);
+}
+
+static void a_body_that_stands_nowhere_aborts(void)
+{
+    CHECK_ABORTS(stand_where_no_await_is, "a body stands at line 9999, where it has no await");
+}
+
 /* --- Shields -------------------------------------------------------------------------------- */
 
 static int shielded_body(weft_co *co, void *state)
@@ -637,6 +650,70 @@ static void a_shield_around_an_await_defers_the_cancellation(void)
     CHECK_EQ(test_join(task), 66);
     CHECK_EQ(outer.leaf.gate.cancels, 0);
     CHECK_EQ(outer.after, WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+}
+
+/* Awaited where there is a stack, with a deadline that passes: a body that stands behind a
+ * shield is not told, whether it awaits something or has kept its waker. */
+static int await_shielded_body(void *arg)
+{
+    weft_co_future future;
+    weft_co_init(&future, shielded_body, &arg);
+    return weft_await(&future.future, PAST);
+}
+
+static void a_shield_holds_off_a_deadline(void)
+{
+    weft_runtime *rt = test_start(1);
+    struct outer outer = { .leaf = make_leaf(CANCEL_AT_ONCE) };
+    weft_task *task = test_go(rt, await_shielded_body, &outer);
+    test_wait_for(&outer.leaf.gate.polls, 2);
+    gate_open(&outer.leaf.gate, 66);
+    CHECK_EQ(test_join(task), 66);
+    CHECK_EQ(outer.leaf.gate.cancels, 0);
+    CHECK_EQ(outer.after, WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+}
+
+struct recluse {
+    _Atomic(weft_waker *) waker;
+    _Atomic(uint64_t) polls;
+};
+
+static int recluse_body(weft_co *co, void *state)
+{
+    struct recluse *self = state;
+    (void)co;
+    uint64_t polls = atomic_fetch_add(&self->polls, 1) + 1;
+    if (polls == 1) {
+        weft_shield_enter();
+        atomic_store(&self->waker, weft_waker_current());
+    }
+    if (polls < 3) {
+        return WEFT_PENDING;
+    }
+    weft_shield_leave();
+    return 7;
+}
+
+static int await_recluse(void *arg)
+{
+    weft_co_future future;
+    weft_co_init(&future, recluse_body, arg);
+    int result = weft_await(&future.future, PAST);
+    CHECK(future.future.ops->cancel(&future.future)); /* It has ended: nothing happens. */
+    return result;
+}
+
+static void a_body_that_only_waits_is_not_ended_behind_a_shield(void)
+{
+    weft_runtime *rt = test_start(1);
+    struct recluse recluse = { .waker = NULL };
+    weft_task *task = test_go(rt, await_recluse, &recluse);
+    test_wait_for(&recluse.polls, 2);
+    weft_waker_fire(atomic_load(&recluse.waker));
+    CHECK_EQ(test_join(task), 7);
+    CHECK_EQ(recluse.polls, 3);
     weft_runtime_destroy(rt);
 }
 
@@ -827,7 +904,10 @@ TEST_MAIN({
     TEST(a_body_that_keeps_yielding_does_not_hold_off_the_deadline),
     TEST(a_cancellation_is_delivered_to_the_innermost_await),
     TEST(a_nested_body_that_ignores_its_cancellation_is_ended),
+    TEST(a_body_that_stands_nowhere_aborts),
     TEST(a_shield_around_an_await_defers_the_cancellation),
+    TEST(a_shield_holds_off_a_deadline),
+    TEST(a_body_that_only_waits_is_not_ended_behind_a_shield),
     TEST(a_cancelled_body_may_await_behind_a_shield),
     TEST(a_waker_can_be_cloned_woken_fired_and_dropped),
     TEST(a_waker_is_harmless_after_its_task),

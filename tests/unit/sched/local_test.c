@@ -585,6 +585,25 @@ static void mistakes_abort_with_a_sentence(void)
     CHECK_ABORTS(set_in_a_body, "weft_local_set: called on a worker outside of a fiber");
 }
 
+/* What a thread keeps, as its end finds it. */
+static void nothing_is_left_behind_the_end(void)
+{
+    reset();
+    uint64_t number = 4;
+    void **locals = NULL;
+    CHECK_EQ(weft_local_set(shared_key, &number), 0);
+    CHECK_EQ(weft_local_set(next_key, NULL), 0); /* inherit() is not asked for that. */
+    CHECK_EQ(wf_local_inherit(&locals), 0);
+    CHECK(locals != NULL);
+    CHECK(locals[shared_key.index] == &number);
+    CHECK(locals[next_key.index] == NULL);
+    wf_local_end(&locals);
+    CHECK(locals == NULL);
+    wf_local_end(&locals);
+    check_destroyed(1, 4);
+    CHECK_EQ(weft_local_set(shared_key, NULL), 0);
+}
+
 /* --- Running out ---------------------------------------------------------------- */
 
 enum {
@@ -679,5 +698,6 @@ TEST_MAIN({
     TEST(a_fiber_begins_without_values),
     TEST(values_are_inherited_if_asked),
     TEST(a_fiber_can_inherit_from_a_thread),
+    TEST(nothing_is_left_behind_the_end),
     TEST(the_keys_run_out_at_64),
 })
