@@ -133,6 +133,37 @@ static void ready_branches_have_the_same_chance_or_go_in_order(void)
     CHECK_EQ(run(count_winners, &flags), 0);
 }
 
+/* In any order, and more than one at an object. */
+static int select_from_few(void *arg)
+{
+    (void)arg;
+    enum {
+        BRANCHES = 40,
+        EVENTS = 7
+    };
+    weft_event events[EVENTS] = { 0 };
+    weft_sleep_future sleep;
+    weft_op ops[BRANCHES];
+    weft_branch branches[BRANCHES + 1] = { 0 };
+    for (unsigned i = 0; i < BRANCHES; i++) {
+        weft_event_wait_init(&ops[i], &events[i * 3 % EVENTS]);
+        branches[i].future = &ops[i].future;
+    }
+    branches[BRANCHES].future = &sleep.future;
+    weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
+    weft_event_set(&events[5]);
+    CHECK_EQ(weft_select(branches, BRANCHES + 1, 0, WEFT_NEVER) * 3 % EVENTS, 5);
+    weft_event_reset(&events[5]);
+    weft_sleep_init(&sleep, weft_after(WEFT_MS), 0);
+    CHECK_EQ(weft_select(branches, BRANCHES + 1, 0, WEFT_NEVER), BRANCHES);
+    return 0;
+}
+
+static void several_branches_can_be_at_one_object(void)
+{
+    CHECK_EQ(run(select_from_few, NULL), 0);
+}
+
 /* --- What did not win ------------------------------------------------------------------------ */
 
 static int select_pair(void *arg)
@@ -255,6 +286,21 @@ static void sleeps_and_joins_can_be_branches(void)
     CHECK_EQ(run(sleep_or_join, NULL), 0);
 }
 
+static int select_from_sleeps(void *arg)
+{
+    (void)arg;
+    weft_sleep_future sleeps[2];
+    weft_sleep_init(&sleeps[0], weft_after(3600 * WEFT_S), 0);
+    weft_sleep_init(&sleeps[1], weft_after(WEFT_MS), 0);
+    weft_branch branches[2] = { { .future = &sleeps[0].future }, { .future = &sleeps[1].future } };
+    return weft_select(branches, 2, 0, WEFT_NEVER);
+}
+
+static void there_may_be_no_operation_among_them(void)
+{
+    CHECK_EQ(run(select_from_sleeps, NULL), 1);
+}
+
 /* A future that needs some polls to be cancelled. */
 struct slow {
     weft_future future;
@@ -298,6 +344,29 @@ static int win_against_slow(void *arg)
 static void a_loser_that_needs_time_to_end_is_awaited(void)
 {
     CHECK_EQ(run(win_against_slow, NULL), 0);
+}
+
+/* The loser is a select, with such a branch. */
+static int win_against_select(void *arg)
+{
+    (void)arg;
+    struct slow slow = { .future.ops = &slow_ops };
+    weft_op event;
+    weft_select_future inner;
+    weft_branch slow_branch = { .future = &slow.future };
+    weft_event_wait_init(&event, &done_event);
+    weft_select_init(&inner, &slow_branch, 1, 0);
+    weft_branch branches[2] = { { .future = &inner.future }, { .future = &event.future } };
+    weft_event_set(&done_event);
+    CHECK_EQ(weft_select(branches, 2, WEFT_SELECT_ORDERED, WEFT_NEVER), 1);
+    weft_event_reset(&done_event);
+    CHECK(slow.ended);
+    return 0;
+}
+
+static void a_select_can_be_a_branch(void)
+{
+    CHECK_EQ(run(win_against_select, NULL), 0);
 }
 
 static struct slow cancelled_slow;
@@ -498,8 +567,28 @@ static void a_barrier_as_a_branch(void)
     CHECK_EQ(weft_select(branches, 1, WEFT_SELECT_TRY, WEFT_NEVER), -EAGAIN);
 }
 
+static void too_many_branches(void)
+{
+    weft_select_future select;
+    weft_select_init(&select, NULL, ((size_t)1 << 24) + 1, 0);
+}
+
+static int select_in_a_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return weft_select(NULL, 0, WEFT_SELECT_TRY, WEFT_NEVER);
+}
+
+static void select_without_a_stack(void)
+{
+    (void)test_join(test_spawn(test_start(1), select_in_a_body, NULL));
+}
+
 static void mistakes_abort_with_a_sentence(void)
 {
+    CHECK_ABORTS(too_many_branches, "weft_select: 16777217 branches; 16777216 are the most");
+    CHECK_ABORTS(select_without_a_stack, "weft_select: called on a worker outside of a fiber");
     CHECK_ABORTS(one_operation_in_two_branches, "weft_select: the operation of branch");
     CHECK_ABORTS(a_barrier_as_a_branch, "weft_select: branch 0 waits at a barrier");
 }
@@ -508,11 +597,14 @@ TEST_MAIN({
     TEST(a_branch_that_is_ready_wins),
     TEST(without_a_branch_that_is_ready_there_is_a_default),
     TEST(ready_branches_have_the_same_chance_or_go_in_order),
+    TEST(several_branches_can_be_at_one_object),
     TEST(a_branch_that_did_not_win_has_taken_nothing),
     TEST(one_that_is_cancelled_has_taken_nothing),
     TEST(who_waits_behind_a_loser_goes_on),
     TEST(sleeps_and_joins_can_be_branches),
+    TEST(there_may_be_no_operation_among_them),
     TEST(a_loser_that_needs_time_to_end_is_awaited),
+    TEST(a_select_can_be_a_branch),
     TEST(one_that_is_cancelled_awaits_the_end_of_its_branches),
     TEST(selects_meet_selects),
     TEST(nothing_is_lost_or_doubled),
