@@ -53,12 +53,31 @@ static void work_under_way_is_finished(void)
     CHECK_EQ(weft_shutdown_drain(&service, weft_after(60 * WEFT_S)), 0);
     CHECK(weft_shutdown_is_triggered(&service));
     CHECK_EQ(weft_shutdown_pending(&service), 0);
+    CHECK(!weft_token_is_cancelled(weft_shutdown_token(&service)));
     CHECK_EQ(atomic_load(&served), 10);
     CHECK_EQ(weft_shutdown_enter(&service), WEFT_ESHUTDOWN);
     CHECK_EQ(test_join_soon(waiter), 0);
     for (unsigned i = 0; i < 10; i++) {
         CHECK_EQ(test_join_soon(tasks[i]), 0);
     }
+    weft_runtime_destroy(rt);
+}
+
+static void who_waits_is_told_of_the_trigger(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_task *tasks[3];
+    begin();
+    CHECK_EQ(weft_shutdown_wait(&service, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    for (unsigned i = 0; i < 3; i++) {
+        tasks[i] = test_go_first(rt, wait_for_trigger, NULL);
+        CHECK_EQ(weft_try_join(tasks[i], NULL), -EAGAIN);
+    }
+    weft_shutdown_trigger(&service);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
+    }
+    CHECK_EQ(weft_shutdown_wait(&service, WEFT_NEVER), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -71,15 +90,18 @@ static void what_takes_too_long_is_cancelled(void)
     begin();
     for (unsigned i = 0; i < 4; i++) {
         CHECK_EQ(weft_shutdown_enter(&service), 0);
-        tasks[i] = test_go(rt, serve, i % 2 == 0 ? &briefly : &long_time);
     }
     CHECK_EQ(weft_shutdown_pending(&service), 4);
-    CHECK_EQ(weft_shutdown_drain(&service, weft_after(30 * WEFT_MS)), WEFT_ETIMEDOUT);
+    for (unsigned i = 0; i < 4; i++) {
+        tasks[i] = test_go(rt, serve, i < 2 ? &briefly : &long_time);
+    }
+    CHECK_EQ(test_join_soon(tasks[0]), 0);
+    CHECK_EQ(test_join_soon(tasks[1]), 0);
+    CHECK_EQ(weft_shutdown_drain(&service, weft_after(5 * WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(atomic_load(&served), 2);
     CHECK_EQ(atomic_load(&cut_short), 2);
-    for (unsigned i = 0; i < 4; i++) {
-        CHECK_EQ(test_join_soon(tasks[i]), i % 2 == 0 ? 0 : WEFT_ECANCELED);
-    }
+    CHECK_EQ(test_join_soon(tasks[2]), WEFT_ECANCELED);
+    CHECK_EQ(test_join_soon(tasks[3]), WEFT_ECANCELED);
     weft_runtime_destroy(rt);
 }
 
@@ -89,6 +111,28 @@ static int drain(void *arg)
     return weft_shutdown_drain(&service, WEFT_NEVER);
 }
 
+static void several_can_drain_it(void)
+{
+    weft_runtime *rt = test_start(1);
+    begin();
+    CHECK_EQ(weft_shutdown_enter(&service), 0);
+    weft_task *first = test_go_first(rt, drain, NULL);
+    weft_task *second = test_go_first(rt, drain, NULL);
+    CHECK_EQ(weft_try_join(first, NULL), -EAGAIN);
+    weft_shutdown_leave(&service);
+    CHECK_EQ(test_join_soon(first), 0);
+    CHECK_EQ(test_join_soon(second), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* Behind the drain a cancel ends waits, as before. */
+static int drain_and_sleep(void *arg)
+{
+    int result = drain(arg);
+    CHECK_EQ(weft_sleep(3600 * WEFT_S), WEFT_ECANCELED);
+    return result;
+}
+
 static void who_drains_can_be_cancelled(void)
 {
     weft_runtime *rt = test_start(1);
@@ -96,7 +140,7 @@ static void who_drains_can_be_cancelled(void)
     begin();
     CHECK_EQ(weft_shutdown_enter(&service), 0);
     weft_task *work = test_go_first(rt, serve, &long_time);
-    weft_task *drainer = test_go_first(rt, drain, NULL);
+    weft_task *drainer = test_go_first(rt, drain_and_sleep, NULL);
     test_settle(rt);
     weft_cancel(drainer);
     CHECK_EQ(test_join_soon(drainer), WEFT_ECANCELED);
@@ -159,7 +203,9 @@ static void mistakes_abort_with_a_sentence(void)
 
 TEST_MAIN({
     TEST(work_under_way_is_finished),
+    TEST(who_waits_is_told_of_the_trigger),
     TEST(what_takes_too_long_is_cancelled),
+    TEST(several_can_drain_it),
     TEST(who_drains_can_be_cancelled),
     TEST(nothing_is_taken_behind_a_drain),
     TEST(mistakes_abort_with_a_sentence),
