@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/scope.h>
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 
 #include "crowd.h"
 #include "rt.h"
+#include "sched/await.h"
 #include "test.h"
 #include "timing.h"
 
@@ -73,6 +75,12 @@ static int long_body(weft_co *co, void *state)
     CHECK_EQ(self->err, WEFT_ECANCELED);
     atomic_fetch_add(&cancelled, 1);
     WEFT_END(co, self->err);
+}
+
+static int fail_body(weft_co *co, void *state)
+{
+    (void)co;
+    return *(int *)state;
 }
 
 static int start_many(void *arg)
@@ -157,10 +165,37 @@ static int fail_fast(void *arg)
     return 0;
 }
 
+/* One without a stack fails, or says that it was cancelled although it was not. */
+static int fail_with(void *arg)
+{
+    int bad = *(int *)arg;
+    int err = 0;
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_spawn(scope, fail_body, &bad), 0);
+    }
+    CHECK_EQ(err, bad);
+    CHECK_EQ(atomic_load(&cancelled), 1);
+    err = 0;
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, fail, &bad), 0);
+    }
+    CHECK_EQ(err, bad);
+    CHECK_EQ(atomic_load(&cancelled), 2);
+    return 0;
+}
+
 static void the_first_error_cancels_the_others(void)
 {
+    int bad = -EIO;
+    int gave_up = WEFT_ECANCELED;
     run(fail_fast, NULL, 1);
     run(fail_fast, NULL, 2);
+    run(fail_with, &bad, 1);
+    run(fail_with, &gave_up, 1);
 }
 
 static int supervise(void *arg)
@@ -218,9 +253,27 @@ static int run_body(void *arg)
     return 0;
 }
 
+/* The block finds itself cancelled, since a child has failed: it is the child's error. */
+static int fail_as_a_child_did(void *arg)
+{
+    (void)arg;
+    int bad = -EIO;
+    int err = 0;
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, fail, &bad), 0);
+        CHECK_EQ(weft_token_wait(weft_scope_token(scope), WEFT_NEVER), 0);
+        err = weft_scope_go(scope, fail, &bad);
+        CHECK_EQ(err, WEFT_ECANCELED);
+    }
+    CHECK_EQ(err, -EIO);
+    return 0;
+}
+
 static void an_error_of_the_block_cancels_them_all(void)
 {
     int bad = -EIO;
+    run(fail_as_a_child_did, NULL, 1);
     run(fail_in_block, NULL, 1);
     run(run_body, &bad, 1);
 }
@@ -319,9 +372,14 @@ static int try_with_limit(void *arg)
         weft_op room;
         CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), 0);
         CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), -EAGAIN);
+        CHECK_EQ(weft_scope_spawn(scope, sleep_body, NULL), -EAGAIN);
+        CHECK_EQ(weft_scope_children(scope), 1);
         weft_scope_room_init(&room, scope);
         CHECK_EQ(weft_await(&room.future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
         weft_event_set(&gate);
+        weft_scope_room_init(&room, scope);
+        CHECK_EQ(weft_await(&room.future, WEFT_NEVER), 0);
+        CHECK_EQ(weft_scope_children(scope), 0);
         weft_scope_room_init(&room, scope);
         CHECK_EQ(weft_await(&room.future, WEFT_NEVER), 0);
         CHECK_EQ(weft_scope_children(scope), 0);
@@ -330,9 +388,122 @@ static int try_with_limit(void *arg)
     return err;
 }
 
+static int try_in_body(weft_scope *scope, void *arg)
+{
+    for (size_t i = 0; i < *(size_t *)arg; i++) {
+        CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), 0);
+        CHECK_EQ(weft_scope_children(scope), i + 1);
+    }
+    CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), -EAGAIN);
+    weft_event_set(&gate);
+    return 0;
+}
+
+static int run_with_limit(void *arg)
+{
+    (void)arg;
+    weft_scope_options options = { .limit = 4 };
+    return weft_scope_run(try_in_body, &options.limit, &options);
+}
+
 static void who_does_not_wait_is_told_that_there_is_no_room(void)
 {
     run(try_with_limit, NULL, 1);
+    run(run_with_limit, NULL, 1);
+}
+
+/* There is no room at first, but when it begins to wait. */
+static _Atomic(weft_task *) awaits_room;
+static weft_scope *awaited;
+
+static void end_the_other_child(weft_time *deadline)
+{
+    weft_task *self = weft_task_current();
+    if (deadline == NULL || self != atomic_load(&awaits_room)) {
+        return;
+    }
+    atomic_store(&awaits_room, NULL);
+    weft_event_set(&gate);
+    while (weft_scope_children(awaited) > 0) {
+        sched_yield();
+    }
+}
+
+static int wait_for_second_gate(void *arg)
+{
+    return weft_event_wait(arg, WEFT_NEVER);
+}
+
+static int find_room_late(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    weft_event second = { { 0 } };
+    weft_scope_options options = { .limit = 1 };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, wait_at_gate, NULL), 0);
+        awaited = scope;
+        atomic_store(&awaits_room, weft_task_current());
+        CHECK_EQ(weft_scope_go(scope, wait_for_second_gate, &second), 0);
+        CHECK(atomic_load(&awaits_room) == NULL);
+        CHECK_EQ(weft_scope_children(scope), 1);
+        weft_event_set(&second);
+    }
+    return err;
+}
+
+static void room_that_comes_before_the_wait_is_taken(void)
+{
+    wf_await_hook = end_the_other_child;
+    run(find_room_late, NULL, 2);
+    wf_await_hook = NULL;
+}
+
+/* One only looks for room when the scope is cancelled, whose child does not mind. */
+static int wait_for_room(void *arg)
+{
+    weft_op room;
+    weft_scope_room_init(&room, arg);
+    return weft_await(&room.future, WEFT_NEVER);
+}
+
+static int stay_until_gate(void *arg)
+{
+    weft_shield_enter();
+    int err = wait_at_gate(arg);
+    weft_shield_leave();
+    return err;
+}
+
+static int cancel_who_looks_for_room(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    weft_scope_options options = { .limit = 1 };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        weft_task *looking = NULL;
+        CHECK_EQ(weft_scope_go(scope, stay_until_gate, NULL), 0);
+        CHECK_EQ(weft_go(&looking, wait_for_room, scope), 0);
+        for (unsigned i = 0; i < 10; i++) {
+            CHECK_EQ(weft_yield(), 0);
+        }
+        CHECK_EQ(weft_try_join(looking, NULL), -EAGAIN);
+        weft_scope_cancel(scope);
+        CHECK_EQ(test_join_soon(looking), 0);
+        CHECK_EQ(weft_scope_children(scope), 1);
+        CHECK_EQ(wait_for_room(scope), 0);
+        CHECK_EQ(weft_scope_children(scope), 1);
+        weft_event_set(&gate);
+    }
+    CHECK_EQ(err, WEFT_ECANCELED);
+    return 0;
+}
+
+static void who_looks_for_room_is_told_of_the_cancel(void)
+{
+    run(cancel_who_looks_for_room, NULL, 1);
 }
 
 /* One waits for room when the scope is cancelled. */
@@ -351,8 +522,40 @@ static int cancel_who_waits_for_room(void *arg)
     return 0;
 }
 
+static int fail_when_cancelled(void *arg)
+{
+    CHECK_EQ(wait_to_be_cancelled(NULL), WEFT_ECANCELED);
+    return fail(arg);
+}
+
+/* The error of a child counts more than that it was late. Then a deadline that is far off: it
+ * is gone with its scope. */
+static int fail_late(void *arg)
+{
+    (void)arg;
+    int bad = -EIO;
+    int err = 0;
+    weft_scope_options options = { .deadline = weft_after(2 * WEFT_MS) };
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, fail_when_cancelled, &bad), 0);
+    }
+    CHECK_EQ(err, -EIO);
+    for (unsigned i = 0; i < 3; i++) {
+        err = 0;
+        options.deadline = weft_after(3600 * WEFT_S);
+        WEFT_SCOPE(scope, &options, &err)
+        {
+            CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), 0);
+        }
+        CHECK_EQ(err, 0);
+    }
+    return 0;
+}
+
 static void at_its_deadline_all_are_cancelled(void)
 {
+    run(fail_late, NULL, 1);
     run(cancel_who_waits_for_room, NULL, 1);
     run(cancel_who_waits_for_room, NULL, 2);
 }
@@ -403,6 +606,7 @@ static int own_a_scope(void *arg)
         CHECK_EQ(err, WEFT_ECANCELED);
     }
     CHECK_EQ(atomic_load(&cancelled), 2);
+    CHECK_EQ(weft_sleep(3600 * WEFT_S), WEFT_ECANCELED); /* As any wait from now on. */
     return err;
 }
 
@@ -469,6 +673,14 @@ static void a_thread_can_own_one(void)
     }
     CHECK_EQ(err, 0);
     CHECK_EQ(atomic_load(&ended), 10);
+    struct crowd_member body;
+    memset(&body, 0, sizeof body);
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        CHECK_EQ(weft_scope_spawn(scope, sleep_body, &body), 0);
+    }
+    CHECK_EQ(err, 0);
+    CHECK_EQ(atomic_load(&ended), 11);
     options.deadline = weft_after(3 * WEFT_MS);
     WEFT_SCOPE(scope, &options, &err)
     {
@@ -511,6 +723,7 @@ static int start_wrongly(void *arg)
         weft_fiber_spec spec = { .function = sleep_briefly, .arg_size = 1 };
         CHECK_EQ(weft_scope_go_with(scope, &spec), -EINVAL);
         CHECK_EQ(weft_scope_go(scope, NULL, NULL), -EINVAL);
+        CHECK_EQ(weft_scope_try_go(scope, NULL, NULL), -EINVAL);
         CHECK_EQ(weft_scope_spawn(scope, NULL, NULL), -EINVAL);
         spec = (weft_fiber_spec){ .function = sleep_briefly, .stack_size = (size_t)1 << 40 };
         CHECK_EQ(weft_scope_go_with(scope, &spec), -EINVAL);
@@ -522,6 +735,19 @@ static int start_wrongly(void *arg)
 static void what_cannot_be_started_is_not_counted(void)
 {
     run(start_wrongly, NULL, 1);
+
+    weft_runtime *rt = test_start(1);
+    weft_scope_options options = { .runtime = rt };
+    int err = 0;
+    weft_runtime_shutdown(rt);
+    WEFT_SCOPE(scope, &options, &err)
+    {
+        CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), WEFT_ESHUTDOWN);
+        CHECK_EQ(weft_scope_spawn(scope, sleep_body, NULL), WEFT_ESHUTDOWN);
+        CHECK_EQ(weft_scope_children(scope), 0);
+    }
+    CHECK_EQ(err, 0);
+    weft_runtime_destroy(rt);
 }
 
 /* --- A storm ---------------------------------------------------------------------------------- */
@@ -593,6 +819,8 @@ TEST_MAIN({
     TEST(a_block_is_not_left_before_they_have_ended),
     TEST(no_more_run_at_once_than_the_limit_allows),
     TEST(who_does_not_wait_is_told_that_there_is_no_room),
+    TEST(room_that_comes_before_the_wait_is_taken),
+    TEST(who_looks_for_room_is_told_of_the_cancel),
     TEST(at_its_deadline_all_are_cancelled),
     TEST(a_token_above_cancels_them),
     TEST(who_is_cancelled_cancels_them_and_waits),

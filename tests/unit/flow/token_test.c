@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/token.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weft.h>
 
+#include "../base/asleep.h"
 #include "crowd.h"
 #include "rt.h"
 #include "test.h"
@@ -79,6 +81,24 @@ static void who_waits_goes_on(void)
     weft_runtime_destroy(rt);
 }
 
+static void all_who_wait_go_on(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_token root = { { 0 }, 0, { 0 } };
+    weft_token below;
+    weft_task *tasks[4];
+    weft_token_init(&below, &root);
+    for (unsigned i = 0; i < 4; i++) {
+        tasks[i] = test_go_first(rt, wait_for_it, i % 2 == 0 ? &root : &below);
+    }
+    weft_token_cancel(&root);
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_EQ(test_join_soon(tasks[i]), 0);
+    }
+    weft_token_fini(&below);
+    weft_runtime_destroy(rt);
+}
+
 static weft_token cancelled_later;
 
 static int sleep_unless(void *arg)
@@ -102,6 +122,22 @@ static void something_is_awaited_unless_it_is_cancelled(void)
     CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
     CHECK_EQ(test_run(rt, sleep_unless, &briefly), WEFT_ECANCELED);
     weft_runtime_destroy(rt);
+}
+
+/* Both are there: that it is cancelled counts. */
+static void what_is_ready_is_not_awaited_if_it_is_cancelled(void)
+{
+    weft_token token = { { 0 }, 0, { 0 } };
+    weft_semaphore closed = WEFT_SEMAPHORE_INIT(1);
+    weft_op op;
+    weft_semaphore_acquire_init(&op, &closed, 2);
+    CHECK_EQ(weft_token_await(&token, &op.future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    weft_semaphore_close(&closed);
+    CHECK_EQ(weft_token_await(&token, &op.future, WEFT_NEVER), WEFT_ECLOSED);
+    weft_token_cancel(&token);
+    for (unsigned i = 0; i < 64; i++) {
+        CHECK_EQ(weft_token_await(&token, &op.future, WEFT_NEVER), WEFT_ECANCELED);
+    }
 }
 
 /* --- Functions -------------------------------------------------------------------------------- */
@@ -137,6 +173,61 @@ static void functions_are_called_once(void)
     CHECK(!weft_on_cancel_remove(&calls[2]));
     CHECK(!weft_on_cancel_remove(&calls[3]));
     weft_token_fini(&below);
+}
+
+static void all_functions_of_a_tree_are_called(void)
+{
+    weft_token root = { { 0 }, 0, { 0 } };
+    weft_token below;
+    weft_on_cancel calls[6];
+    unsigned count = 0;
+    weft_token_init(&below, &root);
+    for (unsigned i = 0; i < 6; i++) {
+        weft_on_cancel_add(&calls[i], i % 2 == 0 ? &root : &below, count_call, &count);
+    }
+    weft_token_cancel(&root);
+    CHECK_EQ(count, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        CHECK(!weft_on_cancel_remove(&calls[i]));
+    }
+    weft_token_fini(&below);
+}
+
+/* A function that runs until the one who removes it waits for that. */
+static struct {
+    weft_token token;
+    weft_on_cancel on_cancel;
+    _Atomic(uint64_t) remover;
+    _Atomic(uint64_t) runs;
+    _Atomic(bool) has_ended;
+} meeting;
+
+static void run_until_it_is_removed(void *arg)
+{
+    (void)arg;
+    atomic_store(&meeting.runs, 1);
+    test_wait_for(&meeting.remover, 1);
+    wait_until_asleep(atomic_load(&meeting.remover));
+    atomic_store(&meeting.has_ended, true);
+}
+
+static void *remove_it(void *arg)
+{
+    (void)arg;
+    test_wait_for(&meeting.runs, 1);
+    atomic_store(&meeting.remover, own_tid());
+    CHECK(!weft_on_cancel_remove(&meeting.on_cancel));
+    CHECK(atomic_load(&meeting.has_ended));
+    return NULL;
+}
+
+static void who_removes_a_function_that_runs_waits_for_its_end(void)
+{
+    pthread_t thread;
+    weft_on_cancel_add(&meeting.on_cancel, &meeting.token, run_until_it_is_removed, NULL);
+    CHECK_EQ(pthread_create(&thread, NULL, remove_it, NULL), 0);
+    weft_token_cancel(&meeting.token);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
 static int sleep_long(void *arg)
@@ -278,8 +369,12 @@ static void mistakes_abort_with_a_sentence(void)
 TEST_MAIN({
     TEST(those_below_are_cancelled_and_no_others),
     TEST(who_waits_goes_on),
+    TEST(all_who_wait_go_on),
     TEST(something_is_awaited_unless_it_is_cancelled),
+    TEST(what_is_ready_is_not_awaited_if_it_is_cancelled),
     TEST(functions_are_called_once),
+    TEST(all_functions_of_a_tree_are_called),
+    TEST(who_removes_a_function_that_runs_waits_for_its_end),
     TEST(a_task_can_be_cancelled_with_it),
     TEST(functions_come_and_go_while_others_cancel),
     TEST(its_stop_ends_a_loop),
