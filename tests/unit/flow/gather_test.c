@@ -85,19 +85,21 @@ static void all_are_joined(void)
 /* The first in the order of the tasks, not of the time. */
 static void all_are_joined_though_some_fail(void)
 {
-    weft_runtime *rt = begin();
-    weft_task *joiner = test_go_first(rt, join_all, NULL);
-    runners[1].result = -EIO;
-    runners[3].result = -EPIPE;
-    for (unsigned i = TASKS; i-- > 0;) {
-        let_go(i);
-        test_settle(rt);
+    for (unsigned way = 0; way < 2; way++) {
+        weft_runtime *rt = begin();
+        weft_task *joiner = test_go_first(rt, join_all, NULL);
+        runners[1].result = -EIO;
+        runners[3].result = -EPIPE;
+        for (unsigned i = 0; i < TASKS; i++) {
+            let_go(way == 0 ? i : TASKS - 1 - i);
+            test_settle(rt);
+        }
+        CHECK_EQ(test_join_soon(joiner), -EIO);
+        CHECK_EQ(results[3], -EPIPE);
+        CHECK_EQ(results[4], 40);
+        check_none_is_left();
+        weft_runtime_destroy(rt);
     }
-    CHECK_EQ(test_join_soon(joiner), -EIO);
-    CHECK_EQ(results[3], -EPIPE);
-    CHECK_EQ(results[4], 40);
-    check_none_is_left();
-    weft_runtime_destroy(rt);
 }
 
 static int try_join_all(void *arg)
@@ -138,6 +140,14 @@ static void the_first_that_ends_wins_a_race(void)
     let_go(3);
     CHECK_EQ(test_join_soon(joiner), 3);
     CHECK_EQ(result, -EIO);
+    check_none_is_left();
+    weft_runtime_destroy(rt);
+
+    /* Whoever wants no result. */
+    rt = begin();
+    joiner = test_go_first(rt, race, NULL);
+    let_go(2);
+    CHECK_EQ(test_join_soon(joiner), 2);
     check_none_is_left();
     weft_runtime_destroy(rt);
 }
@@ -289,6 +299,60 @@ static void a_function_is_called_for_each_item(void)
     }
 }
 
+static weft_barrier all_here;
+
+static int meet(size_t index, void *arg)
+{
+    (void)index;
+    (void)arg;
+    int result = weft_barrier_wait(&all_here, WEFT_NEVER);
+    return result < 0 ? result : 0;
+}
+
+static int meet_all(void *arg)
+{
+    (void)arg;
+    weft_barrier_init(&all_here, 3);
+    CHECK_EQ(weft_go_each(9, 3, meet, NULL, WEFT_NEVER), 0);
+    weft_barrier_init(&all_here, 16);
+    CHECK_EQ(weft_go_each(16, 0, meet, NULL, WEFT_NEVER), 0);
+    return 0;
+}
+
+static void as_many_are_called_at_once_as_the_limit_allows(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, meet_all, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* Which the function itself does not mind. */
+static int be_cancelled_at_3(size_t index, void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&calls, 1);
+    if (index == 3) {
+        weft_cancel(weft_task_current());
+    }
+    return 0;
+}
+
+static int call_until_it_is_cancelled(void *arg)
+{
+    (void)arg;
+    atomic_store(&calls, 0);
+    CHECK_EQ(weft_go_each(10, 1, be_cancelled_at_3, NULL, WEFT_NEVER), WEFT_ECANCELED);
+    CHECK_EQ(atomic_load(&calls), 4);
+    return 0;
+}
+
+static void a_fiber_that_is_cancelled_calls_no_more(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, call_until_it_is_cancelled, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 static int sleep_for(size_t index, void *arg)
 {
     (void)index;
@@ -321,6 +385,41 @@ static int call_give_7(void *arg)
     return weft_call_until(give_7, arg, WEFT_NEVER);
 }
 
+static int sleep_and_give_5(void *arg)
+{
+    CHECK_EQ(sleep_for_once(arg), WEFT_ECANCELED);
+    return 5;
+}
+
+/* A time that has passed is a deadline, too; and one who is late may have a result. */
+static int call_late(void *arg)
+{
+    CHECK_EQ(weft_go_each(3, 0, sleep_for, arg, 0), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_call_until(sleep_for_once, arg, 0), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_call_until(sleep_and_give_5, arg, weft_after(2 * WEFT_MS)), 5);
+    return 0;
+}
+
+static int call_at_shutdown(void *arg)
+{
+    CHECK_EQ(sleep_for_once(arg), WEFT_ECANCELED);
+    weft_shield_enter();
+    CHECK_EQ(weft_go_each(3, 0, sleep_for, arg, WEFT_NEVER), WEFT_ESHUTDOWN);
+    CHECK_EQ(weft_call_until(give_7, NULL, WEFT_NEVER), WEFT_ESHUTDOWN);
+    weft_shield_leave();
+    return 0;
+}
+
+static void what_cannot_be_called_is_an_error(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_time long_time = 3600 * WEFT_S;
+    weft_task *task = test_go_first(rt, call_at_shutdown, &long_time);
+    weft_runtime_shutdown(rt);
+    CHECK_EQ(test_join_soon(task), 0);
+    weft_runtime_destroy(rt);
+}
+
 static void at_the_deadline_calls_are_cancelled(void)
 {
     weft_runtime *rt = test_start(1);
@@ -330,10 +429,28 @@ static void at_the_deadline_calls_are_cancelled(void)
     CHECK_EQ(test_run(rt, call_in_time, &long_time), WEFT_ETIMEDOUT);
     CHECK_EQ(test_run(rt, call_in_time, &none), 0);
     CHECK_EQ(test_run(rt, call_give_7, NULL), 7);
+    CHECK_EQ(test_run(rt, call_late, &long_time), 0);
     weft_task *task = test_go_first(rt, call_in_time, &long_time);
     weft_cancel(task);
     CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
     weft_runtime_destroy(rt);
+}
+
+static int join_in_a_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return weft_join_all(NULL, 0, NULL, WEFT_NEVER);
+}
+
+static void join_without_a_stack(void)
+{
+    (void)test_join(test_spawn(test_start(1), join_in_a_body, NULL));
+}
+
+static void mistakes_abort_with_a_sentence(void)
+{
+    CHECK_ABORTS(join_without_a_stack, "weft_join_all: called on a worker outside of a fiber");
 }
 
 TEST_MAIN({
@@ -346,5 +463,9 @@ TEST_MAIN({
     TEST(who_gives_up_keeps_the_handles),
     TEST(one_that_another_joins_is_an_error),
     TEST(a_function_is_called_for_each_item),
+    TEST(as_many_are_called_at_once_as_the_limit_allows),
+    TEST(a_fiber_that_is_cancelled_calls_no_more),
+    TEST(what_cannot_be_called_is_an_error),
     TEST(at_the_deadline_calls_are_cancelled),
+    TEST(mistakes_abort_with_a_sentence),
 })

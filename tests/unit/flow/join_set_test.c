@@ -90,9 +90,36 @@ static int cancel_some(void *arg)
         CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), 0);
         CHECK_EQ(joined.result, WEFT_ECANCELED);
     }
-    CHECK_EQ(weft_join_set_count(&set), 2);
+    while (weft_scope_children(&set.scope) > 0) {
+        CHECK_EQ(weft_yield(), 0);
+    }
+    CHECK_EQ(weft_join_set_count(&set), 2); /* Which have ended, and nobody was told. */
     CHECK_EQ(weft_join_set_end(&set), WEFT_ECANCELED);
     return 0;
+}
+
+static int begin_too_late(void *arg)
+{
+    (void)arg;
+    weft_join_set set;
+    weft_joined joined;
+    weft_token cancelled = { { 0 }, 0, { 0 } };
+    weft_scope_options options = { .token = &cancelled };
+    weft_token_cancel(&cancelled);
+    CHECK_EQ(weft_join_set_begin(&set, &options), 0);
+    CHECK_EQ(weft_join_set_go(&set, run_one, &runners[0]), WEFT_ECANCELED);
+    CHECK_EQ(weft_join_set_count(&set), 0);
+    CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), -ENOENT);
+    weft_sender_close(set.sender);
+    CHECK_EQ(weft_try_recv(set.receiver, &joined), WEFT_ECLOSED); /* No room is reserved. */
+    CHECK_EQ(weft_join_set_end(&set), WEFT_ECANCELED);
+    weft_token_fini(&cancelled);
+    return 0;
+}
+
+static void a_set_has_the_options_of_a_scope(void)
+{
+    run(begin_too_late, NULL, 1);
 }
 
 static void those_that_are_cancelled_tell_so(void)
@@ -154,5 +181,6 @@ static void each_is_told_of_once(void)
 TEST_MAIN({
     TEST(results_come_as_tasks_end),
     TEST(those_that_are_cancelled_tell_so),
+    TEST(a_set_has_the_options_of_a_scope),
     TEST(each_is_told_of_once),
 })

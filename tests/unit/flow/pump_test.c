@@ -66,6 +66,11 @@ static int pull_from_generator(void *arg)
     sum = 0;
     CHECK_EQ(weft_stream_fold(generate(&plan), &sum, add, NULL), -EIO);
     CHECK_EQ(sum, 5050);
+
+    plan.result = 5; /* No error. */
+    sum = 0;
+    CHECK_EQ(weft_stream_fold(generate(&plan), &sum, add, NULL), 0);
+    CHECK_EQ(sum, 5050);
     return 0;
 }
 
@@ -92,6 +97,66 @@ static int pull_some(void *arg)
 static void a_generator_that_nobody_needs_ends(void)
 {
     run(pull_some);
+}
+
+static int wait_and_give(weft_generator *to, void *arg)
+{
+    int err = weft_event_wait(arg, WEFT_NEVER);
+    int item = 8;
+    atomic_fetch_add(&ended, 1);
+    return err == 0 ? weft_give(to, &item) : err;
+}
+
+static int pull_too_early(void *arg)
+{
+    (void)arg;
+    weft_event happened = { { 0 } };
+    int item = 0;
+    weft_stream *stream = weft_generate(sizeof(int), wait_and_give, &happened);
+    CHECK_EQ(weft_stream_next(stream, &item, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    weft_event_set(&happened);
+    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+    CHECK_EQ(item, 8);
+    weft_stream_drop(stream);
+    CHECK_EQ(atomic_load(&ended), 1);
+
+    weft_event_reset(&happened);
+    stream = weft_generate(sizeof(int), wait_and_give, &happened);
+    CHECK_EQ(weft_stream_next(stream, &item, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    weft_stream_drop(stream);
+    CHECK_EQ(atomic_load(&ended), 2);
+    return 0;
+}
+
+static void a_generator_that_takes_long_is_waited_for_or_cancelled(void)
+{
+    run(pull_too_early);
+}
+
+static int generate_at_shutdown(void *arg)
+{
+    (void)arg;
+    static const int few[2] = { 1, 2 };
+    struct plan plan = { 1, 100, 0 };
+    CHECK_EQ(weft_sleep(3600 * WEFT_S), WEFT_ECANCELED);
+    weft_shield_enter();
+    CHECK(generate(&plan) == NULL);
+    CHECK(weft_stream_buffered(weft_stream_of_array(few, 2, sizeof(int)), 3) == NULL);
+    CHECK(weft_stream_merge(weft_stream_of_array(few, 2, sizeof(int)),
+                            weft_stream_of_array(few, 2, sizeof(int))) == NULL);
+    weft_shield_leave();
+    return 0;
+}
+
+static void what_cannot_be_started_is_no_stream(void)
+{
+    weft_runtime *rt = test_start(1);
+    atomic_store(&ended, 0);
+    weft_task *task = test_go_first(rt, generate_at_shutdown, NULL);
+    weft_runtime_shutdown(rt);
+    CHECK_EQ(test_join_soon(task), 0);
+    CHECK_EQ(atomic_load(&ended), 0);
+    weft_runtime_destroy(rt);
 }
 
 static int pull_ahead(void *arg)
@@ -197,6 +262,8 @@ static void mistakes_abort_with_a_sentence(void)
 TEST_MAIN({
     TEST(a_generator_gives_items),
     TEST(a_generator_that_nobody_needs_ends),
+    TEST(a_generator_that_takes_long_is_waited_for_or_cancelled),
+    TEST(what_cannot_be_started_is_no_stream),
     TEST(a_buffer_is_filled_ahead),
     TEST(two_streams_are_merged),
     TEST(who_pulls_can_be_cancelled),

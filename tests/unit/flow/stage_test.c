@@ -25,10 +25,9 @@ static void check_items(weft_stream *stream, const int *wanted, int count)
     CHECK_EQ(memcmp(got, wanted, (size_t)count * sizeof(int)), 0);
 }
 
-static bool is_even(const void *item, void *arg)
+static bool is_multiple(const void *item, void *arg)
 {
-    (void)arg;
-    return *(const int *)item % 2 == 0;
+    return *(const int *)item % *(int *)arg == 0;
 }
 
 static int square(const void *from, void *to, void *arg)
@@ -48,7 +47,10 @@ static int spell(const void *from, void *to, void *arg)
 
 static void items_are_mapped_and_filtered(void)
 {
-    weft_stream *stream = weft_stream_filter(count_up(), is_even, NULL);
+    int two = 2;
+    int four = 4;
+    check_items(weft_stream_filter(count_up(), is_multiple, &four), (int[]){ 0, 4, 8 }, 3);
+    weft_stream *stream = weft_stream_filter(count_up(), is_multiple, &two);
     check_items(weft_stream_map(stream, sizeof(int), square, NULL), (int[]){ 0, 4, 16, 36, 64 }, 5);
 
     char words[NUMBERS][24];
@@ -88,11 +90,16 @@ static void items_come_in_chunks(void)
     }
     CHECK_EQ(weft_stream_next(stream, &chunk, WEFT_NEVER), 0);
     weft_stream_drop(stream);
+
+    stream = weft_stream_chunks(count_up(), 0);
+    CHECK_EQ(weft_stream_next(stream, &chunk, WEFT_NEVER), 1);
+    CHECK_EQ(chunk.count, 1);
+    weft_stream_drop(stream);
 }
 
-static int multiply(const void *one, const void *two, void *to, void *arg)
+static int join_digits(const void *one, const void *two, void *to, void *arg)
 {
-    *(int64_t *)to = (int64_t) * (const int *)one * *(const int *)two;
+    *(int64_t *)to = *(const int *)one * 10 + *(const int *)two;
     return arg != NULL && *(const int *)one == *(int *)arg ? -EIO : 0;
 }
 
@@ -100,13 +107,98 @@ static void two_streams_are_zipped(void)
 {
     int64_t got[NUMBERS];
     weft_stream *stream =
-        weft_stream_zip(count_up(), weft_stream_skip(count_up(), 3), 8, multiply, NULL);
+        weft_stream_zip(count_up(), weft_stream_skip(count_up(), 3), 8, join_digits, NULL);
     CHECK_EQ(weft_stream_collect(stream, got, NUMBERS), 7);
-    CHECK_EQ(got[0], 0);
-    CHECK_EQ(got[6], 54);
+    CHECK_EQ(got[0], 3);
+    CHECK_EQ(got[6], 69);
     int bad = 2;
-    stream = weft_stream_zip(count_up(), count_up(), 8, multiply, &bad);
+    stream = weft_stream_zip(count_up(), count_up(), 8, join_digits, &bad);
     CHECK_EQ(weft_stream_collect(stream, got, NUMBERS), -EIO);
+}
+
+/* A channel, and a stream of what comes from it. */
+static weft_stream *listen(weft_sender **sender)
+{
+    weft_receiver *receiver;
+    CHECK_EQ(weft_channel_make(sender, &receiver, sizeof(int), 16), 0);
+    return weft_stream_of_channel(receiver, sizeof(int));
+}
+
+static void check_is_too_late(weft_stream *stream)
+{
+    int64_t item = 0;
+    weft_time deadline = weft_after(WEFT_MS);
+    CHECK_EQ(weft_stream_next(stream, &item, deadline), WEFT_ETIMEDOUT);
+    CHECK_GE(weft_now(), deadline);
+}
+
+static void check_next(weft_stream *stream, int wanted)
+{
+    union {
+        int small;
+        int64_t large;
+    } item;
+    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+    CHECK_EQ(weft_stream_size(stream) == sizeof(int) ? item.small : item.large, wanted);
+}
+
+/* A pull of each stage that is too late; then an item comes, and is the next one. */
+static void each_stage_waits_until_the_deadline(void)
+{
+    int one = 1;
+    for (int stage = 0; stage < 7; stage++) {
+        weft_sender *sender;
+        weft_stream *stream = listen(&sender);
+        switch (stage) {
+        case 0:
+            stream = weft_stream_map(stream, sizeof(int), square, NULL);
+            break;
+        case 1:
+            stream = weft_stream_filter(stream, is_multiple, &one);
+            break;
+        case 2:
+            stream = weft_stream_take(stream, 1);
+            break;
+        case 3:
+            stream = weft_stream_skip(stream, 0);
+            break;
+        case 4:
+            stream = weft_stream_zip(stream, count_up(), sizeof(int64_t), join_digits, NULL);
+            break;
+        case 5:
+            stream = weft_stream_throttle(stream, 1);
+            break;
+        default:
+            break;
+        }
+        check_is_too_late(stream);
+        CHECK_EQ(weft_send(sender, &numbers[stage == 4 ? 0 : 1], WEFT_NEVER), 0);
+        check_next(stream, stage == 4 ? 0 : 1);
+        weft_stream_drop(stream);
+        weft_sender_drop(sender);
+    }
+}
+
+static void what_was_skipped_or_waits_for_another_is_kept(void)
+{
+    weft_sender *sender;
+    weft_stream *stream = weft_stream_skip(listen(&sender), 2);
+    CHECK_EQ(weft_send(sender, &numbers[1], WEFT_NEVER), 0);
+    check_is_too_late(stream);
+    CHECK_EQ(weft_send(sender, &numbers[2], WEFT_NEVER), 0);
+    CHECK_EQ(weft_send(sender, &numbers[3], WEFT_NEVER), 0);
+    check_next(stream, 3);
+    weft_stream_drop(stream);
+    weft_sender_drop(sender);
+
+    stream = weft_stream_zip(count_up(), listen(&sender), sizeof(int64_t), join_digits, NULL);
+    check_is_too_late(stream);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(weft_send(sender, &numbers[5], WEFT_NEVER), 0);
+        check_next(stream, i * 10 + 5);
+    }
+    weft_stream_drop(stream);
+    weft_sender_drop(sender);
 }
 
 /* A pull that is too late loses nothing: what a stage has got is kept. */
@@ -142,7 +234,33 @@ static int pull_slowly(void *arg)
     }
     CHECK_EQ(weft_stream_next(stream, &item, weft_now()), WEFT_ETIMEDOUT);
     weft_stream_drop(stream);
+    stream = weft_stream_throttle(count_up(), 3600 * WEFT_S);
+    check_next(stream, 0); /* The first one comes at once. */
+    check_is_too_late(stream);
+    weft_stream_drop(stream);
     return 0;
+}
+
+static int pull_with_deadline(void *arg)
+{
+    weft_stream *stream = weft_stream_throttle(count_up(), 3600 * WEFT_S);
+    int item = 0;
+    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+    int result = weft_stream_next(stream, &item, *(weft_time *)arg);
+    weft_stream_drop(stream);
+    return result;
+}
+
+static void one_that_is_cancelled_meanwhile_gets_nothing(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_time deadlines[2] = { weft_after(1800 * WEFT_S), WEFT_NEVER };
+    for (unsigned i = 0; i < 2; i++) {
+        weft_task *task = test_go_first(rt, pull_with_deadline, &deadlines[i]);
+        weft_cancel(task);
+        CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    }
+    weft_runtime_destroy(rt);
 }
 
 static void a_throttle_lets_time_pass(void)
@@ -158,6 +276,9 @@ TEST_MAIN({
     TEST(some_are_taken_or_skipped),
     TEST(items_come_in_chunks),
     TEST(two_streams_are_zipped),
+    TEST(each_stage_waits_until_the_deadline),
+    TEST(what_was_skipped_or_waits_for_another_is_kept),
     TEST(a_pull_that_is_too_late_can_be_done_again),
     TEST(a_throttle_lets_time_pass),
+    TEST(one_that_is_cancelled_meanwhile_gets_nothing),
 })

@@ -22,14 +22,13 @@ static weft_stream *count_up(void)
 
 static void add(void *value, const void *item, void *arg)
 {
-    (void)arg;
-    *(int *)value += *(const int *)item;
+    *(int *)value += *(const int *)item * (arg != NULL ? *(int *)arg : 1);
 }
 
 static int count_to_5(void *item, void *arg)
 {
     (*(int *)arg)++;
-    return *(int *)item == 4 ? -EIO : 0;
+    return *(int *)item == 4 ? -EIO : 1; /* More than 0 is no error. */
 }
 
 static void a_stream_is_taken_item_by_item(void)
@@ -52,6 +51,9 @@ static void the_ends_of_streams(void)
     int sum = 0;
     CHECK_EQ(weft_stream_fold(count_up(), &sum, add, NULL), 0);
     CHECK_EQ(sum, 190);
+    int factor = 3;
+    CHECK_EQ(weft_stream_fold(count_up(), &sum, add, &factor), 0);
+    CHECK_EQ(sum, 4 * 190);
 
     int seen = 0;
     CHECK_EQ(weft_stream_for_each(count_up(), count_to_5, &seen), -EIO);
@@ -66,11 +68,56 @@ static void the_ends_of_streams(void)
     weft_receiver *receiver;
     CHECK_EQ(weft_channel_make(&sender, &receiver, sizeof(int), WEFT_UNBOUNDED), 0);
     CHECK_EQ(weft_stream_send_to(count_up(), sender), 0);
+    weft_sender_close(sender);
+    CHECK_EQ(weft_stream_send_to(count_up(), sender), WEFT_ECLOSED);
     weft_sender_drop(sender);
     sum = 0;
     weft_stream *back = weft_stream_of_channel(receiver, sizeof(int));
     CHECK_EQ(weft_stream_fold(back, &sum, add, NULL), 0);
     CHECK_EQ(sum, 190);
+}
+
+static int count_item(void *item, void *arg)
+{
+    (void)item;
+    (*(int *)arg)++;
+    return 0;
+}
+
+static void an_item_may_be_of_no_bytes(void)
+{
+    int seen = 0;
+    CHECK_EQ(weft_stream_for_each(weft_stream_of_array(numbers, 3, 0), count_item, &seen), 0);
+    CHECK_EQ(seen, 3);
+}
+
+/* A pull that is cancelled is not the end of the stream. */
+static int pull_twice(void *arg)
+{
+    weft_stream *stream = arg;
+    int item = 0;
+    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), WEFT_ECANCELED);
+    weft_shield_enter();
+    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+    weft_shield_leave();
+    return item;
+}
+
+static void a_pull_that_is_cancelled_can_be_done_again(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_sender *sender;
+    weft_receiver *receiver;
+    CHECK_EQ(weft_channel_make(&sender, &receiver, sizeof(int), 1), 0);
+    weft_stream *stream = weft_stream_of_channel(receiver, sizeof(int));
+    weft_task *task = test_go_first(rt, pull_twice, stream);
+    weft_cancel(task);
+    test_settle(rt);
+    CHECK_EQ(weft_try_send(sender, &numbers[6]), 0);
+    CHECK_EQ(test_join_soon(task), 6);
+    weft_stream_drop(stream);
+    weft_sender_drop(sender);
+    weft_runtime_destroy(rt);
 }
 
 /* A chain of which a part could not be made is NULL from there on, and nothing leaks. */
@@ -90,6 +137,7 @@ static void a_chain_without_memory_is_checked_at_its_end(void)
     CHECK(weft_stream_merge(NULL, count_up()) == NULL);
     CHECK(weft_stream_merge(count_up(), NULL) == NULL);
     CHECK(weft_stream_chunks(count_up(), SIZE_MAX) == NULL);
+    CHECK(weft_stream_chunks(count_up(), SIZE_MAX / sizeof(int) + 2) == NULL);
     CHECK_EQ(weft_stream_fold(NULL, &sum, add, NULL), -ENOMEM);
     CHECK_EQ(weft_stream_for_each(NULL, count_to_5, &sum), -ENOMEM);
     CHECK_EQ(weft_stream_collect(NULL, got, 1), -ENOMEM);
@@ -99,5 +147,7 @@ static void a_chain_without_memory_is_checked_at_its_end(void)
 TEST_MAIN({
     TEST(a_stream_is_taken_item_by_item),
     TEST(the_ends_of_streams),
+    TEST(an_item_may_be_of_no_bytes),
+    TEST(a_pull_that_is_cancelled_can_be_done_again),
     TEST(a_chain_without_memory_is_checked_at_its_end),
 })
