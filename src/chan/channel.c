@@ -465,6 +465,9 @@ static void drop(struct wf_channel *channel, size_t *count)
     if (channel->receivers == 0) {
         channel->length = 0;
     }
+    if (channel->senders == 0) {
+        channel->reserved = 0; /* Nobody can use it any more. */
+    }
     tell_closed(channel, &turn);
     bool is_last = channel->senders + channel->receivers == 0;
     wf_turn_end(&turn);

@@ -354,6 +354,23 @@ static void room_can_be_reserved_without_a_limit_and_not_without_room(void)
     numbers_receiver_drop(receiver);
 }
 
+/* The last sender is gone: what it has reserved does not keep anybody waiting. */
+static void room_is_given_up_with_the_last_sender(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int number = 0;
+    CHECK_EQ(numbers_make(&sender, &receiver, 2), 0);
+    CHECK_EQ(weft_try_reserve(numbers_to(sender)), 0);
+    weft_task *receiving = test_go_first(rt, receive_number, receiver);
+    numbers_sender_drop(sender);
+    CHECK_EQ(test_join_soon(receiving), WEFT_ECLOSED);
+    CHECK_EQ(numbers_try_recv(receiver, &number), WEFT_ECLOSED);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
 /* All is reserved. One waits for room, and another, behind it, with a message. */
 static void a_message_is_taken_from_hands_past_one_who_waits_for_room(void)
 {
@@ -572,6 +589,7 @@ TEST_MAIN({
     TEST(a_message_may_be_of_any_size),
     TEST(room_is_reserved_and_used),
     TEST(room_can_be_reserved_without_a_limit_and_not_without_room),
+    TEST(room_is_given_up_with_the_last_sender),
     TEST(a_message_is_taken_from_hands_past_one_who_waits_for_room),
     TEST(who_waits_is_told_that_it_is_closed),
     TEST(who_is_cancelled_has_sent_and_received_nothing),
