@@ -111,13 +111,23 @@ static int verdict(struct gather *gather)
 
 /* --- As a future ------------------------------------------------------------------------------ */
 
+static size_t tasks_of(const struct gather *gather)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < gather->count; i++) {
+        count += gather->tasks[i] != NULL;
+    }
+    return count;
+}
+
 static int begin(struct gather *gather)
 {
-    if (gather->count == 0) {
-        return is_for_all(gather) ? 0 : -EINVAL;
-    }
     if (gather->count > (size_t)INT_MAX) {
         return -EINVAL;
+    }
+    gather->left = tasks_of(gather);
+    if (gather->left == 0) {
+        return is_for_all(gather) ? 0 : -EINVAL;
     }
     gather->joins = wf_alloc(&wf_alloc_default, gather->count * sizeof(struct joining),
                              _Alignof(struct joining));
@@ -128,7 +138,6 @@ static int begin(struct gather *gather)
         if (gather->tasks[i] != NULL) {
             struct joining *joining = &gather->joins[i];
             weft_join_init(&joining->join, gather->tasks[i], &joining->result);
-            gather->left++;
         }
     }
     return WEFT_PENDING;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/gather.h>
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -190,6 +191,14 @@ static void with_none(void)
     CHECK_EQ(weft_try_join_all(NULL, 0, NULL, WEFT_NEVER), 0);
     CHECK_EQ(weft_race(NULL, 0, NULL, WEFT_NEVER), -EINVAL);
     CHECK_EQ(weft_first_success(NULL, 0, NULL, WEFT_NEVER), -EINVAL);
+    CHECK_EQ(weft_race(tasks, (size_t)INT_MAX + 1, NULL, WEFT_NEVER), -EINVAL);
+
+    /* Nor is there one that was not joined before. */
+    memset(tasks, 0, sizeof tasks);
+    CHECK_EQ(weft_join_all(tasks, TASKS, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_try_join_all(tasks, TASKS, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_race(tasks, TASKS, NULL, WEFT_NEVER), -EINVAL);
+    CHECK_EQ(weft_first_success(tasks, TASKS, NULL, WEFT_NEVER), -EINVAL);
 }
 
 /* --- Giving up -------------------------------------------------------------------------------- */
