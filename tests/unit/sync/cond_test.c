@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/cond.h>
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "base/latch.h"
 #include "crowd.h"
 #include "rt.h"
 #include "test.h"
@@ -140,6 +144,35 @@ static int wait_once(void *arg)
     return err;
 }
 
+static void *wait_on_thread(void *arg)
+{
+    CHECK_EQ(wait_once(arg), 0);
+    return NULL;
+}
+
+/*
+ * Goal:   nobody can signal between the unlock of the mutex and the wait.
+ * Method: the test has the latch of the condition. Who waits for that has not unlocked the
+ *         mutex; when the test has the mutex, it waits to be signalled.
+ */
+static void no_signal_comes_between(void)
+{
+    reset();
+    _Atomic(uint32_t) *word = (_Atomic(uint32_t) *)&not_empty;
+    pthread_t thread;
+    uint32_t bits = wf_latch_lock(word);
+    CHECK_EQ(pthread_create(&thread, NULL, wait_on_thread, NULL), 0);
+    while ((atomic_load(word) & WF_LATCH_CONTENDED) == 0) {
+        sched_yield();
+    }
+    CHECK(weft_mutex_is_locked(&mutex));
+    wf_latch_unlock(word, bits);
+    weft_mutex_hold(&mutex);
+    weft_cond_signal(&not_empty);
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 static void a_signal_is_for_the_one_that_waits_for_the_longest_time(void)
 {
     reset();
@@ -215,6 +248,7 @@ static void misuse_aborts_with_a_sentence(void)
 TEST_MAIN({
     TEST(no_signal_is_lost),
     TEST(the_mutex_is_held_again_however_it_ends),
+    TEST(no_signal_comes_between),
     TEST(a_signal_is_for_the_one_that_waits_for_the_longest_time),
     TEST(one_that_is_cancelled_behind_its_signal_was_signalled),
     TEST(a_broadcast_is_for_all),

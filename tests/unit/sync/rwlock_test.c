@@ -223,6 +223,17 @@ static void a_writer_that_gives_up_lets_readers_in(void)
     }
 }
 
+static void a_writer_that_gives_up_is_forgotten(void)
+{
+    reset();
+    CHECK(weft_rwlock_try_read(&lock));
+    CHECK_EQ(weft_rwlock_write(&lock, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK(weft_rwlock_try_read(&lock));
+    weft_rwlock_end_read(&lock);
+    weft_rwlock_end_read(&lock);
+    CHECK_EQ(lock.opaque[0], 0);
+}
+
 static void a_writer_that_turns_into_a_reader_lets_readers_in(void)
 {
     reset();
@@ -313,6 +324,7 @@ TEST_MAIN({
     TEST(a_try_that_meets_another_says_so_too),
     TEST(who_comes_first_is_first),
     TEST(a_writer_that_gives_up_lets_readers_in),
+    TEST(a_writer_that_gives_up_is_forgotten),
     TEST(a_writer_that_turns_into_a_reader_lets_readers_in),
     TEST(misuse_aborts_with_a_sentence),
 })

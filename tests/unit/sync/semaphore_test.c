@@ -68,6 +68,7 @@ static void a_try_takes_what_is_there(void)
     CHECK_EQ(weft_semaphore_acquire(&four, UINT32_MAX, WEFT_NEVER), -EINVAL);
     weft_semaphore zeros = { 0 };
     CHECK_EQ(weft_semaphore_try_acquire(&zeros, 1), -EAGAIN);
+    CHECK_EQ(weft_semaphore_try_acquire(&zeros, WEFT_SEMAPHORE_MAX), -EAGAIN);
 }
 
 static void permits_are_added_and_forgotten(void)
