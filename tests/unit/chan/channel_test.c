@@ -435,6 +435,14 @@ static void who_waits_is_told_that_it_is_closed(void)
         numbers_receiver_drop(receiver);
     }
 
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    CHECK_EQ(numbers_send(sender, 9, WEFT_NEVER), 0);
+    weft_receiver_close(numbers_from(receiver));
+    CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), WEFT_ECLOSED); /* Though it is full. */
+    CHECK_EQ(weft_reserve(numbers_to(sender), WEFT_NEVER), WEFT_ECLOSED);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+
     CHECK_EQ(numbers_make(&sender, &receiver, 3), 0);
     CHECK_EQ(numbers_send(sender, 9, WEFT_NEVER), 0);
     weft_sender_close(numbers_to(sender));

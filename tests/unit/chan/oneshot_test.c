@@ -103,6 +103,7 @@ static void one_that_is_closed_takes_no_value(void)
     place = (number_place){ 0 };
     CHECK_EQ(number_place_send(&place, 7), 0);
     number_place_close(&place);
+    CHECK_EQ(number_place_send(&place, 8), -EEXIST);
     CHECK_EQ(number_place_recv(&place, &value, WEFT_NEVER), 0);
     CHECK_EQ(value, 7);
     CHECK_EQ(number_place_recv(&place, &value, WEFT_NEVER), WEFT_ECLOSED);

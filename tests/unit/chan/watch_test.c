@@ -238,6 +238,11 @@ static void those_behind_one_who_waits_on_get_the_value(void)
     CHECK_EQ(weft_try_join(large, NULL), -EAGAIN);
     CHECK_EQ(numbers_send(sender, 10), 0);
     CHECK_EQ(test_join_soon(large), 10);
+    CHECK(!weft_watch_has_changed(numbers_from(waited)));
+    CHECK_EQ(numbers_send(sender, 11), 0);
+    CHECK(weft_watch_has_changed(numbers_from(waited)));
+    CHECK_EQ(test_run(rt, wait_for_10, NULL), 11);
+    CHECK(!weft_watch_has_changed(numbers_from(waited)));
     numbers_sender_drop(sender);
     numbers_receiver_drop(waited);
     weft_runtime_destroy(rt);

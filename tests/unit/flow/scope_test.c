@@ -560,6 +560,49 @@ static void at_its_deadline_all_are_cancelled(void)
     run(cancel_who_waits_for_room, NULL, 2);
 }
 
+/* Some without a stack, of which some have run more than once. */
+static int yield_and_sleep_body(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    WEFT_BEGIN(co);
+    for (; self->round < self->index; self->round++) {
+        WEFT_YIELD(co, self->err);
+    }
+    atomic_fetch_add(&running, 1);
+    weft_sleep_init(&self->sleep, weft_after(3600 * WEFT_S), 0);
+    WEFT_AWAIT(co, self->err, &self->sleep.future);
+    atomic_fetch_add(&cancelled, 1);
+    WEFT_END(co, self->err);
+}
+
+static int cancel_bodies(void *arg)
+{
+    (void)arg;
+    int err = 0;
+    struct crowd_member bodies[3];
+    memset(bodies, 0, sizeof bodies);
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        for (unsigned i = 0; i < 3; i++) {
+            bodies[i].index = i;
+            CHECK_EQ(weft_scope_spawn(scope, yield_and_sleep_body, &bodies[i]), 0);
+        }
+        while (atomic_load(&running) < 3) {
+            CHECK_EQ(weft_yield(), 0);
+        }
+        weft_scope_cancel(scope);
+    }
+    CHECK_EQ(err, WEFT_ECANCELED);
+    CHECK_EQ(atomic_load(&cancelled), 3);
+    return 0;
+}
+
+static void bodies_that_wait_are_cancelled(void)
+{
+    run(cancel_bodies, NULL, 1);
+    run(cancel_bodies, NULL, 2);
+}
+
 static int cancel_by_token(void *arg)
 {
     weft_token *above = arg;
@@ -822,6 +865,7 @@ TEST_MAIN({
     TEST(room_that_comes_before_the_wait_is_taken),
     TEST(who_looks_for_room_is_told_of_the_cancel),
     TEST(at_its_deadline_all_are_cancelled),
+    TEST(bodies_that_wait_are_cancelled),
     TEST(a_token_above_cancels_them),
     TEST(who_is_cancelled_cancels_them_and_waits),
     TEST(a_body_can_own_one),
