@@ -116,9 +116,13 @@ static void several_can_drain_it(void)
     weft_runtime *rt = test_start(1);
     begin();
     CHECK_EQ(weft_shutdown_enter(&service), 0);
+    CHECK_EQ(weft_shutdown_enter(&service), 0);
     weft_task *first = test_go_first(rt, drain, NULL);
     weft_task *second = test_go_first(rt, drain, NULL);
+    weft_shutdown_leave(&service);
+    test_settle(rt);
     CHECK_EQ(weft_try_join(first, NULL), -EAGAIN);
+    CHECK_EQ(weft_try_join(second, NULL), -EAGAIN);
     weft_shutdown_leave(&service);
     CHECK_EQ(test_join_soon(first), 0);
     CHECK_EQ(test_join_soon(second), 0);
