@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "crew.h"
 #include "fiber/context.h"
 #include "harness.h"
 
@@ -13,8 +14,6 @@ enum {
     SPAWN_JOIN = 100000,
     BATCH = 10000,
     BATCH_ROUNDS = 10,
-    YIELD_FIBERS = 1000,
-    YIELDS = 1000,
     IDLE_FIBERS = 1000000,
 };
 
@@ -119,37 +118,9 @@ static double spawn_batch(const struct bench_run *run)
 
 /* fiber.yield: 1000 fibers that yield 1000 times each. */
 
-static int yielder(void *arg)
-{
-    (void)arg;
-    for (uint32_t i = 0; i < YIELDS; i++) {
-        BENCH_CHECK(weft_yield() == 0);
-    }
-    atomic_fetch_add_explicit(&counted, YIELDS, memory_order_relaxed);
-    return 0;
-}
-
-static int yield_main(void *arg)
-{
-    weft_task **tasks = arg;
-    for (uint32_t i = 0; i < YIELD_FIBERS; i++) {
-        BENCH_CHECK(weft_go(&tasks[i], yielder, NULL) == 0);
-    }
-    for (uint32_t i = 0; i < YIELD_FIBERS; i++) {
-        BENCH_CHECK(weft_join(tasks[i], NULL, WEFT_NEVER) == 0);
-    }
-    return 0;
-}
-
 static double yields(const struct bench_run *run)
 {
-    static weft_task *tasks[YIELD_FIBERS];
-    atomic_store(&counted, 0);
-    weft_time start = weft_now();
-    bench_run_fiber(run, yield_main, tasks);
-    double ns = (double)(weft_now() - start);
-    BENCH_CHECK(atomic_load(&counted) == YIELD_FIBERS * YIELDS);
-    return ns / (YIELD_FIBERS * YIELDS);
+    return bench_yields(run, 1000, 1000);
 }
 
 /* fiber.bytes: memory of fibers that wait for ever. */
