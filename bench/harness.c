@@ -25,8 +25,9 @@ struct options {
 };
 
 static const struct bench_row *const tables[] = {
-    bench_sched_rows, bench_wake_rows, bench_latency_rows, bench_fiber_rows, bench_time_rows,
-    bench_par_rows,   bench_loop_rows, bench_sort_rows,    bench_steal_rows, bench_wait_rows
+    bench_sched_rows, bench_wake_rows, bench_latency_rows, bench_fiber_rows,
+    bench_time_rows,  bench_par_rows,  bench_loop_rows,    bench_sort_rows,
+    bench_steal_rows, bench_wait_rows, bench_blitz_io_rows
 };
 
 _Noreturn void bench_failed(const char *file, int line, const char *what)
@@ -114,7 +115,7 @@ static void print_row(const struct options *options, const struct bench_row *row
     const char *format = options->json
                              ? "{\"bench\":\"%s\",\"workers\":%u,\"unit\":\"%s\",\"median\":%.2f,"
                                "\"min\":%.2f,\"max\":%.2f,\"n\":%zu}\n"
-                             : "%-22s %3u  %-5s %12.2f %12.2f %12.2f %4zu\n";
+                             : "%-28s %3u  %-5s %12.2f %12.2f %12.2f %4zu\n";
     (void)printf(format, row->name, workers, row->unit, median, values[0], values[n - 1], n);
     (void)fflush(stdout);
 }
@@ -214,7 +215,7 @@ int main(int argc, char **argv)
     bool exact = has_exact(options.filter);
     size_t found = 0;
     if (!options.json && options.reps > 0) {
-        (void)printf("%-22s %3s  %-5s %12s %12s %12s %4s\n", "bench", "wrk", "unit", "median",
+        (void)printf("%-28s %3s  %-5s %12s %12s %12s %4s\n", "bench", "wrk", "unit", "median",
                      "min", "max", "n");
     }
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
