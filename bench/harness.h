@@ -43,6 +43,7 @@ extern const struct bench_row bench_sort_rows[];
 extern const struct bench_row bench_steal_rows[];
 extern const struct bench_row bench_wait_rows[];
 extern const struct bench_row bench_blitz_io_rows[];
+extern const struct bench_row bench_volt_rows[];
 
 /* Ends the program: a benchmark whose result is wrong measures nothing. */
 #define BENCH_CHECK(condition)                                                                     \
