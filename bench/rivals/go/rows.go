@@ -165,8 +165,7 @@ func spawnBatch(reps int) []float64 {
 	})
 }
 
-func yieldInTurn(reps int) []float64 {
-	const tasks, yields = 1000, 1000
+func measureYields(reps, tasks, yields int) []float64 {
 	yielder := func() {
 		n := 0
 		for ; n < yields; n++ {
@@ -175,7 +174,7 @@ func yieldInTurn(reps int) []float64 {
 		done.Add(int64(n))
 		batch.Done()
 	}
-	return measureTask(reps, tasks*yields, func() time.Duration {
+	return measureTask(reps, int64(tasks*yields), func() time.Duration {
 		start := time.Now()
 		batch.Add(tasks)
 		for i := 0; i < tasks; i++ {
@@ -184,6 +183,10 @@ func yieldInTurn(reps int) []float64 {
 		batch.Wait()
 		return time.Since(start)
 	})
+}
+
+func yieldInTurn(reps int) []float64 {
+	return measureYields(reps, 1000, 1000)
 }
 
 func crossWake(reps int) []float64 {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"runtime"
 	"sync"
 	"time"
 )
@@ -644,16 +643,7 @@ func blitzTaskSpawnBatch(reps int) []float64 {
 // --- volt --------------------------------------------------------------------
 
 func voltYield(reps int) []float64 {
-	const tasks, yields = 2, 100_000
-	return measureTask(reps, tasks*yields, func() time.Duration {
-		return timeAll(tasks, func(int) {
-			n := int64(0)
-			for ; n < yields; n++ {
-				runtime.Gosched()
-			}
-			done.Add(n)
-		})
-	})
+	return measureYields(reps, 2, 100_000)
 }
 
 func voltSPSC(reps int) []float64 {

@@ -18,20 +18,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
-use tokio::task::yield_now;
+use tokio::task::{yield_now, JoinHandle};
 
 /// Tokio has no fibers: the rows of fibers are those of tasks.
 pub const ROWS: &[Row] = &[
     Row { name: "sched.spawn_join", unit: "ns", run: spawn_join },
     Row { name: "sched.spawn_batch", unit: "ns", run: spawn_batch },
-    Row { name: "sched.yield", unit: "ns", run: yield_in_turn },
+    Row { name: "sched.yield", unit: "ns", run: yields },
     Row { name: "sched.self_wake", unit: "ns", run: self_wake },
     Row { name: "sched.cross_wake", unit: "ns", run: cross_wake },
     Row { name: "sched.inject", unit: "ns", run: inject },
     Row { name: "sched.wake_outside", unit: "ns", run: wake_outside },
     Row { name: "sched.task_bytes", unit: "bytes", run: task_bytes },
     Row { name: "sched.idle_cpu", unit: "ns", run: idle_cpu },
-    Row { name: "fiber.yield", unit: "ns", run: yield_in_turn },
+    Row { name: "fiber.yield", unit: "ns", run: yields },
     Row { name: "fiber.spawn_join", unit: "ns", run: spawn_join },
     Row { name: "fiber.spawn_batch", unit: "ns", run: spawn_batch },
     Row { name: "fiber.bytes", unit: "bytes", run: task_bytes },
@@ -158,6 +158,21 @@ where
     })
 }
 
+pub fn spawn_all<F>(tasks: u64, make: impl FnMut(u64) -> F) -> Vec<JoinHandle<F::Output>>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    (0..tasks).map(make).map(tokio::spawn).collect()
+}
+
+pub async fn join_all<T>(handles: Vec<JoinHandle<T>>) -> Vec<T> {
+    let mut results = Vec::with_capacity(handles.len());
+    for handle in handles {
+        results.push(handle.await.unwrap());
+    }
+    results
+}
+
 fn spawn_join(workers: usize, reps: usize) -> Vec<f64> {
     const TASKS: u64 = 100_000;
     measure_task(runtime(workers), reps, TASKS, || async {
@@ -185,28 +200,24 @@ fn spawn_batch(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
-fn yield_in_turn(workers: usize, reps: usize) -> Vec<f64> {
-    const TASKS: u64 = 1000;
-    const YIELDS: u64 = 1000;
-    async fn yielder() -> u64 {
-        let mut yields = 0;
-        while yields < YIELDS {
+pub async fn yield_in_turn(tasks: u64, yields: u64) -> Duration {
+    async fn yielder(yields: u64) -> u64 {
+        let mut done = 0;
+        while done < yields {
             yield_now().await;
-            yields += 1;
+            done += 1;
         }
-        yields
+        done
     }
-    measure_task(runtime(workers), reps, TASKS * YIELDS, || async {
-        let start = Instant::now();
-        let handles: Vec<_> = (0..TASKS).map(|_| tokio::spawn(yielder())).collect();
-        let mut yields = 0;
-        for handle in handles {
-            yields += handle.await.unwrap();
-        }
-        let time = start.elapsed();
-        DONE.set(yields);
-        time
-    })
+    let start = Instant::now();
+    let done = join_all(spawn_all(tasks, |_| yielder(yields))).await;
+    let time = start.elapsed();
+    DONE.set(done.iter().sum());
+    time
+}
+
+fn yields(workers: usize, reps: usize) -> Vec<f64> {
+    measure_task(runtime(workers), reps, 1000 * 1000, || yield_in_turn(1000, 1000))
 }
 
 fn self_wake(workers: usize, reps: usize) -> Vec<f64> {

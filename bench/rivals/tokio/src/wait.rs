@@ -9,14 +9,13 @@
 //! `recv_many`.
 
 use crate::driver::fail;
-use crate::rows::{measure, measure_task, runtime, DONE};
-use std::future::Future;
+use crate::rows::{join_all, measure, measure_task, runtime, spawn_all, yield_in_turn, DONE};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
-use tokio::task::{spawn_blocking, yield_now, JoinHandle};
+use tokio::task::spawn_blocking;
 
 /// Does one step after the other and counts those that are right. The time is
 /// that of the whole loop. A macro, since a step may await.
@@ -31,21 +30,6 @@ macro_rules! repeat {
         DONE.set(right);
         time
     }};
-}
-
-fn spawn_all<F>(tasks: u64, make: impl FnMut(u64) -> F) -> Vec<JoinHandle<F::Output>>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    (0..tasks).map(make).map(tokio::spawn).collect()
-}
-
-async fn join_all<T>(handles: Vec<JoinHandle<T>>) -> Vec<T> {
-    let mut results = Vec::with_capacity(handles.len());
-    for handle in handles {
-        results.push(handle.await.unwrap());
-    }
-    results
 }
 
 // --- channels ----------------------------------------------------------------
@@ -575,23 +559,7 @@ pub fn blitz_blocking_spawn(workers: usize, reps: usize) -> Vec<f64> {
 // --- volt --------------------------------------------------------------------
 
 pub fn volt_yield(workers: usize, reps: usize) -> Vec<f64> {
-    const TASKS: u64 = 2;
-    const YIELDS: u64 = 100_000;
-    async fn yielder() -> u64 {
-        let mut yields = 0;
-        while yields < YIELDS {
-            yield_now().await;
-            yields += 1;
-        }
-        yields
-    }
-    measure_task(runtime(workers), reps, TASKS * YIELDS, || async {
-        let start = Instant::now();
-        let yields = join_all(spawn_all(TASKS, |_| yielder())).await;
-        let time = start.elapsed();
-        DONE.set(yields.iter().sum());
-        time
-    })
+    measure_task(runtime(workers), reps, 2 * 100_000, || yield_in_turn(2, 100_000))
 }
 
 pub fn volt_spsc(workers: usize, reps: usize) -> Vec<f64> {
