@@ -252,10 +252,12 @@ def build_cargo(directory, crate, name, allocator=None, **variables):
         command += ["--features", allocator]
     build(command, sources, directory / f"{name}.log", **variables)
 
-    version_of = dict(re.findall(r'^(\w+) = \{ version = "=([\d.]+)"', copy.read_text(), re.M))
-    version = f"{crate} {version_of[crate]}, {rustc}"
-    if allocator:
-        version += f", {allocator} {version_of[allocator]}"
+    # Its own first, then those of other packages that are built in.
+    exact = re.findall(r'^([\w-]+) = .*"=([\d.]+)"(.*)', copy.read_text(), re.M)
+    exact.sort(key=lambda package: package[0] != crate)
+    used = [f"{package} {version}" for package, version, rest in exact
+            if "optional" not in rest or package == allocator]
+    version = ", ".join([*used, rustc])
     return Contender(name, target / "release" / f"rival-{crate}", version, rows_of(name))
 
 
