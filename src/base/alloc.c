@@ -9,9 +9,25 @@
 
 #include "base/assert.h"
 
+#ifdef WF_DEBUG
+bool (*wf_alloc_hook)(void);
+#endif
+
+static bool is_refused(void)
+{
+#ifdef WF_DEBUG
+    return wf_alloc_hook != NULL && !wf_alloc_hook();
+#else
+    return false;
+#endif
+}
+
 static void *libc_alloc(void *ctx, size_t size, size_t align)
 {
     (void)ctx;
+    if (is_refused()) {
+        return NULL;
+    }
     if (align <= _Alignof(max_align_t)) {
         return malloc(size);
     }

@@ -16,25 +16,18 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/assert.h"
-#include "sched/op.h"
+#include "chan/feed.h"
 
 struct wf_broadcast {
-    _Atomic(uint32_t) word; /* the latch alone; what follows is under it */
-    bool is_closed;
-    size_t senders;
-    size_t receivers;
-    struct wf_waitq waiters;
-    uint64_t sent;   /* messages; the last one has the number sent - 1 */
-    size_t capacity; /* constant, as the size of a message */
+    struct wf_feed feed; /* the last message has the number sent - 1 */
+    size_t capacity;     /* constant, as the size of a message */
     size_t size;
     _Alignas(max_align_t) char slots[]; /* message i in i % capacity */
 };
 
 struct weft_broadcast_receiver {
-    struct wf_broadcast *broadcast;
-    uint64_t next; /* under the latch: the number of the message that it wants */
+    struct wf_feed_receiver base; /* of a wf_broadcast; seen: the number that it wants next */
 };
 
 /* The operation of one who receives; data: where the message goes. */
@@ -51,6 +44,11 @@ static struct wf_broadcast *of_sender(const weft_broadcast_sender *sender)
     return (struct wf_broadcast *)sender;
 }
 
+static struct wf_broadcast *of_receiver(const weft_broadcast_receiver *receiver)
+{
+    return (struct wf_broadcast *)receiver->base.feed;
+}
+
 /* --- Messages -------------------------------------------------------------------------------- */
 
 static char *slot(struct wf_broadcast *broadcast, uint64_t number)
@@ -62,17 +60,17 @@ static char *slot(struct wf_broadcast *broadcast, uint64_t number)
  * False: it has received all. */
 static bool take(weft_broadcast_receiver *receiver, void *message, uint64_t *missed)
 {
-    struct wf_broadcast *broadcast = receiver->broadcast;
-    if (receiver->next == broadcast->sent) {
+    struct wf_broadcast *broadcast = of_receiver(receiver);
+    if (receiver->base.seen == broadcast->feed.sent) {
         return false;
     }
-    uint64_t behind = broadcast->sent - receiver->next;
+    uint64_t behind = broadcast->feed.sent - receiver->base.seen;
     if (behind > broadcast->capacity) {
         *missed += behind - broadcast->capacity;
-        receiver->next += behind - broadcast->capacity;
+        receiver->base.seen += behind - broadcast->capacity;
     }
-    memcpy(message, slot(broadcast, receiver->next), broadcast->size);
-    receiver->next++;
+    memcpy(message, slot(broadcast, receiver->base.seen), broadcast->size);
+    receiver->base.seen++;
     return true;
 }
 
@@ -82,11 +80,11 @@ int weft_broadcast_send(weft_broadcast_sender *sender, const void *message)
     struct wf_turn turn;
     int result = WEFT_ECLOSED;
     wf_turn_begin(&turn, broadcast);
-    if (!broadcast->is_closed) {
-        memcpy(slot(broadcast, broadcast->sent), message, broadcast->size);
-        broadcast->sent++;
+    if (!broadcast->feed.is_closed) {
+        memcpy(slot(broadcast, broadcast->feed.sent), message, broadcast->size);
+        broadcast->feed.sent++;
         struct wf_op *op;
-        while ((op = wf_turn_claim(&turn, &broadcast->waiters)) != NULL) {
+        while ((op = wf_turn_claim(&turn, &broadcast->feed.waiters)) != NULL) {
             uint64_t missed = 0; /* Who waits has received all before. */
             (void)take(((struct receiving *)op)->receiver, op->data, &missed);
         }
@@ -110,7 +108,7 @@ static int recv_take(struct wf_op *op, struct wf_turn *turn)
         }
         return 0;
     }
-    return broadcast->is_closed ? WEFT_ECLOSED : WEFT_PENDING;
+    return broadcast->feed.is_closed ? WEFT_ECLOSED : WEFT_PENDING;
 }
 
 static void recv_enlist(struct wf_op *op, struct wf_turn *turn)
@@ -121,7 +119,7 @@ static void recv_enlist(struct wf_op *op, struct wf_turn *turn)
     if (self->missed != NULL) {
         *self->missed = 0;
     }
-    wf_op_enlist(op, &broadcast->waiters);
+    wf_op_enlist(op, &broadcast->feed.waiters);
 }
 
 static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
@@ -131,7 +129,7 @@ static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
 void weft_broadcast_recv_init(weft_op *op, weft_broadcast_receiver *receiver, void *message,
                               uint64_t *missed)
 {
-    struct receiving *self = (struct receiving *)wf_op_init(op, &recv_ops, receiver->broadcast);
+    struct receiving *self = (struct receiving *)wf_op_init(op, &recv_ops, receiver->base.feed);
     self->op.data = message;
     self->receiver = receiver;
     self->missed = missed;
@@ -146,18 +144,18 @@ int weft_broadcast_try_recv(weft_broadcast_receiver *receiver, void *message, ui
 int64_t weft_broadcast_try_recv_many(weft_broadcast_receiver *receiver, void *messages, size_t most,
                                      uint64_t *missed)
 {
-    struct wf_broadcast *broadcast = receiver->broadcast;
+    struct wf_broadcast *broadcast = of_receiver(receiver);
     size_t count = 0;
     uint64_t lost = 0;
     if (most == 0) {
         return -EINVAL;
     }
-    (void)wf_latch_lock(&broadcast->word);
+    (void)wf_latch_lock(&broadcast->feed.word);
     while (count < most && take(receiver, (char *)messages + count * broadcast->size, &lost)) {
         count++;
     }
-    bool is_closed = broadcast->is_closed;
-    wf_latch_unlock(&broadcast->word, 0);
+    bool is_closed = broadcast->feed.is_closed;
+    wf_latch_unlock(&broadcast->feed.word, 0);
     if (count == 0) {
         return is_closed ? WEFT_ECLOSED : -EAGAIN;
     }
@@ -194,149 +192,91 @@ int64_t weft_broadcast_recv_many(weft_broadcast_receiver *receiver, void *messag
 
 /* --- Handles --------------------------------------------------------------------------------- */
 
-static size_t bytes_of(size_t size, size_t capacity)
-{
-    return sizeof(struct wf_broadcast) + size * capacity;
-}
-
-static weft_broadcast_receiver *new_receiver(void)
-{
-    return wf_alloc_zeroed(&wf_alloc_default, sizeof(weft_broadcast_receiver),
-                           _Alignof(weft_broadcast_receiver));
-}
-
-static void free_receiver(weft_broadcast_receiver *receiver)
-{
-    wf_free(&wf_alloc_default, receiver, sizeof *receiver, _Alignof(weft_broadcast_receiver));
-}
-
 int weft_broadcast_make(weft_broadcast_sender **sender, weft_broadcast_receiver **receiver,
                         size_t size, size_t capacity)
 {
     if (capacity == 0 || (size > 0 && capacity > PTRDIFF_MAX / 2 / size)) {
         return -EINVAL;
     }
-    size_t bytes = bytes_of(size, capacity);
-    struct wf_broadcast *broadcast =
-        wf_alloc_zeroed(&wf_alloc_default, bytes, _Alignof(struct wf_broadcast));
-    weft_broadcast_receiver *from = new_receiver();
-    if (broadcast == NULL || from == NULL) {
-        wf_free(&wf_alloc_default, broadcast, bytes, _Alignof(struct wf_broadcast));
-        free_receiver(from);
-        return -ENOMEM;
+    struct wf_feed *feed;
+    struct wf_feed_receiver *from;
+    int result = wf_feed_make(&feed, &from, sizeof(struct wf_broadcast) + size * capacity);
+    if (result == 0) {
+        struct wf_broadcast *broadcast = (struct wf_broadcast *)feed;
+        broadcast->size = size;
+        broadcast->capacity = capacity;
+        *sender = (weft_broadcast_sender *)feed;
+        *receiver = (weft_broadcast_receiver *)from;
     }
-    broadcast->senders = 1;
-    broadcast->receivers = 1;
-    broadcast->size = size;
-    broadcast->capacity = capacity;
-    from->broadcast = broadcast;
-    *sender = (weft_broadcast_sender *)broadcast;
-    *receiver = from;
-    return 0;
+    return result;
 }
 
 weft_broadcast_sender *weft_broadcast_sender_clone(weft_broadcast_sender *sender)
 {
-    struct wf_broadcast *broadcast = of_sender(sender);
-    (void)wf_latch_lock(&broadcast->word);
-    broadcast->senders++;
-    wf_latch_unlock(&broadcast->word, 0);
+    wf_feed_add_sender((struct wf_feed *)sender);
     return sender;
 }
 
-/* Wants what the other one wants next; or, without one, what comes from now on. */
-static int add_receiver(struct wf_broadcast *broadcast, const weft_broadcast_receiver *other,
-                        weft_broadcast_receiver **receiver)
+static int give(weft_broadcast_receiver **receiver, struct wf_feed_receiver *from)
 {
-    weft_broadcast_receiver *from = new_receiver();
     if (from == NULL) {
         return -ENOMEM;
     }
-    (void)wf_latch_lock(&broadcast->word);
-    broadcast->receivers++;
-    *from = (weft_broadcast_receiver){ broadcast, other != NULL ? other->next : broadcast->sent };
-    wf_latch_unlock(&broadcast->word, 0);
-    *receiver = from;
+    *receiver = (weft_broadcast_receiver *)from;
     return 0;
 }
 
 int weft_broadcast_subscribe(weft_broadcast_sender *sender, weft_broadcast_receiver **receiver)
 {
-    return add_receiver(of_sender(sender), NULL, receiver);
+    return give(receiver, wf_feed_add_receiver((struct wf_feed *)sender, NULL));
 }
 
 int weft_broadcast_receiver_clone(const weft_broadcast_receiver *receiver,
                                   weft_broadcast_receiver **copy)
 {
-    return add_receiver(receiver->broadcast, receiver, copy);
-}
-
-static void close_it(struct wf_broadcast *broadcast, struct wf_turn *turn)
-{
-    broadcast->is_closed = true;
-    wf_turn_claim_all(turn, &broadcast->waiters, WEFT_ECLOSED);
-}
-
-static void drop(struct wf_broadcast *broadcast, size_t *count)
-{
-    struct wf_turn turn;
-    wf_turn_begin(&turn, broadcast);
-    (*count)--;
-    if (broadcast->senders == 0) {
-        close_it(broadcast, &turn);
-    }
-    bool is_last = broadcast->senders + broadcast->receivers == 0;
-    wf_turn_end(&turn);
-    if (is_last) {
-        wf_free(&wf_alloc_default, broadcast, bytes_of(broadcast->size, broadcast->capacity),
-                _Alignof(struct wf_broadcast));
-    }
+    return give(copy, wf_feed_add_receiver(receiver->base.feed, &receiver->base));
 }
 
 void weft_broadcast_sender_drop(weft_broadcast_sender *sender)
 {
-    if (sender != NULL) {
-        drop(of_sender(sender), &of_sender(sender)->senders);
-    }
+    wf_feed_drop_sender((struct wf_feed *)sender);
 }
 
 void weft_broadcast_receiver_drop(weft_broadcast_receiver *receiver)
 {
-    if (receiver != NULL) {
-        drop(receiver->broadcast, &receiver->broadcast->receivers);
-        free_receiver(receiver);
-    }
+    wf_feed_drop_receiver((struct wf_feed_receiver *)receiver);
 }
 
 void weft_broadcast_close(weft_broadcast_sender *sender)
 {
-    struct wf_turn turn;
-    wf_turn_begin(&turn, sender);
-    close_it(of_sender(sender), &turn);
-    wf_turn_end(&turn);
+    wf_feed_close((struct wf_feed *)sender);
 }
 
-static weft_broadcast_info info_of(struct wf_broadcast *broadcast)
+/* Of the whole, or, with a receiver, with what waits for it. */
+static weft_broadcast_info info_of(struct wf_broadcast *broadcast,
+                                   const weft_broadcast_receiver *receiver)
 {
-    (void)wf_latch_lock(&broadcast->word);
-    weft_broadcast_info info = { .senders = broadcast->senders,
-                                 .receivers = broadcast->receivers,
+    struct wf_feed *feed = &broadcast->feed;
+    (void)wf_latch_lock(&feed->word);
+    weft_broadcast_info info = { .senders = feed->senders,
+                                 .receivers = feed->receivers,
                                  .capacity = broadcast->capacity,
-                                 .sent = broadcast->sent,
-                                 .is_closed = broadcast->is_closed };
-    wf_latch_unlock(&broadcast->word, 0);
+                                 .sent = feed->sent,
+                                 .is_closed = feed->is_closed };
+    if (receiver != NULL) {
+        uint64_t behind = feed->sent - receiver->base.seen;
+        info.length = behind < info.capacity ? (size_t)behind : info.capacity;
+    }
+    wf_latch_unlock(&feed->word, 0);
     return info;
 }
 
 weft_broadcast_info weft_broadcast_sender_info(const weft_broadcast_sender *sender)
 {
-    return info_of(of_sender(sender));
+    return info_of(of_sender(sender), NULL);
 }
 
 weft_broadcast_info weft_broadcast_receiver_info(const weft_broadcast_receiver *receiver)
 {
-    weft_broadcast_info info = info_of(receiver->broadcast);
-    uint64_t behind = info.sent - receiver->next;
-    info.length = behind < info.capacity ? (size_t)behind : info.capacity;
-    return info;
+    return info_of(of_receiver(receiver), receiver);
 }

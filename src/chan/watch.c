@@ -15,24 +15,17 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/assert.h"
-#include "sched/op.h"
+#include "chan/feed.h"
 
 struct wf_watch {
-    _Atomic(uint32_t) word; /* the latch alone; what follows is under it */
-    bool is_closed;
-    size_t senders;
-    size_t receivers;
-    struct wf_waitq waiters;
-    uint64_t number; /* of the value: so many were sent */
-    size_t size;     /* constant */
+    struct wf_feed feed; /* sent: the number of the value */
+    size_t size;         /* constant */
     _Alignas(max_align_t) char value[];
 };
 
 struct weft_watch_receiver {
-    struct wf_watch *watch;
-    uint64_t seen; /* under the latch */
+    struct wf_feed_receiver base; /* of a wf_watch */
 };
 
 /* The operation of one who receives, or waits for a certain value; data: where it goes. */
@@ -50,6 +43,11 @@ static struct wf_watch *of_sender(const weft_watch_sender *sender)
     return (struct wf_watch *)sender;
 }
 
+static struct wf_watch *of_receiver(const weft_watch_receiver *receiver)
+{
+    return (struct wf_watch *)receiver->base.feed;
+}
+
 /* --- Values ---------------------------------------------------------------------------------- */
 
 static bool wants_it(const struct wf_watch *watch, const struct watching *self)
@@ -57,12 +55,12 @@ static bool wants_it(const struct wf_watch *watch, const struct watching *self)
     if (self->is_wanted != NULL) {
         return self->is_wanted(watch->value, self->arg);
     }
-    return self->receiver->seen != watch->number;
+    return self->receiver->base.seen != watch->feed.sent;
 }
 
 static void see(const struct wf_watch *watch, weft_watch_receiver *receiver, void *value)
 {
-    receiver->seen = watch->number;
+    receiver->base.seen = watch->feed.sent;
     if (value != NULL) {
         memcpy(value, watch->value, watch->size);
     }
@@ -71,12 +69,12 @@ static void see(const struct wf_watch *watch, weft_watch_receiver *receiver, voi
 /* There is a new value: to those who wait for it. */
 static void announce(struct wf_watch *watch, struct wf_turn *turn)
 {
-    watch->number++;
-    struct wf_op *next = wf_op_first(&watch->waiters);
+    watch->feed.sent++;
+    struct wf_op *next = wf_op_first(&watch->feed.waiters);
     while (next != NULL) {
         struct wf_op *op = next;
         const struct watching *waiter = (const struct watching *)op;
-        next = wf_op_after(&watch->waiters, op);
+        next = wf_op_after(&watch->feed.waiters, op);
         if (wants_it(watch, waiter) && wf_turn_claim_this(turn, op)) {
             see(watch, waiter->receiver, op->data);
         }
@@ -88,7 +86,7 @@ int weft_watch_send(weft_watch_sender *sender, const void *value)
     struct wf_watch *watch = of_sender(sender);
     struct wf_turn turn;
     wf_turn_begin(&turn, watch);
-    int result = watch->is_closed ? WEFT_ECLOSED : 0;
+    int result = watch->feed.is_closed ? WEFT_ECLOSED : 0;
     if (result == 0) {
         memcpy(watch->value, value, watch->size);
         announce(watch, &turn);
@@ -103,7 +101,7 @@ int weft_watch_change(weft_watch_sender *sender, weft_watch_change_fn change, vo
     struct wf_turn turn;
     wf_turn_begin(&turn, watch);
     int result = WEFT_ECLOSED;
-    if (!watch->is_closed) {
+    if (!watch->feed.is_closed) {
         result = change(watch->value, arg) ? 1 : 0;
         if (result == 1) {
             announce(watch, &turn);
@@ -115,18 +113,18 @@ int weft_watch_change(weft_watch_sender *sender, weft_watch_change_fn change, vo
 
 void weft_watch_get(weft_watch_receiver *receiver, void *value)
 {
-    struct wf_watch *watch = receiver->watch;
-    (void)wf_latch_lock(&watch->word);
+    struct wf_watch *watch = of_receiver(receiver);
+    (void)wf_latch_lock(&watch->feed.word);
     see(watch, receiver, value);
-    wf_latch_unlock(&watch->word, 0);
+    wf_latch_unlock(&watch->feed.word, 0);
 }
 
 bool weft_watch_has_changed(const weft_watch_receiver *receiver)
 {
-    struct wf_watch *watch = receiver->watch;
-    (void)wf_latch_lock(&watch->word);
-    bool has_changed = receiver->seen != watch->number;
-    wf_latch_unlock(&watch->word, 0);
+    struct wf_watch *watch = of_receiver(receiver);
+    (void)wf_latch_lock(&watch->feed.word);
+    bool has_changed = receiver->base.seen != watch->feed.sent;
+    wf_latch_unlock(&watch->feed.word, 0);
     return has_changed;
 }
 
@@ -141,17 +139,17 @@ static int recv_take(struct wf_op *op, struct wf_turn *turn)
         see(watch, self->receiver, op->data);
         return 0;
     }
-    return watch->is_closed ? WEFT_ECLOSED : WEFT_PENDING;
+    return watch->feed.is_closed ? WEFT_ECLOSED : WEFT_PENDING;
 }
 
 static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
                                            .take = recv_take,
-                                           .queue = offsetof(struct wf_watch, waiters) };
+                                           .queue = offsetof(struct wf_watch, feed.waiters) };
 
 void weft_watch_wait_for_init(weft_op *op, weft_watch_receiver *receiver,
                               weft_watch_wanted_fn is_wanted, void *arg, void *value)
 {
-    struct watching *self = (struct watching *)wf_op_init(op, &recv_ops, receiver->watch);
+    struct watching *self = (struct watching *)wf_op_init(op, &recv_ops, receiver->base.feed);
     self->op.data = value;
     self->receiver = receiver;
     self->is_wanted = is_wanted;
@@ -180,142 +178,82 @@ int weft_watch_wait_for(weft_watch_receiver *receiver, weft_watch_wanted_fn is_w
 
 /* --- Handles --------------------------------------------------------------------------------- */
 
-static size_t bytes_of(size_t size)
-{
-    return sizeof(struct wf_watch) + size;
-}
-
-static weft_watch_receiver *new_receiver(void)
-{
-    return wf_alloc_zeroed(&wf_alloc_default, sizeof(weft_watch_receiver),
-                           _Alignof(weft_watch_receiver));
-}
-
-static void free_receiver(weft_watch_receiver *receiver)
-{
-    wf_free(&wf_alloc_default, receiver, sizeof *receiver, _Alignof(weft_watch_receiver));
-}
-
 int weft_watch_make(weft_watch_sender **sender, weft_watch_receiver **receiver, size_t size,
                     const void *first)
 {
     if (size > PTRDIFF_MAX / 2) {
         return -EINVAL;
     }
-    struct wf_watch *watch =
-        wf_alloc_zeroed(&wf_alloc_default, bytes_of(size), _Alignof(struct wf_watch));
-    weft_watch_receiver *from = new_receiver();
-    if (watch == NULL || from == NULL) {
-        wf_free(&wf_alloc_default, watch, bytes_of(size), _Alignof(struct wf_watch));
-        free_receiver(from);
-        return -ENOMEM;
+    struct wf_feed *feed;
+    struct wf_feed_receiver *from;
+    int result = wf_feed_make(&feed, &from, sizeof(struct wf_watch) + size);
+    if (result == 0) {
+        struct wf_watch *watch = (struct wf_watch *)feed;
+        watch->size = size;
+        memcpy(watch->value, first, size);
+        *sender = (weft_watch_sender *)feed;
+        *receiver = (weft_watch_receiver *)from;
     }
-    watch->senders = 1;
-    watch->receivers = 1;
-    watch->size = size;
-    memcpy(watch->value, first, size);
-    from->watch = watch;
-    *sender = (weft_watch_sender *)watch;
-    *receiver = from;
-    return 0;
+    return result;
 }
 
 weft_watch_sender *weft_watch_sender_clone(weft_watch_sender *sender)
 {
-    struct wf_watch *watch = of_sender(sender);
-    (void)wf_latch_lock(&watch->word);
-    watch->senders++;
-    wf_latch_unlock(&watch->word, 0);
+    wf_feed_add_sender((struct wf_feed *)sender);
     return sender;
 }
 
-/* Has seen what the other one has; or, without one, the latest value. */
-static int add_receiver(struct wf_watch *watch, const weft_watch_receiver *other,
-                        weft_watch_receiver **receiver)
+static int give(weft_watch_receiver **receiver, struct wf_feed_receiver *from)
 {
-    weft_watch_receiver *from = new_receiver();
     if (from == NULL) {
         return -ENOMEM;
     }
-    (void)wf_latch_lock(&watch->word);
-    watch->receivers++;
-    *from = (weft_watch_receiver){ watch, other != NULL ? other->seen : watch->number };
-    wf_latch_unlock(&watch->word, 0);
-    *receiver = from;
+    *receiver = (weft_watch_receiver *)from;
     return 0;
 }
 
 int weft_watch_subscribe(weft_watch_sender *sender, weft_watch_receiver **receiver)
 {
-    return add_receiver(of_sender(sender), NULL, receiver);
+    return give(receiver, wf_feed_add_receiver((struct wf_feed *)sender, NULL));
 }
 
 int weft_watch_receiver_clone(const weft_watch_receiver *receiver, weft_watch_receiver **copy)
 {
-    return add_receiver(receiver->watch, receiver, copy);
-}
-
-static void close_it(struct wf_watch *watch, struct wf_turn *turn)
-{
-    watch->is_closed = true;
-    wf_turn_claim_all(turn, &watch->waiters, WEFT_ECLOSED);
-}
-
-static void drop(struct wf_watch *watch, size_t *count)
-{
-    struct wf_turn turn;
-    wf_turn_begin(&turn, watch);
-    (*count)--;
-    if (watch->senders == 0) {
-        close_it(watch, &turn);
-    }
-    bool is_last = watch->senders + watch->receivers == 0;
-    wf_turn_end(&turn);
-    if (is_last) {
-        wf_free(&wf_alloc_default, watch, bytes_of(watch->size), _Alignof(struct wf_watch));
-    }
+    return give(copy, wf_feed_add_receiver(receiver->base.feed, &receiver->base));
 }
 
 void weft_watch_sender_drop(weft_watch_sender *sender)
 {
-    if (sender != NULL) {
-        drop(of_sender(sender), &of_sender(sender)->senders);
-    }
+    wf_feed_drop_sender((struct wf_feed *)sender);
 }
 
 void weft_watch_receiver_drop(weft_watch_receiver *receiver)
 {
-    if (receiver != NULL) {
-        drop(receiver->watch, &receiver->watch->receivers);
-        free_receiver(receiver);
-    }
+    wf_feed_drop_receiver((struct wf_feed_receiver *)receiver);
 }
 
 void weft_watch_close(weft_watch_sender *sender)
 {
-    struct wf_turn turn;
-    wf_turn_begin(&turn, sender);
-    close_it(of_sender(sender), &turn);
-    wf_turn_end(&turn);
+    wf_feed_close((struct wf_feed *)sender);
 }
 
-static weft_watch_info info_of(struct wf_watch *watch)
+static weft_watch_info info_of(struct wf_feed *feed)
 {
-    (void)wf_latch_lock(&watch->word);
-    weft_watch_info info = { .senders = watch->senders,
-                             .receivers = watch->receivers,
-                             .sent = watch->number,
-                             .is_closed = watch->is_closed };
-    wf_latch_unlock(&watch->word, 0);
+    (void)wf_latch_lock(&feed->word);
+    weft_watch_info info = { .senders = feed->senders,
+                             .receivers = feed->receivers,
+                             .sent = feed->sent,
+                             .is_closed = feed->is_closed };
+    wf_latch_unlock(&feed->word, 0);
     return info;
 }
 
 weft_watch_info weft_watch_sender_info(const weft_watch_sender *sender)
 {
-    return info_of(of_sender(sender));
+    return info_of((struct wf_feed *)sender);
 }
 
 weft_watch_info weft_watch_receiver_info(const weft_watch_receiver *receiver)
 {
-    return info_of(receiver->watch);
+    return info_of(receiver->base.feed);
 }

@@ -146,6 +146,9 @@ void weft_runtime_destroy(weft_runtime *rt)
 int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
 {
     wf_thread_must_be_plain("weft_run", "spawn a task on the runtime that is there");
+    if (wf_thread_self() == NULL) { /* Else it could not wait for what has begun. */
+        return -ENOMEM;
+    }
     weft_runtime *rt;
     int err = weft_runtime_create(&rt, config);
     if (err != 0) {

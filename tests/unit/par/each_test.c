@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "elements.h"
+#include "memory.h"
 
 /* What the bodies get, and what they count: how often each element has come. */
 struct visit {

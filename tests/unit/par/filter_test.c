@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "elements.h"
+#include "memory.h"
 
 /* Puts those that pass first, then the others. Returns how many pass. */
 static size_t partition_alone(const struct elements *from, const struct rule *rule,

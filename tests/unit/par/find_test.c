@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "elements.h"
+#include "memory.h"
 
 static void check_whether(const struct elements *elements, struct rule *rule, size_t passed)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "elements.h"
+#include "memory.h"
 
 /* How long slices are. */
 enum shape {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comparisons.h"
 #include "fold.h"
+#include "memory.h"
 
 /* --- What comes out -------------------------------------------------------------------- */
 

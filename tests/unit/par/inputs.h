@@ -114,36 +114,4 @@ static inline void guarded_destroy(struct guarded *guarded)
     free(guarded->all);
 }
 
-/* --- No memory ------------------------------------------------------------------------- */
-
-/* Bytes of address space that are in use. */
-static inline size_t address_space(void)
-{
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file != NULL);
-    CHECK_EQ(fscanf(file, "%lu", &pages), 1);
-    (void)fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/*
- * What the function returns while the process may grow by a megabyte only, and the heap
- * gives nothing larger. Sanitizers need address space themselves: there it is just said.
- */
-static inline int result_without_memory(int (*function)(void *arg), void *arg)
-{
-    if (test_is_sanitized()) {
-        return -ENOMEM;
-    }
-    struct rlimit before;
-    CHECK_EQ(mallopt(M_MMAP_THRESHOLD, 1 << 20), 1);
-    CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
-    struct rlimit tight = { address_space() + (1 << 20), before.rlim_max };
-    CHECK_EQ(setrlimit(RLIMIT_AS, &tight), 0);
-    int result = function(arg);
-    CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
-    return result;
-}
-
 #endif

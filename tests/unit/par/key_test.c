@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdatomic.h>
 
+#include "memory.h"
 #include "records.h"
 
 static _Atomic(uint64_t) calls;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "memory.h"
 #include "par/nth.h"
 
 #include "comparisons.h"

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "inputs.h"
+#include "memory.h"
 
 /* --- One test for each type ------------------------------------------------------------ */
 

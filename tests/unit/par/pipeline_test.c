@@ -5,8 +5,8 @@
 
 #include <weft.h>
 
-#include "hog.h"
 #include "inputs.h"
+#include "memory.h"
 #include "timing.h"
 
 /* --- A pipeline whose every step is checked ------------------------------------------------ */
@@ -479,34 +479,25 @@ static int run_hungry(void *arg)
     (void)arg;
     for (unsigned left = 0; left < 4; left++) {
         struct crowd crowd = { 0 };
-        struct hog *hogs = hogs_take(left);
-        int err = weft_pipeline(stages, 4, 0, NULL, &crowd, NULL);
-        hogs_free(hogs);
-        CHECK_EQ(err, 0);
+        memory_ends_after(left);
+        CHECK_EQ(weft_pipeline(stages, 4, 0, NULL, &crowd, NULL), 0);
         CHECK_EQ(crowd.eaten, CROWD);
     }
     weft_stage many[STAGES_MANY] = { { WEFT_STAGE_IN_ORDER, make_number } };
     struct crowd crowd = { 0 };
-    struct hog *hogs = hogs_take(0);
+    memory_ends_after(0);
     int err = weft_pipeline(many, STAGES_MANY, 0, NULL, &crowd, NULL);
-    hogs_free(hogs);
+    (void)memory_mend();
     CHECK_EQ(crowd.made, 0);
     return err;
 }
 
-static int run_without_memory(void *arg)
-{
-    return result_without_memory(run_hungry, arg);
-}
-
-/* The first test; see hog.h. */
 static void without_memory_fewer_items_are_under_way(void)
 {
-    hog_prepare();
-    CHECK_EQ(run_without_memory(NULL), -ENOMEM);
+    CHECK_EQ(run_hungry(NULL), -ENOMEM);
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, run_without_memory, NULL), -ENOMEM);
-    CHECK_EQ(weft_par_run(rt, run_without_memory, NULL), -ENOMEM);
+    CHECK_EQ(test_run(rt, run_hungry, NULL), -ENOMEM);
+    CHECK_EQ(weft_par_run(rt, run_hungry, NULL), -ENOMEM);
     weft_runtime_destroy(rt);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "elements.h"
+#include "memory.h"
 
 /* Each element has its index in it. */
 static uint32_t *create_numbers(size_t count)

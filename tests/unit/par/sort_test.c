@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdatomic.h>
 
+#include "memory.h"
 #include "records.h"
 
 static const size_t sizes[] = { 1, 2, 3, 4, 7, 8, 12, 16, 24, 100 };

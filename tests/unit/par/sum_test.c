@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fold.h"
 #include "inputs.h"
+#include "memory.h"
 
 static const size_t lengths[] = { 0,  1,  2,    3,    7,    8,    9,    15,   16,    17,
                                   63, 64, 1023, 1024, 1025, 1031, 2048, 9999, 100000 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "comparisons.h"
+#include "memory.h"
 
 /* --- What comes out -------------------------------------------------------------------- */
 

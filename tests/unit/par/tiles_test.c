@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "inputs.h"
+#include "memory.h"
 
 /* A space whose cells count how often they come. */
 struct space {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "memory.h"
 #include "par/top.h"
 
 #include "comparisons.h"

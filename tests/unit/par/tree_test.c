@@ -6,8 +6,8 @@
 #include <weft.h>
 
 #include "base/rng.h"
-#include "hog.h"
 #include "inputs.h"
+#include "memory.h"
 #include "timing.h"
 
 /* --- Trees ------------------------------------------------------------------------------- */
@@ -233,29 +233,22 @@ static int walk_tree(void *arg)
 {
     int err = 0;
     for (unsigned left = 0; left < 100; left += 9) {
-        struct hog *hogs = hogs_take(left);
+        memory_ends_after(left);
         atomic_store(&((struct node *)arg)->visits, 0);
         err = weft_walk(arg, visit, NULL, NULL);
-        hogs_free(hogs);
+        CHECK(memory_mend() > 0);
         CHECK_EQ(err, -ENOMEM);
     }
     return err;
 }
 
-static int walk_tree_without_memory(void *arg)
-{
-    return result_without_memory(walk_tree, arg);
-}
-
-/* The first test; see hog.h. */
 static void without_memory_it_ends(void)
 {
-    hog_prepare();
     struct node *nodes = make_tree(WIDE, 1000000);
-    CHECK_EQ(result_without_memory(walk_tree, nodes), -ENOMEM);
+    CHECK_EQ(walk_tree(nodes), -ENOMEM);
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, walk_tree_without_memory, nodes), -ENOMEM);
-    CHECK_EQ(weft_par_run(rt, walk_tree_without_memory, nodes), -ENOMEM);
+    CHECK_EQ(test_run(rt, walk_tree, nodes), -ENOMEM);
+    CHECK_EQ(weft_par_run(rt, walk_tree, nodes), -ENOMEM);
     weft_runtime_destroy(rt);
     free(nodes);
 }

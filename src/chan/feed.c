@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * feed.c - the handles of a feed, and its end.
+ *
+ * The counts are under the latch. Who drops a handle lets go of the latch before the feed is
+ * freed, and only the one that found no other handle frees it: nobody else can come.
+ *
+ * Checked by tests/model/broadcast_model.c.
+ */
+#include "chan/feed.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+
+static struct wf_feed_receiver *new_receiver(void)
+{
+    return wf_alloc_zeroed(&wf_alloc_default, sizeof(struct wf_feed_receiver),
+                           _Alignof(struct wf_feed_receiver));
+}
+
+static void free_receiver(struct wf_feed_receiver *receiver)
+{
+    wf_free(&wf_alloc_default, receiver, sizeof *receiver, _Alignof(struct wf_feed_receiver));
+}
+
+int wf_feed_make(struct wf_feed **feed, struct wf_feed_receiver **receiver, size_t bytes)
+{
+    struct wf_feed *made = wf_alloc_zeroed(&wf_alloc_default, bytes, _Alignof(max_align_t));
+    struct wf_feed_receiver *from = new_receiver();
+    if (made == NULL || from == NULL) {
+        wf_free(&wf_alloc_default, made, bytes, _Alignof(max_align_t));
+        free_receiver(from);
+        return -ENOMEM;
+    }
+    made->senders = 1;
+    made->receivers = 1;
+    made->bytes = bytes;
+    from->feed = made;
+    *feed = made;
+    *receiver = from;
+    return 0;
+}
+
+void wf_feed_add_sender(struct wf_feed *feed)
+{
+    (void)wf_latch_lock(&feed->word);
+    feed->senders++;
+    wf_latch_unlock(&feed->word, 0);
+}
+
+struct wf_feed_receiver *wf_feed_add_receiver(struct wf_feed *feed,
+                                              const struct wf_feed_receiver *other)
+{
+    struct wf_feed_receiver *receiver = new_receiver();
+    if (receiver != NULL) {
+        (void)wf_latch_lock(&feed->word);
+        feed->receivers++;
+        *receiver = (struct wf_feed_receiver){ feed, other != NULL ? other->seen : feed->sent };
+        wf_latch_unlock(&feed->word, 0);
+    }
+    return receiver;
+}
+
+/* In a turn. */
+static void close_it(struct wf_feed *feed, struct wf_turn *turn)
+{
+    feed->is_closed = true;
+    wf_turn_claim_all(turn, &feed->waiters, WEFT_ECLOSED);
+}
+
+void wf_feed_close(struct wf_feed *feed)
+{
+    struct wf_turn turn;
+    wf_turn_begin(&turn, feed);
+    close_it(feed, &turn);
+    wf_turn_end(&turn);
+}
+
+static void drop(struct wf_feed *feed, size_t *count)
+{
+    struct wf_turn turn;
+    wf_turn_begin(&turn, feed);
+    (*count)--;
+    if (feed->senders == 0) {
+        close_it(feed, &turn);
+    }
+    bool is_last = feed->senders + feed->receivers == 0;
+    wf_turn_end(&turn);
+    if (is_last) {
+        wf_free(&wf_alloc_default, feed, feed->bytes, _Alignof(max_align_t));
+    }
+}
+
+void wf_feed_drop_sender(struct wf_feed *feed)
+{
+    if (feed != NULL) {
+        drop(feed, &feed->senders);
+    }
+}
+
+void wf_feed_drop_receiver(struct wf_feed_receiver *receiver)
+{
+    if (receiver != NULL) {
+        drop(receiver->feed, &receiver->feed->receivers);
+        free_receiver(receiver);
+    }
+}

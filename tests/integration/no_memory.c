@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs of which one allocation fails, the first, then the second, and so on, that of the
+ * runtime included: each says so, or does without it, and nothing is lost or leaked.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "memory.h"
+#include "test.h"
+
+enum {
+    ITEMS = 300,
+};
+
+/* --- The sweep -------------------------------------------------------------------------------- */
+
+static unsigned successes;
+
+static void run_once(void *arg)
+{
+    int (*program)(void *arg) = *(int (**)(void *arg))arg;
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = test_workers(2);
+    int result = weft_run(&config, program, NULL);
+    if (result != 0) {
+        CHECK_EQ(result, -ENOMEM);
+    } else {
+        successes++;
+    }
+}
+
+/* What needs memory says so; some can be done without, and the last time nothing fails. */
+static void sweep(int (*program)(void *arg))
+{
+    successes = 0;
+    uint64_t count = memory_sweep(run_once, (void *)&program);
+    CHECK(count > 2);
+    CHECK(successes >= 1 && successes < count);
+}
+
+/* --- Channels --------------------------------------------------------------------------------- */
+
+WEFT_CHANNEL(numbers, int)
+WEFT_BROADCAST(news, int)
+WEFT_WATCH(state, int)
+
+/* Messages that were sent are there, in order, whatever failed between them. */
+static int fill_and_drain(size_t capacity)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int err = numbers_make(&sender, &receiver, capacity);
+    if (err != 0) {
+        return err;
+    }
+    int sent = 0;
+    for (int i = 0; i < ITEMS; i++) {
+        int result = numbers_send(sender, i, 0);
+        sent += result == 0;
+        err = err == 0 ? result : err;
+    }
+    CHECK(sent >= ITEMS - 1);
+    numbers_sender_drop(sender);
+    int last = -1;
+    int number;
+    while (numbers_recv(receiver, &number, 0) == 0) {
+        CHECK(number > last);
+        last = number;
+        sent--;
+    }
+    CHECK_EQ(sent, 0);
+    numbers_receiver_drop(receiver);
+    return err;
+}
+
+static int follow_both(void)
+{
+    news_sender *to;
+    news_receiver *from[3] = { NULL, NULL, NULL };
+    state_sender *set;
+    state_receiver *get[3] = { NULL, NULL, NULL };
+    int err = news_make(&to, &from[0], 4);
+    if (err != 0) {
+        return err;
+    }
+    err = state_make(&set, &get[0], 1);
+    if (err == 0) {
+        int failures[] = { news_subscribe(to, &from[1]), news_receiver_clone(from[0], &from[2]),
+                           state_subscribe(set, &get[1]), state_receiver_clone(get[0], &get[2]) };
+        CHECK_EQ(news_send(to, 7), 0);
+        CHECK_EQ(state_send(set, 8), 0);
+        for (unsigned i = 0; i < 4; i++) {
+            err = err == 0 ? failures[i] : err;
+        }
+        for (unsigned i = 0; i < 3; i++) {
+            CHECK(from[i] != NULL || err == -ENOMEM);
+            CHECK(get[i] != NULL || err == -ENOMEM);
+            CHECK_EQ(get[i] != NULL ? state_get(get[i]) : 8, 8);
+            state_receiver_drop(get[i]);
+        }
+        state_sender_drop(set);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        news_receiver_drop(from[i]);
+    }
+    news_sender_drop(to);
+    return err;
+}
+
+static int use_channels(void *arg)
+{
+    (void)arg;
+    int err = fill_and_drain(ITEMS);
+    err = err == 0 ? fill_and_drain(WEFT_UNBOUNDED) : err;
+    return err == 0 ? follow_both() : err;
+}
+
+static void channels_say_that_they_cannot_be_made(void)
+{
+    sweep(use_channels);
+}
+
+/* --- Tasks ------------------------------------------------------------------------------------ */
+
+static atomic_int ran;
+
+static int count_it(void *arg)
+{
+    (void)arg;
+    (void)weft_yield();
+    atomic_fetch_add(&ran, 1);
+    return 0;
+}
+
+static int count_each(size_t index, void *arg)
+{
+    (void)index;
+    return count_it(arg);
+}
+
+/* Those that began have ended. */
+static int use_scope(void *arg)
+{
+    int started = 0;
+    int err = 0;
+    (void)arg;
+    atomic_store(&ran, 0);
+    WEFT_SCOPE(scope, NULL, &err)
+    {
+        for (int i = 0; i < ITEMS && err == 0; i++) {
+            err = weft_scope_go(scope, count_it, NULL);
+            started += err == 0;
+        }
+    }
+    if (err == 0) {
+        CHECK_EQ(atomic_load(&ran), started);
+    }
+    return err;
+}
+
+static int use_join_set(void *arg)
+{
+    weft_join_set set;
+    weft_joined joined;
+    int started = 0;
+    (void)arg;
+    int err = weft_join_set_begin(&set, NULL);
+    if (err != 0) {
+        return err;
+    }
+    for (int i = 0; i < ITEMS && err == 0; i++) {
+        err = weft_join_set_go(&set, count_it, NULL);
+        started += err == 0;
+    }
+    while (weft_join_set_next(&set, &joined, WEFT_NEVER) == 0) {
+        CHECK_EQ(joined.result, 0);
+        started--;
+    }
+    CHECK_EQ(started, 0);
+    int end = weft_join_set_end(&set);
+    return err == 0 ? end : err;
+}
+
+static int use_gather(void *arg)
+{
+    weft_task *tasks[8] = { NULL };
+    int err = 0;
+    for (unsigned i = 0; i < 8 && err == 0; i++) {
+        err = weft_go(&tasks[i], count_it, NULL);
+    }
+    if (err == 0) {
+        err = weft_join_all(tasks, 8, NULL, WEFT_NEVER);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        if (tasks[i] != NULL) {
+            CHECK_EQ(weft_join(tasks[i], NULL, WEFT_NEVER), 0);
+        }
+    }
+    return err == 0 ? weft_go_each(ITEMS, 4, count_each, arg, WEFT_NEVER) : err;
+}
+
+static int use_tasks(void *arg)
+{
+    int err = use_scope(arg);
+    err = err == 0 ? use_join_set(arg) : err;
+    return err == 0 ? use_gather(arg) : err;
+}
+
+static void groups_of_tasks_end_without_those_that_could_not_begin(void)
+{
+    sweep(use_tasks);
+}
+
+/* --- Streams ---------------------------------------------------------------------------------- */
+
+static int count_up(weft_generator *to, void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 10; i++) {
+        int err = weft_give(to, &i);
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+static bool is_even(const void *item, void *arg)
+{
+    (void)arg;
+    return *(const int *)item % 2 == 0;
+}
+
+static int add_both(const void *one, const void *two, void *to, void *arg)
+{
+    (void)arg;
+    *(int *)to = *(const int *)one + *(const int *)two;
+    return 0;
+}
+
+static void add(void *value, const void *item, void *arg)
+{
+    (void)arg;
+    *(int *)value += *(const int *)item;
+}
+
+static int use_streams(void *arg)
+{
+    const int numbers[] = { 1, 2, 3, 4, 5, 6 };
+    int sum = 0;
+    (void)arg;
+    weft_stream *even =
+        weft_stream_filter(weft_generate(sizeof(int), count_up, NULL), is_even, NULL);
+    weft_stream *all = weft_stream_of_array(numbers, 6, sizeof(int));
+    weft_stream *sums = weft_stream_zip(even, all, sizeof(int), add_both, NULL);
+    weft_stream *more = weft_stream_of_array(numbers, 2, sizeof(int));
+    weft_stream *merged = weft_stream_merge(weft_stream_buffered(sums, 2), more);
+    int err = weft_stream_fold(merged, &sum, add, NULL);
+    CHECK(err != 0 || sum == 0 + 2 + 4 + 6 + 8 + (1 + 2 + 3 + 4 + 5) + 3);
+    return err;
+}
+
+static void a_chain_that_cannot_be_made_is_taken_apart(void)
+{
+    sweep(use_streams);
+}
+
+/* --- Locals ----------------------------------------------------------------------------------- */
+
+static weft_local key;
+
+static void *same(void *value)
+{
+    return value;
+}
+
+static int read_it(void *arg)
+{
+    void *value = weft_local_get(key);
+    CHECK(value == arg);
+    return 0;
+}
+
+static int use_locals(void *arg)
+{
+    int value = 0;
+    (void)arg;
+    int err = weft_local_set(key, &value);
+    if (err == 0) {
+        weft_task *task;
+        weft_fiber_spec spec = { .function = read_it, .arg = &value, .inherits = true };
+        err = weft_go_with(&task, &spec);
+        if (err == 0) {
+            CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+        }
+        CHECK_EQ(weft_local_set(key, NULL), 0);
+    }
+    return err;
+}
+
+static void a_task_begins_with_its_locals_or_not_at_all(void)
+{
+    CHECK_EQ(weft_local_create_inherited(&key, same, NULL), 0);
+    sweep(use_locals);
+}
+
+TEST_MAIN({
+    TEST(channels_say_that_they_cannot_be_made),
+    TEST(groups_of_tasks_end_without_those_that_could_not_begin),
+    TEST(a_chain_that_cannot_be_made_is_taken_apart),
+    TEST(a_task_begins_with_its_locals_or_not_at_all),
+})
