@@ -35,7 +35,7 @@ REFERENCES_MASK = 0xFFFFFFFF
 CANCELLED = 1 << 41
 LIFECYCLE_SHIFT = 48
 LIFECYCLE_MASK = 0xFF
-IDLE, SCHEDULED, RUNNING, COMPLETE = range(4)
+IDLE, RUNNING, COMPLETE, QUEUED = range(4)  # The last one is no state, but RUNNING.
 YIELDED = -(2**31) + 1
 
 # fiber/context.h: where sp, bp and pc go, by the beginning of gdb's architecture.
@@ -290,7 +290,7 @@ class Task:
         state = int(value["state"])
         self.lifecycle = state >> LIFECYCLE_SHIFT & LIFECYCLE_MASK
         if self.lifecycle == RUNNING and int(value["result"]) == YIELDED:
-            self.lifecycle = SCHEDULED  # For who looks at it: it waits in a queue.
+            self.lifecycle = QUEUED
         self.is_cancelled = state & CANCELLED != 0
         try:
             self.kind = text_at(self.ops["kind"])
@@ -312,7 +312,7 @@ class Task:
 
     def state(self, thread=None):
         """In words. The thread, if it is known, is the one that runs it."""
-        text = {IDLE: "suspended", SCHEDULED: "queued", RUNNING: self.running(thread)}
+        text = {IDLE: "suspended", QUEUED: "queued", RUNNING: self.running(thread)}
         cancelled = ", cancelled" if self.is_cancelled else ""
         return text.get(self.lifecycle, f"corrupt ({self.lifecycle})") + cancelled
 

@@ -168,10 +168,6 @@ int64_t weft_broadcast_try_recv_many(weft_broadcast_receiver *receiver, void *me
 int weft_broadcast_recv(weft_broadcast_receiver *receiver, void *message, uint64_t *missed,
                         weft_time deadline)
 {
-    int result = wf_op_may_take() ? weft_broadcast_try_recv(receiver, message, missed) : -EAGAIN;
-    if (result != -EAGAIN) {
-        return result;
-    }
     weft_op op;
     weft_broadcast_recv_init(&op, receiver, message, missed);
     return wf_op_await(&op, deadline, "weft_broadcast_recv");

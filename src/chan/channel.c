@@ -269,10 +269,16 @@ static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
                                            .take = recv_take,
                                            .queue = offsetof(struct wf_channel, to_recv) };
 
-void weft_send_init(weft_op *op, weft_sender *sender, const void *message)
+static inline struct wf_op *prepare_send(weft_op *op, weft_sender *sender, const void *message)
 {
     struct wf_op *self = wf_op_init(op, &send_ops, sender);
     self->data = (void *)message;
+    return self;
+}
+
+void weft_send_init(weft_op *op, weft_sender *sender, const void *message)
+{
+    (void)prepare_send(op, sender, message);
 }
 
 void weft_reserve_init(weft_op *op, weft_sender *sender)
@@ -281,10 +287,16 @@ void weft_reserve_init(weft_op *op, weft_sender *sender)
     self->flag = true;
 }
 
-void weft_recv_init(weft_op *op, weft_receiver *receiver, void *message)
+static inline struct wf_op *prepare_recv(weft_op *op, weft_receiver *receiver, void *message)
 {
     struct wf_op *self = wf_op_init(op, &recv_ops, receiver);
     self->data = message;
+    return self;
+}
+
+void weft_recv_init(weft_op *op, weft_receiver *receiver, void *message)
+{
+    (void)prepare_recv(op, receiver, message);
 }
 
 /* Without a wait. */
@@ -322,13 +334,9 @@ int weft_try_recv(weft_receiver *receiver, void *message)
 
 int weft_send(weft_sender *sender, const void *message, weft_time deadline)
 {
-    int result = wf_op_may_take() ? weft_try_send(sender, message) : -EAGAIN;
-    if (result != -EAGAIN) {
-        return result;
-    }
     weft_op op;
-    weft_send_init(&op, sender, message);
-    return wf_op_await(&op, deadline, "weft_send");
+    struct wf_op *self = prepare_send(&op, sender, message);
+    return wf_op_await_inline(self, &send_ops, deadline, "weft_send");
 }
 
 int weft_reserve(weft_sender *sender, weft_time deadline)
@@ -340,13 +348,9 @@ int weft_reserve(weft_sender *sender, weft_time deadline)
 
 int weft_recv(weft_receiver *receiver, void *message, weft_time deadline)
 {
-    int result = wf_op_may_take() ? weft_try_recv(receiver, message) : -EAGAIN;
-    if (result != -EAGAIN) {
-        return result;
-    }
     weft_op op;
-    weft_recv_init(&op, receiver, message);
-    return wf_op_await(&op, deadline, "weft_recv");
+    struct wf_op *self = prepare_recv(&op, receiver, message);
+    return wf_op_await_inline(self, &recv_ops, deadline, "weft_recv");
 }
 
 int64_t weft_recv_many(weft_receiver *receiver, void *messages, size_t most, weft_time deadline)

@@ -100,6 +100,17 @@ static int await_until(struct wf_fiber *self, weft_future *future, weft_time dea
                                                                            : result;
 }
 
+static int await_pending(struct wf_fiber *self, struct wf_worker *worker, weft_future *future,
+                         weft_time deadline)
+{
+    if (deadline != WEFT_NEVER) {
+        return await_until(self, future, deadline);
+    }
+    wf_await_point(NULL);
+    wf_fiber_suspend(self, worker);
+    return wf_await_woken(self, future);
+}
+
 static int fiber_await(struct wf_fiber *self, struct wf_worker *worker, weft_future *future,
                        weft_time deadline)
 {
@@ -118,15 +129,13 @@ static int fiber_await(struct wf_fiber *self, struct wf_worker *worker, weft_fut
     }
     worker->budget--;
     int result = poll_future(self, future);
-    if (result != WEFT_PENDING) {
-        return result;
-    }
-    if (deadline != WEFT_NEVER) {
-        return await_until(self, future, deadline);
-    }
-    wf_await_point(NULL);
-    wf_fiber_suspend(self, worker);
-    return wf_await_woken(self, future);
+    return result != WEFT_PENDING ? result : await_pending(self, worker, future, deadline);
+}
+
+int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline)
+{
+    wf_await_point(&deadline);
+    return await_pending(self, wf_worker_current(), future, deadline);
 }
 
 void wf_await_refuse(const char *call, const char *instead)

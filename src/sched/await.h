@@ -59,6 +59,9 @@ static inline bool wf_await_may_take(const struct wf_fiber *self, const struct w
     return !self->polling && worker->budget > 0 && !wf_await_must_cancel(self);
 }
 
+/* On this fiber, whose future is pending, and will wake it: waits for its result. */
+int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline);
+
 /* On this fiber, which was suspended for a future and is back: awaits its result. */
 int wf_await_woken(struct wf_fiber *self, weft_future *future);
 

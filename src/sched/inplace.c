@@ -8,7 +8,7 @@
  *   B2  leave the worker for good           H2  wait until the fiber has left [Z1]
  *       (wf_fiber_move()); who              H3  switch to the fiber
  *       settles that says so [Z1]
- *   B3  call the function; switch back      H4  SCHEDULED, and into the queue of the
+ *   B3  call the function; switch back      H4  put it into the queue of the
  *   B4  on a worker again                       runtime; the job ends
  *
  * B1 is a wait like any other, with a deadline and cancellation; a fiber that gives
@@ -143,7 +143,7 @@ static int host_main(void *arg)
         (void)wf_futex_wait(&host->left, 0, WF_NEVER);
     }
     run_fiber(host);
-    wf_task_stay_running(&fiber->task);
+    wf_task_mark_queued(&fiber->task);
     wf_sched_schedule(&fiber->task);
     return 0;
 }

@@ -88,10 +88,8 @@ static void enlist(struct wf_fiber *borrower, struct wf_fiber *lender)
 static void let_go(struct wf_fiber *lender)
 {
     struct wf_task *task = &lender->task;
-    if (lender->join->refused) {
-        wf_task_stay_running(task);
-        wf_sched_schedule(task);
-    } else if (wf_state_pend(&task->state) == WF_STEP_SCHEDULE) {
+    if (lender->join->refused || wf_state_pend(&task->state) == WF_STEP_SCHEDULE) {
+        wf_task_mark_queued(task);
         wf_sched_schedule(task);
     }
 }

@@ -10,14 +10,6 @@
 _Static_assert(sizeof(struct wf_op) <= sizeof(weft_op), "weft_op is too small");
 _Static_assert(_Alignof(struct wf_op) <= _Alignof(weft_op), "weft_op is not aligned");
 
-struct wf_op *wf_op_init(weft_op *op, const struct wf_op_ops *ops, void *object)
-{
-    struct wf_op *self = (struct wf_op *)op;
-    *self = (struct wf_op){ .future.ops = &ops->future, .object = object };
-    wf_wait_init(&self->own);
-    return self;
-}
-
 void wf_op_wait(struct wf_op *op, struct wf_turn *turn)
 {
     const struct wf_op_ops *ops = wf_op_ops_of(op);
@@ -28,16 +20,21 @@ void wf_op_wait(struct wf_op *op, struct wf_turn *turn)
     }
 }
 
+/* This task waits for it. */
+static void wait_in_turn(struct wf_op *op, struct wf_task *waiter, struct wf_turn *turn)
+{
+    wf_wait_node_init(&op->node, &op->own, 0); /* It may have been a select's before. */
+    wf_wait_start(&op->own, waiter);
+    wf_op_wait(op, turn);
+}
+
 static int begin(struct wf_op *op)
 {
-    const struct wf_op_ops *ops = wf_op_ops_of(op);
     struct wf_turn turn;
     wf_turn_begin(&turn, op->object);
-    int result = ops->take(op, &turn);
+    int result = wf_op_ops_of(op)->take(op, &turn);
     if (result == WEFT_PENDING) {
-        wf_wait_node_init(&op->node, &op->own, 0); /* It may have been a select's before. */
-        wf_wait_start(&op->own, wf_thread_waiter());
-        wf_op_wait(op, &turn);
+        wait_in_turn(op, wf_thread_waiter(), &turn);
     }
     wf_turn_end(&turn);
     return result;
@@ -68,24 +65,26 @@ int wf_op_poll(weft_future *future)
     return op->cancelled ? WEFT_ECANCELED : begin(op);
 }
 
-int wf_op_await(weft_op *op, weft_time deadline, const char *call)
+int wf_op_await_in_turn(struct wf_op *op, weft_time deadline, const char *call)
 {
     wf_await_must_suspend(call, "in a body, prepare a weft_op and await it");
     return weft_await(&op->future, deadline);
 }
 
-bool wf_op_may_take(void)
+int wf_op_await(weft_op *op, weft_time deadline, const char *call)
+{
+    struct wf_op *self = (struct wf_op *)op;
+    return wf_op_await_inline(self, wf_op_ops_of(self), deadline, call);
+}
+
+int wf_op_suspend(struct wf_op *op, struct wf_turn *turn, weft_time deadline)
 {
     struct wf_worker *worker = wf_worker_current();
-    if (worker == NULL) {
-        return true;
-    }
-    const struct wf_fiber *self = wf_fiber_of(worker->current);
-    if (self == NULL || !wf_await_may_take(self, worker)) {
-        return false;
-    }
-    worker->budget--;
-    return true;
+    struct wf_task *waiter = worker != NULL ? worker->current : wf_thread_known()->waiter;
+    wait_in_turn(op, waiter, turn);
+    wf_turn_end(turn);
+    return worker != NULL ? wf_await_pending(wf_fiber_of(waiter), &op->future, deadline)
+                          : wf_thread_await_pending(wf_thread_known(), &op->future, deadline);
 }
 
 void wf_op_leave(struct wf_op *op, struct wf_turn *turn)
@@ -110,43 +109,17 @@ bool wf_op_cancel(weft_future *future)
     return wf_wait_abandon(&op->own, WF_WAIT_CANCELLED);
 }
 
-static struct wf_op *op_of(struct wf_wait_node *node)
-{
-    return wf_container_of(node, struct wf_op, node);
-}
-
-struct wf_op *wf_op_first(const struct wf_waitq *queue)
-{
-    struct wf_wait_node *node = wf_waitq_first(queue);
-    return node != NULL ? op_of(node) : NULL;
-}
-
-struct wf_op *wf_op_after(const struct wf_waitq *queue, const struct wf_op *op)
-{
-    struct wf_list *next = op->node.link.next;
-    if (next == &queue->nodes) {
-        return NULL;
-    }
-    return op_of(wf_container_of(next, struct wf_wait_node, link));
-}
-
 /* The node of an operation that was claimed is the granter's until the wait has ended. */
 bool wf_turn_claim_this(struct wf_turn *turn, struct wf_op *op)
 {
     (void)wf_waitq_remove(&op->node);
-    if (!wf_wait_claim(&op->node)) {
+    if (wf_likely(op->node.wait == &op->own)) {
+        wf_wait_claim_sole(&op->own);
+    } else if (!wf_wait_claim(&op->node)) {
         return false;
     }
     wf_list_push_back(&turn->granted, &op->node.link);
     return true;
-}
-
-struct wf_op *wf_turn_claim(struct wf_turn *turn, struct wf_waitq *queue)
-{
-    struct wf_op *op;
-    while ((op = wf_op_first(queue)) != NULL && !wf_turn_claim_this(turn, op)) {
-    }
-    return op;
 }
 
 void wf_turn_claim_all(struct wf_turn *turn, struct wf_waitq *queue, int result)

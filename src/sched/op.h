@@ -30,6 +30,7 @@
 #include <weft/op.h>
 
 #include "base/latch.h"
+#include "sched/await.h"
 #include "sched/waitq.h"
 
 /* One's turn at an object: its latch is held. */
@@ -77,15 +78,21 @@ bool wf_op_cancel(weft_future *future);
     }
 
 /* Prepares an operation; the kind's members are zero. */
-struct wf_op *wf_op_init(weft_op *op, const struct wf_op_ops *ops, void *object);
-
-/* Waits for it, in the call of that name, on a fiber or a plain thread; aborts elsewhere, and
- * says what to use in a body. */
-int wf_op_await(weft_op *op, weft_time deadline, const char *call);
-
-/* May this fiber or thread have, without a wf_op_await(), what is ready? Not if it is
- * cancelled, or has had too much in this poll. Counts it. */
-bool wf_op_may_take(void);
+static inline struct wf_op *wf_op_init(weft_op *op, const struct wf_op_ops *ops, void *object)
+{
+    struct wf_op *self = (struct wf_op *)op;
+    self->future.ops = &ops->future;
+    wf_wait_init(&self->own);
+    self->object = object;
+    self->result = 0;
+    self->cancelled = false;
+    self->is_back = false;
+    self->flag = false;
+    self->count = 0;
+    self->time = 0;
+    self->data = NULL;
+    return self;
+}
 
 static inline const struct wf_op_ops *wf_op_ops_of(const struct wf_op *op)
 {
@@ -119,11 +126,23 @@ void wf_op_wait(struct wf_op *op, struct wf_turn *turn);
  * granter. */
 void wf_op_leave(struct wf_op *op, struct wf_turn *turn);
 
+static inline struct wf_op *wf_op_of_link(struct wf_list *link)
+{
+    return wf_container_of(wf_container_of(link, struct wf_wait_node, link), struct wf_op, node);
+}
+
 /* In a turn: the first operation in a queue, which may be decided; or NULL. */
-struct wf_op *wf_op_first(const struct wf_waitq *queue);
+static inline struct wf_op *wf_op_first(const struct wf_waitq *queue)
+{
+    return wf_waitq_is_empty(queue) ? NULL : wf_op_of_link(queue->nodes.next);
+}
 
 /* In a turn: the one behind this one, or NULL. */
-struct wf_op *wf_op_after(const struct wf_waitq *queue, const struct wf_op *op);
+static inline struct wf_op *wf_op_after(const struct wf_waitq *queue, const struct wf_op *op)
+{
+    struct wf_list *next = op->node.link.next;
+    return next == &queue->nodes ? NULL : wf_op_of_link(next);
+}
 
 /* Begins a turn at an object, which begins with its word. */
 static inline void wf_turn_begin(struct wf_turn *turn, void *object)
@@ -145,14 +164,67 @@ static inline void wf_turn_end(struct wf_turn *turn)
     }
 }
 
-/* Claims the first operation of the queue that still waits, for the granter to fill. NULL:
- * there is none, and the queue is empty. */
-struct wf_op *wf_turn_claim(struct wf_turn *turn, struct wf_waitq *queue);
-
 /* Takes this operation, which is in a queue, out of it, and claims it. False: it is decided. */
 bool wf_turn_claim_this(struct wf_turn *turn, struct wf_op *op);
 
+/* Claims the first operation of the queue that still waits, for the granter to fill. NULL:
+ * there is none, and the queue is empty. */
+static inline struct wf_op *wf_turn_claim(struct wf_turn *turn, struct wf_waitq *queue)
+{
+    struct wf_op *op;
+    while ((op = wf_op_first(queue)) != NULL && !wf_turn_claim_this(turn, op)) {
+    }
+    return op;
+}
+
 /* Claims all of a queue, which get this answer. */
 void wf_turn_claim_all(struct wf_turn *turn, struct wf_waitq *queue, int result);
+
+/* May this fiber or thread have what is ready at once? Not if it is cancelled, or has had too
+ * much in this poll. Counts it. */
+static inline bool wf_op_may_take(void)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
+        const struct wf_thread *thread = wf_thread_known();
+        return thread != NULL && wf_thread_may_take(thread);
+    }
+    const struct wf_fiber *self = wf_fiber_of(worker->current);
+    if (wf_unlikely(self == NULL || !wf_await_may_take(self, worker))) {
+        return false;
+    }
+    worker->budget--;
+    return true;
+}
+
+/* The rest of wf_op_await(): in a turn, waits for what cannot be had now; or may not take it
+ * at once. */
+int wf_op_suspend(struct wf_op *op, struct wf_turn *turn, weft_time deadline);
+int wf_op_await_in_turn(struct wf_op *op, weft_time deadline, const char *call);
+
+/*
+ * Waits for it, in the call of that name, on a fiber or a plain thread; aborts elsewhere, and
+ * says what to use in a body. Inlined, with the ops of the operation, so that take() is, too.
+ */
+static inline __attribute__((always_inline)) int wf_op_await_inline(struct wf_op *op,
+                                                                    const struct wf_op_ops *ops,
+                                                                    weft_time deadline,
+                                                                    const char *call)
+{
+    struct wf_turn turn;
+    if (wf_unlikely(!wf_op_may_take())) {
+        return wf_op_await_in_turn(op, deadline, call);
+    }
+    wf_turn_begin(&turn, op->object);
+    int result = ops->take(op, &turn);
+    if (result == WEFT_PENDING) {
+        return wf_op_suspend(op, &turn, deadline);
+    }
+    wf_turn_end(&turn);
+    return result;
+}
+
+/* The same, not inlined. */
+int wf_op_await(weft_op *op, weft_time deadline, const char *call);
 
 #endif

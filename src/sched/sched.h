@@ -85,7 +85,7 @@ void wf_sched_stop(struct wf_sched *sched);
 /* Frees everything, now or with the last reference to a task. */
 void wf_sched_fini(struct wf_sched *sched);
 
-/* Any thread: queues a task that has just become SCHEDULED. */
+/* Any thread: queues a task that is new or was just woken. */
 void wf_sched_schedule(struct wf_task *task);
 
 /* Any thread, after publishing stealable work: wakes a worker if need be. */

@@ -39,7 +39,7 @@ static inline void wf_spawn_fill(struct wf_task *task, const struct wf_task_ops 
     task->id = id;
     task->name = name;
     task->pin = 0;
-    wf_task_stay_running(task);
+    wf_task_mark_queued(task);
 }
 
 /* Ids of a worker are every n-th number, so that no two are equal. */

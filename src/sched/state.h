@@ -5,43 +5,38 @@
  *   63 .. 56   55 .. 48     47 .. 40   39 .. 32   31 .. 0
  *   marks      lifecycle    flags      shield     references
  *
- *                          begin             complete
- *              SCHEDULED ----------> RUNNING ---------> COMPLETE
- *                ^    ^              ^  |  |
- *           wake |    +--------------|--+  | pend
- *                |   pend after      |     |
- *               IDLE <---------------|-----+
- *                    NOTIFIED        +-- (new) spawn
+ *                wake             complete
+ *          IDLE -------> RUNNING -----------> COMPLETE
+ *            ^            |   ^
+ *            +------------+   +-- spawn
+ *                 pend
+ *
+ * A task is RUNNING while it is polled, and as soon as a poll is certain to come: when it is
+ * new, has yielded or was woken, and waits in a queue. The queue hands it over, so who takes
+ * it out needs no step to begin.
  *
  * Each step is one read-modify-write that also accounts for the references it
- * makes or drops. In particular a pending poll goes from RUNNING + NOTIFIED to
- * SCHEDULED at once: with a stop at IDLE in between, another thread could wake
+ * makes or drops. In particular a pending poll that was woken meanwhile stays RUNNING, and
+ * goes back into a queue: with a stop at IDLE in between, another thread could wake
  * the task, run it to its end and free it under the first one's hands.
  *
- * A task that is new or that yields is put into a queue as it is, RUNNING: a poll is
- * certain to come, as certain as if the last one went on. So nobody else queues it,
- * and neither its way in nor its way out needs a step; the queue hands it over.
- * task.h knows which of the two ways to begin is right.
- *
  * References. A task that is not complete holds one on itself, the life: it is
- * the queue's or the worker's while the task is SCHEDULED or RUNNING, and
+ * the queue's or the worker's while the task is RUNNING, and
  * nobody's while it is IDLE, so a task that only the shutdown can reach
  * still exists. Each handle, each waker and each wait holds one more. Who drops
  * the last frees the task.
  *
- * A wake of a RUNNING task sets NOTIFIED: it will be polled again. A wake of a
- * SCHEDULED task changes nothing, since a poll is coming anyway, but it is still
- * a read-modify-write, so that the coming poll sees what the waker wrote.
+ * A wake of a RUNNING task sets NOTIFIED: it will be polled again. If it is still in a queue,
+ * the poll that begins then takes the mark, and is the one that was wanted.
  *
  * A shield defers cancellation while its depth is above 0. Only the task itself
  * changes the depth, while it is RUNNING.
  *
  * Edges.
- * [T1] wake, pend and cancel release, begin acquires: the poll sees what the last
- *      poll and every waker wrote. Steps between are
- *      read-modify-writes, so they continue the release sequence. Wake and
- *      cancel acquire as well: whoever makes the task SCHEDULED writes its queue
- *      link, which the last queue has read.
+ * [T1] wake, pend and cancel release and acquire: who takes the task from IDLE, or leaves it
+ *      RUNNING, has seen the last poll, writes the link of its queue, and hands all of that
+ *      over with the task. Who finds it RUNNING leaves NOTIFIED, which begin or pend take: the
+ *      poll after that sees what the waker wrote.
  * [T2] complete releases, join acquires: the result is seen.
  * [T3] each drop of a reference releases, the last one acquires: the task is
  *      freed after everybody's last use of it.
@@ -69,9 +64,8 @@
 #define WF_STATE_LIFECYCLE_SHIFT 48
 #define WF_STATE_LIFECYCLE_MASK  (UINT64_C(0xff) << WF_STATE_LIFECYCLE_SHIFT)
 #define WF_STATE_IDLE            (UINT64_C(0) << WF_STATE_LIFECYCLE_SHIFT)
-#define WF_STATE_SCHEDULED       (UINT64_C(1) << WF_STATE_LIFECYCLE_SHIFT)
-#define WF_STATE_RUNNING         (UINT64_C(2) << WF_STATE_LIFECYCLE_SHIFT)
-#define WF_STATE_COMPLETE        (UINT64_C(3) << WF_STATE_LIFECYCLE_SHIFT)
+#define WF_STATE_RUNNING         (UINT64_C(1) << WF_STATE_LIFECYCLE_SHIFT)
+#define WF_STATE_COMPLETE        (UINT64_C(2) << WF_STATE_LIFECYCLE_SHIFT)
 
 /* The runtime is gone, this task's memory is not: see heap.c. */
 #define WF_STATE_ORPHAN (UINT64_C(1) << 56)
@@ -149,17 +143,8 @@ static inline bool wf_state_release_ended(_Atomic(uint64_t) *state)
     return wf_state_refs(wf_state_release(state)) == 1;
 }
 
-/* Worker only: takes a task out of a queue to poll it. Returns the state. */
+/* Worker only: has taken a task out of a queue to poll it. Returns the state. */
 static inline uint64_t wf_state_begin(_Atomic(uint64_t) *state)
-{
-    /* acquire [T1]: see what the last poll and the wakers wrote. */
-    uint64_t old = wf_fetch_add_acquire(state, WF_STATE_RUNNING - WF_STATE_SCHEDULED);
-    WF_DEBUG_ASSERT(wf_state_lifecycle(old) == WF_STATE_SCHEDULED);
-    return old + (WF_STATE_RUNNING - WF_STATE_SCHEDULED);
-}
-
-/* Worker only: the same for a task that was RUNNING in the queue. */
-static inline uint64_t wf_state_begin_again(_Atomic(uint64_t) *state)
 {
     /* relaxed: a wake that is not seen here leaves its mark for the end of the poll. */
     uint64_t old = wf_load_relaxed(state);
@@ -181,10 +166,10 @@ static inline enum wf_step wf_state_pend(_Atomic(uint64_t) *state)
         WF_DEBUG_ASSERT(wf_state_lifecycle(old) == WF_STATE_RUNNING);
         next = old & ~(WF_STATE_LIFECYCLE_MASK | WF_STATE_NOTIFIED);
         if ((old & WF_STATE_NOTIFIED) != 0) {
-            next |= WF_STATE_SCHEDULED;
+            next |= WF_STATE_RUNNING;
         }
-        /* release [T1]: the next poll sees this one. */
-    } while (!wf_cas_weak_release(state, &old, next));
+        /* acq_rel [T1]: the next poll sees this one, and what the waker wrote. */
+    } while (!wf_cas_weak_acq_rel(state, &old, next));
     return (old & WF_STATE_NOTIFIED) != 0 ? WF_STEP_SCHEDULE : WF_STEP_NONE;
 }
 
@@ -222,7 +207,7 @@ static inline enum wf_step wf_state_wake(_Atomic(uint64_t) *state, uint64_t refs
     do {
         next = old - refs;
         if (wf_state_lifecycle(old) == WF_STATE_IDLE) {
-            next |= WF_STATE_SCHEDULED;
+            next |= WF_STATE_RUNNING;
         } else if (wf_state_lifecycle(old) == WF_STATE_RUNNING) {
             next |= WF_STATE_NOTIFIED;
         }
@@ -250,7 +235,7 @@ static inline enum wf_step wf_state_cancel(_Atomic(uint64_t) *state)
         if (wf_state_shield(old) > 0) {
             /* The task will see it when it lowers its shield. */
         } else if (wf_state_lifecycle(old) == WF_STATE_IDLE) {
-            next |= WF_STATE_SCHEDULED;
+            next |= WF_STATE_RUNNING;
         } else if (wf_state_lifecycle(old) == WF_STATE_RUNNING) {
             next |= WF_STATE_NOTIFIED;
         }

@@ -11,6 +11,7 @@
 static void carry_out(struct wf_task *task, enum wf_step step)
 {
     if (step == WF_STEP_SCHEDULE) {
+        wf_task_mark_queued(task);
         task->ops->schedule(task);
     } else if (step == WF_STEP_FREE) {
         task->ops->destroy(task);

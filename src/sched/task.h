@@ -26,7 +26,7 @@ struct wf_task_ops {
     const char *kind;
     /* Runs the task: a result, WEFT_PENDING or WEFT_YIELDED. */
     int (*poll)(struct wf_task *task);
-    /* The task has just become SCHEDULED: queue it. Any thread. */
+    /* The task was just woken: queue it. Any thread. */
     void (*schedule)(struct wf_task *task);
     /* The task was just cancelled. Any thread. NULL if the next poll does. */
     void (*cancelled)(struct wf_task *task);
@@ -43,7 +43,7 @@ struct wf_task {
     uint64_t id;                   /* constant */
     const char *name;              /* constant; may be NULL */
     int32_t result;                /* the poller's until COMPLETE, then all read.
-                                    * WEFT_YIELDED: was put RUNNING into its queue */
+                                    * WEFT_YIELDED: waits in a queue */
     uint16_t pin;                  /* constant: worker index + 1, or 0 */
     uint16_t home;                 /* constant: see heap.c */
 };
@@ -73,8 +73,8 @@ static inline void wf_task_release(struct wf_task *task)
     }
 }
 
-/* Its spawner or poller, before it queues it: it needs no wake to be polled. */
-static inline void wf_task_stay_running(struct wf_task *task)
+/* Who queues it, before: for those who look at it. */
+static inline void wf_task_mark_queued(struct wf_task *task)
 {
     task->result = WEFT_YIELDED;
 }
@@ -82,11 +82,8 @@ static inline void wf_task_stay_running(struct wf_task *task)
 /* Who takes the task out of its queue to poll it. Returns the state. */
 static inline uint64_t wf_task_begin(struct wf_task *task)
 {
-    if (task->result != WEFT_YIELDED) {
-        return wf_state_begin(&task->state);
-    }
     task->result = 0;
-    return wf_state_begin_again(&task->state);
+    return wf_state_begin(&task->state);
 }
 
 /* Any thread: makes the task runnable and gives up the caller's reference. */

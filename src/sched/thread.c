@@ -15,7 +15,7 @@
  *
  * Edges.
  * [Y1] schedule releases the word, the thread acquires it: it sees what the
- *      waker wrote, and that the task is SCHEDULED.
+ *      waker wrote, and that the task is RUNNING.
  *
  * Checked by tests/model/thread_model.c.
  */
@@ -212,15 +212,12 @@ static bool job_must_cancel(const struct wf_thread *self)
            wf_state_shield(wf_task_state(self->waiter)) == 0;
 }
 
-static int await_on(struct wf_thread *self, weft_future *future, int64_t deadline)
+/* Beginning with what the last poll has come to. */
+static int await_on(struct wf_thread *self, weft_future *future, int64_t deadline, int result)
 {
     struct thread_task *task = (struct thread_task *)self->waiter;
     bool late = false;
-    for (;;) {
-        int result = future->ops->poll(future);
-        if (result != WEFT_PENDING) {
-            return late && result == WEFT_ECANCELED ? WEFT_ETIMEDOUT : result;
-        }
+    while (result == WEFT_PENDING) {
         bool cancelled = job_must_cancel(self);
         if (!cancelled && !suspend(task, late ? WF_NEVER : deadline)) {
             late = true;
@@ -228,7 +225,9 @@ static int await_on(struct wf_thread *self, weft_future *future, int64_t deadlin
         while ((late || cancelled || job_must_cancel(self)) && !future->ops->cancel(future)) {
             (void)suspend(task, WF_NEVER);
         }
+        result = future->ops->poll(future);
     }
+    return late && result == WEFT_ECANCELED ? WEFT_ETIMEDOUT : result;
 }
 
 int wf_thread_await(weft_future *future, weft_time deadline)
@@ -245,7 +244,15 @@ int wf_thread_await(weft_future *future, weft_time deadline)
         return WEFT_ECANCELED;
     }
     self->waits = 1;
-    int result = await_on(self, future, deadline);
+    int result = await_on(self, future, deadline, future->ops->poll(future));
+    self->waits = 0;
+    return result;
+}
+
+int wf_thread_await_pending(struct wf_thread *self, weft_future *future, weft_time deadline)
+{
+    self->waits = 1;
+    int result = await_on(self, future, deadline, WEFT_PENDING);
     self->waits = 0;
     return result;
 }

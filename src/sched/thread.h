@@ -63,6 +63,15 @@ void wf_thread_suspend(struct wf_thread *self);
 /* weft_await() on a plain thread. */
 int wf_thread_await(weft_future *future, weft_time deadline);
 
+/* May it have what is ready without that? Not a job, which may be cancelled. */
+static inline bool wf_thread_may_take(const struct wf_thread *self)
+{
+    return self->waits == 0 && self->running == NULL;
+}
+
+/* The rest of wf_thread_await() for a future that is pending, and will wake the thread's task. */
+int wf_thread_await_pending(struct wf_thread *self, weft_future *future, weft_time deadline);
+
 /* Starts a thread that gets no asynchronous signals. 0 or -EAGAIN. */
 int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg);
 

@@ -62,11 +62,6 @@ void wf_waitq_add_first(struct wf_waitq *queue, struct wf_wait_node *node)
     wf_list_push_front(nodes_of(queue), &node->link);
 }
 
-bool wf_waitq_is_empty(const struct wf_waitq *queue)
-{
-    return queue->nodes.next == NULL || wf_list_is_empty(&queue->nodes);
-}
-
 bool wf_waitq_remove(struct wf_wait_node *node)
 {
     bool is_linked = !wf_list_is_empty(&node->link);

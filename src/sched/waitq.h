@@ -160,6 +160,15 @@ static inline bool wf_wait_claim(struct wf_wait_node *node)
     return wf_cas_acquire(&node->wait->word, &word, claimed);
 }
 
+/* Granter: the same for a wait that only this object can end, and that is given up under the
+ * object's lock only. */
+static inline void wf_wait_claim_sole(struct wf_wait *wait)
+{
+    /* relaxed: the lock orders it. */
+    WF_DEBUG_ASSERT(wf_load_relaxed(&wait->word) == WF_WAIT_WAITING);
+    wf_store_relaxed(&wait->word, (uint32_t)WF_WAIT_CLAIMED);
+}
+
 /* Granter, after a claim: ends the wait. Returns the counted task, which the
  * caller wakes with wf_task_wake() once it holds no lock. */
 static inline struct wf_task *wf_wait_finish(struct wf_wait *wait)
@@ -177,7 +186,10 @@ static inline struct wf_task *wf_wait_finish(struct wf_wait *wait)
 void wf_waitq_init(struct wf_waitq *queue);
 void wf_waitq_add(struct wf_waitq *queue, struct wf_wait_node *node);
 void wf_waitq_add_first(struct wf_waitq *queue, struct wf_wait_node *node);
-bool wf_waitq_is_empty(const struct wf_waitq *queue);
+static inline bool wf_waitq_is_empty(const struct wf_waitq *queue)
+{
+    return queue->nodes.next == NULL || wf_list_is_empty(&queue->nodes);
+}
 
 /* Takes the node off its list; false if it is on none. */
 bool wf_waitq_remove(struct wf_wait_node *node);

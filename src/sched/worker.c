@@ -198,6 +198,7 @@ void wf_worker_push_pinned(struct wf_worker *worker, struct wf_task *task)
 /* Queues a task at the end of its poll, behind everybody else. */
 static void requeue(struct wf_worker *worker, struct wf_task *task)
 {
+    wf_task_mark_queued(task);
     if (task->pin != 0) {
         /* Those in the inbox have come before. */
         wf_mpsc_take_all(&worker->inbox, &worker->pinned);
@@ -399,7 +400,6 @@ void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result
             requeue(worker, task);
         }
     } else if (result == WEFT_YIELDED) {
-        wf_task_stay_running(task);
         requeue(worker, task);
     } else {
         wf_counter_add(&worker->counters.completed, 1);

@@ -117,7 +117,7 @@ static struct wf_task *spawn(size_t size, unsigned number, uint64_t state)
 /* A task that is queued and has no handle. */
 static struct wf_task *go(size_t size, unsigned number)
 {
-    return spawn(size, number, WF_STATE_SCHEDULED | WF_STATE_REF);
+    return spawn(size, number, WF_STATE_RUNNING | WF_STATE_REF);
 }
 
 /* A task that has ended, and one handle to it. */

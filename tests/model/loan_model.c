@@ -238,7 +238,7 @@ static weft_task *cast(unsigned number, unsigned slab, unsigned handles,
     actor->worker.index = number;
     actor->worker.current = task;
     actor->worker.budget = 100;
-    wf_task_stay_running(task);
+    wf_task_mark_queued(task);
     wf_store_release(&task->state, WF_STATE_RUNNING | (1 + handles) * WF_STATE_REF);
     return (weft_task *)task;
 }

@@ -4,10 +4,8 @@
  * workers that take from it and sleep while it is empty.
  *
  * One task, so that a second one in the place is the same task, queued twice. The
- * queue writes and reads the task's link, as the real ones do. By default it also
- * releases and acquires as they do; with runq_is_relaxed it orders nothing, and the
- * state word must do it all. (Wakers must then keep a reference: one who gives it up
- * as he wakes relies on the queue.)
+ * queue writes and reads the task's link, as the real ones do. It
+ * releases and acquires as they do.
  */
 #ifndef RUNQ_H
 #define RUNQ_H
@@ -26,20 +24,13 @@ enum {
 static _Atomic(uint32_t) runq_place;
 static struct wf_task *runq_task; /* in the place */
 static _Atomic(bool) runq_is_over;
-static bool runq_is_relaxed;
 static uint64_t runq_state; /* as the poll began */
 
 static inline void runq_push(struct wf_task *task)
 {
-    uint32_t before;
-    if (runq_is_relaxed) {
-        before = wf_xchg_relaxed(&runq_place, (uint32_t)RUNQ_TAKEN);
-    } else {
-        task->node.next = NULL;
-        runq_task = task;
-        before = wf_xchg_release(&runq_place, (uint32_t)RUNQ_TAKEN);
-    }
-    mc_assert(before == RUNQ_EMPTY);
+    task->node.next = NULL;
+    runq_task = task;
+    mc_assert(wf_xchg_release(&runq_place, (uint32_t)RUNQ_TAKEN) == RUNQ_EMPTY);
 }
 
 /* Returns NULL when the task has completed. */
@@ -50,7 +41,7 @@ static inline struct wf_task *runq_take(void)
         return NULL;
     }
     struct wf_task *task = runq_task;
-    mc_assert(runq_is_relaxed || task->node.next == NULL);
+    mc_assert(task->node.next == NULL);
     return task;
 }
 
@@ -67,7 +58,7 @@ static inline bool runq_run(struct wf_task *task)
     runq_state = wf_task_begin(task);
     int result = task->ops->poll(task);
     if (result == WEFT_YIELDED) {
-        wf_task_stay_running(task);
+        wf_task_mark_queued(task);
         runq_push(task);
     } else if (result != WEFT_PENDING) {
         wf_task_complete(task, result);

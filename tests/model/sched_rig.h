@@ -134,7 +134,7 @@ static void rig_start(void)
 static void rig_submit(struct item *item)
 {
     item->payload = RIG_PAYLOAD;
-    wf_store_release(&item->task.state, WF_STATE_SCHEDULED | WF_STATE_REF);
+    wf_store_release(&item->task.state, WF_STATE_RUNNING | WF_STATE_REF);
     wf_sched_schedule(&item->task);
 }
 

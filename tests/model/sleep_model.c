@@ -277,7 +277,7 @@ static void unannounced_work_is_found(void)
     rig_begin(1, 1);
     rig_start();
     items[0].payload = RIG_PAYLOAD;
-    wf_store_release(&items[0].task.state, WF_STATE_SCHEDULED | WF_STATE_REF);
+    wf_store_release(&items[0].task.state, WF_STATE_RUNNING | WF_STATE_REF);
     wf_inject_push(&rig.inject, &items[0].task.node);
     wf_fence_full();
     rig_end(1);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "sched/thread.h"
 #include "test.h"
 
 static _Atomic(bool) is_limited;
@@ -25,9 +26,11 @@ static bool may_take(void)
     return false;
 }
 
-/* Before there is any thread that could read it. */
+/* Before there is any thread that could read it. The first thread can then wait without
+ * memory, while others use it up. */
 __attribute__((constructor)) static void watch_memory(void)
 {
+    (void)wf_thread_self();
     wf_alloc_hook = may_take;
 }
 

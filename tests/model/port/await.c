@@ -16,6 +16,12 @@ int weft_await(weft_future *future, weft_time deadline)
     return wf_thread_await(future, deadline);
 }
 
+int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline)
+{
+    (void)self;
+    return weft_await(future, deadline);
+}
+
 void wf_await_must_suspend(const char *call, const char *instead)
 {
     (void)call;

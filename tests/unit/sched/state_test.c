@@ -11,14 +11,13 @@
 
 enum {
     IDLE,
-    SCHEDULED,
     RUNNING,
     COMPLETE,
     LIFECYCLES
 };
 
-static const uint64_t lifecycles[LIFECYCLES] = { WF_STATE_IDLE, WF_STATE_SCHEDULED,
-                                                 WF_STATE_RUNNING, WF_STATE_COMPLETE };
+static const uint64_t lifecycles[LIFECYCLES] = { WF_STATE_IDLE, WF_STATE_RUNNING,
+                                                 WF_STATE_COMPLETE };
 
 #define FLAGS_ALL                                                                                  \
     (WF_STATE_NOTIFIED | WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST | WF_STATE_DETACHED)
@@ -45,9 +44,9 @@ static enum wf_step wake_give(_Atomic(uint64_t) *state)
     return wf_state_wake(state, WF_STATE_REF);
 }
 
-static enum wf_step begin_again(_Atomic(uint64_t) *state)
+static enum wf_step begin(_Atomic(uint64_t) *state)
 {
-    uint64_t seen = wf_state_begin_again(state);
+    uint64_t seen = wf_state_begin(state);
     CHECK_EQ(seen, atomic_load(state));
     return WF_STEP_NONE;
 }
@@ -112,24 +111,15 @@ static void retain_and_release_change_the_references_only(void)
     }
 }
 
-static void begin_goes_from_scheduled_to_running(void)
-{
-    uint64_t flags = WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST;
-    _Atomic(uint64_t) state = word_of(SCHEDULED, flags, 2, 7);
-    CHECK_EQ(wf_state_begin(&state), word_of(RUNNING, flags, 2, 7));
-    CHECK_EQ(atomic_load(&state), word_of(RUNNING, flags, 2, 7));
-}
-
-static void pend_goes_to_idle_or_at_once_to_scheduled(void)
+static void pend_goes_to_idle_or_stays_running(void)
 {
     const uint64_t others = WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST | WF_STATE_DETACHED;
     const struct row rows[] = {
         { word_of(RUNNING, 0, 0, 1), word_of(IDLE, 0, 0, 1), WF_STEP_NONE },
         { word_of(RUNNING, others, 4, 5), word_of(IDLE, others, 4, 5), WF_STEP_NONE },
-        { word_of(RUNNING, WF_STATE_NOTIFIED, 0, 1), word_of(SCHEDULED, 0, 0, 1),
-          WF_STEP_SCHEDULE },
+        { word_of(RUNNING, WF_STATE_NOTIFIED, 0, 1), word_of(RUNNING, 0, 0, 1), WF_STEP_SCHEDULE },
         { word_of(RUNNING, WF_STATE_NOTIFIED | others, 255, UINT32_MAX),
-          word_of(SCHEDULED, others, 255, UINT32_MAX), WF_STEP_SCHEDULE },
+          word_of(RUNNING, others, 255, UINT32_MAX), WF_STEP_SCHEDULE },
     };
     CHECK_ROWS(wf_state_pend, rows);
 }
@@ -142,7 +132,7 @@ static void a_poll_of_a_running_task_is_what_its_wakers_wanted(void)
         { word_of(RUNNING, WF_STATE_NOTIFIED, 0, 1), word_of(RUNNING, 0, 0, 1), WF_STEP_NONE },
         { word_of(RUNNING, FLAGS_ALL, 9, 3), word_of(RUNNING, others, 9, 3), WF_STEP_NONE },
     };
-    CHECK_ROWS(begin_again, rows);
+    CHECK_ROWS(begin, rows);
 }
 
 static void complete_drops_the_life_unless_a_joiner_waits(void)
@@ -179,18 +169,16 @@ static void wake_from_every_lifecycle(void)
     const uint64_t n = WF_STATE_NOTIFIED;
     const uint64_t c = WF_STATE_CANCELLED | WF_STATE_DETACHED;
     const struct row keep[] = {
-        { word_of(IDLE, 0, 0, 2), word_of(SCHEDULED, 0, 0, 2), WF_STEP_SCHEDULE },
-        { word_of(IDLE, c, 1, 2), word_of(SCHEDULED, c, 1, 2), WF_STEP_SCHEDULE },
-        { word_of(SCHEDULED, c, 1, 2), word_of(SCHEDULED, c, 1, 2), WF_STEP_NONE },
+        { word_of(IDLE, 0, 0, 2), word_of(RUNNING, 0, 0, 2), WF_STEP_SCHEDULE },
+        { word_of(IDLE, c, 1, 2), word_of(RUNNING, c, 1, 2), WF_STEP_SCHEDULE },
         { word_of(RUNNING, c, 1, 2), word_of(RUNNING, c | n, 1, 2), WF_STEP_NONE },
         { word_of(RUNNING, n, 1, 2), word_of(RUNNING, n, 1, 2), WF_STEP_NONE },
         { word_of(COMPLETE, c, 1, 2), word_of(COMPLETE, c, 1, 2), WF_STEP_NONE },
     };
     CHECK_ROWS(wake_keep, keep);
     const struct row give[] = {
-        { word_of(IDLE, 0, 0, 2), word_of(SCHEDULED, 0, 0, 1), WF_STEP_SCHEDULE },
-        { word_of(IDLE, c, 1, 9), word_of(SCHEDULED, c, 1, 8), WF_STEP_SCHEDULE },
-        { word_of(SCHEDULED, c, 1, 2), word_of(SCHEDULED, c, 1, 1), WF_STEP_NONE },
+        { word_of(IDLE, 0, 0, 2), word_of(RUNNING, 0, 0, 1), WF_STEP_SCHEDULE },
+        { word_of(IDLE, c, 1, 9), word_of(RUNNING, c, 1, 8), WF_STEP_SCHEDULE },
         { word_of(RUNNING, c, 1, 2), word_of(RUNNING, c | n, 1, 1), WF_STEP_NONE },
         { word_of(RUNNING, n, 1, 2), word_of(RUNNING, n, 1, 1), WF_STEP_NONE },
         { word_of(COMPLETE, c, 1, 2), word_of(COMPLETE, c, 1, 1), WF_STEP_NONE },
@@ -216,11 +204,9 @@ static void cancel_in_every_lifecycle_with_and_without_a_shield(void)
     const uint64_t n = WF_STATE_NOTIFIED;
     const uint64_t c = WF_STATE_CANCELLED;
     const struct row rows[] = {
-        { word_of(IDLE, 0, 0, 2), word_of(SCHEDULED, c, 0, 2), WF_STEP_SCHEDULE },
+        { word_of(IDLE, 0, 0, 2), word_of(RUNNING, c, 0, 2), WF_STEP_SCHEDULE },
         { word_of(IDLE, 0, 1, 2), word_of(IDLE, c, 1, 2), WF_STEP_TOLD },
         { word_of(IDLE, 0, 255, 2), word_of(IDLE, c, 255, 2), WF_STEP_TOLD },
-        { word_of(SCHEDULED, 0, 0, 2), word_of(SCHEDULED, c, 0, 2), WF_STEP_TOLD },
-        { word_of(SCHEDULED, 0, 1, 2), word_of(SCHEDULED, c, 1, 2), WF_STEP_TOLD },
         { word_of(RUNNING, 0, 0, 2), word_of(RUNNING, c | n, 0, 2), WF_STEP_TOLD },
         { word_of(RUNNING, n, 0, 2), word_of(RUNNING, c | n, 0, 2), WF_STEP_TOLD },
         { word_of(RUNNING, 0, 1, 2), word_of(RUNNING, c, 1, 2), WF_STEP_TOLD },
@@ -319,11 +305,6 @@ static void counters_that_overflow_abort(void)
     check_dooms(release_step, word_of(COMPLETE, 0, 0, 0), "wf_state_refs");
 }
 
-static void begin_step(_Atomic(uint64_t) *state)
-{
-    (void)wf_state_begin(state);
-}
-
 static void pend_step(_Atomic(uint64_t) *state)
 {
     (void)wf_state_pend(state);
@@ -334,21 +315,18 @@ static void complete_step(_Atomic(uint64_t) *state)
     (void)wf_state_complete(state);
 }
 
-static void begin_again_step(_Atomic(uint64_t) *state)
+static void begin_step(_Atomic(uint64_t) *state)
 {
-    (void)wf_state_begin_again(state);
+    (void)wf_state_begin(state);
 }
 
 static void steps_of_the_poller_abort_from_a_wrong_lifecycle(void)
 {
     for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
         uint64_t word = word_of(lifecycle, 0, 0, 2);
-        if (lifecycle != SCHEDULED) {
-            check_dooms(begin_step, word, "wf_state_lifecycle");
-        }
         if (lifecycle != RUNNING) {
             check_dooms(pend_step, word, "wf_state_lifecycle");
-            check_dooms(begin_again_step, word, "wf_state_lifecycle");
+            check_dooms(begin_step, word, "wf_state_lifecycle");
             check_dooms(complete_step, word, "wf_state_lifecycle");
         }
     }
@@ -389,7 +367,9 @@ static void a_pend_interrupted_by_a_wake_schedules_once(void)
             for (int n = 0; test_interrupt_after(n, pend_contested, others[which]); n++) {
                 CHECK_EQ((poller_step == WF_STEP_SCHEDULE) + (other_step == WF_STEP_SCHEDULE), 1);
                 uint64_t cancelled = which == 1 ? WF_STATE_CANCELLED : 0;
-                CHECK_EQ(atomic_load(&contested), word_of(SCHEDULED, cancelled, 0, 2));
+                /* A wake that comes later finds it in its queue, and leaves the mark. */
+                uint64_t after = atomic_load(&contested) & ~WF_STATE_NOTIFIED;
+                CHECK_EQ(after, word_of(RUNNING, cancelled, 0, 2));
                 contested = word_of(RUNNING, flags, 0, 2);
             }
         }
@@ -448,14 +428,13 @@ struct rig_thread {
 
 static void rig_queue(struct rig *rig)
 {
-    /* relaxed: only the state word may order what the poll sees. */
-    CHECK_EQ(atomic_exchange_explicit(&rig->queued, 1, memory_order_relaxed), 0);
+    CHECK_EQ(atomic_exchange_explicit(&rig->queued, 1, memory_order_release), 0);
 }
 
 static bool rig_take(struct rig *rig)
 {
     uint32_t one = 1;
-    return atomic_compare_exchange_strong_explicit(&rig->queued, &one, 0, memory_order_relaxed,
+    return atomic_compare_exchange_strong_explicit(&rig->queued, &one, 0, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 
@@ -467,7 +446,7 @@ static void rig_poll(struct rig *rig)
         atomic_store_explicit(&rig->seen[i], noted, memory_order_relaxed);
     }
     if (rig->polls % 7 == 0) {
-        (void)wf_state_begin_again(&rig->state);
+        (void)wf_state_begin(&rig->state);
         rig_poll(rig);
     } else if (wf_state_pend(&rig->state) == WF_STEP_SCHEDULE) {
         rig_queue(rig);
@@ -568,10 +547,9 @@ static void *plain_poller_main(void *arg)
 }
 
 /*
- * Goal:   a poll sees what the poll before it and its waker wrote, and nothing
- *         but the state word is needed for that; one wake is one poll.
- * Method: polls run on two threads in turn, the queue between them is relaxed,
- *         and both counters are plain. The sanitizer would tell of a race.
+ * Goal:   a poll sees what the poll before it and its waker wrote; one wake is one poll.
+ * Method: polls run on two threads in turn, and both counters are plain. The sanitizer
+ *         would tell of a race.
  */
 static void a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll(void)
 {
@@ -848,10 +826,8 @@ static void hand_over(const struct handover *which)
 static void steps_on_two_threads_are_ordered(void)
 {
     const struct handover rows[] = {
-        { word_of(IDLE, 0, 0, 2), wake_step, begin_step },
-        { word_of(IDLE, 0, 0, 2), cancel_step, begin_step },
-        { word_of(SCHEDULED, 0, 0, 2), wake_step, begin_step },
-        { word_of(SCHEDULED, 0, 0, 2), cancel_step, begin_step },
+        { word_of(RUNNING, 0, 0, 2), wake_step, begin_step },
+        { word_of(RUNNING, 0, 0, 2), cancel_step, begin_step },
         { word_of(RUNNING, 0, 0, 2), wake_step, pend_and_begin_step },
         { word_of(RUNNING, 0, 0, 2), cancel_step, pend_and_begin_step },
         { word_of(RUNNING, 0, 0, 2), pend_step, queue_after_wake_step },
@@ -919,8 +895,7 @@ TEST_MAIN({
     TEST(each_field_is_read_back),
     TEST(must_cancel_needs_the_flag_and_no_shield),
     TEST(retain_and_release_change_the_references_only),
-    TEST(begin_goes_from_scheduled_to_running),
-    TEST(pend_goes_to_idle_or_at_once_to_scheduled),
+    TEST(pend_goes_to_idle_or_stays_running),
     TEST(a_poll_of_a_running_task_is_what_its_wakers_wanted),
     TEST(complete_drops_the_life_unless_a_joiner_waits),
     TEST(complete_of_a_task_without_handles_returns_its_last_reference),
