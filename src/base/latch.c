@@ -2,8 +2,9 @@
 /*
  * latch.c - the slow side of the latch.
  *
- * As in lock.c, a waiter marks the word CONTENDED before it sleeps, and takes the latch as
- * CONTENDED, since it cannot know whether others sleep. While the latch is held, the
+ * As in lock.c, a waiter looks for a while whether it can have the latch. Then it marks the word
+ * CONTENDED before it sleeps, and takes the latch as CONTENDED, since it cannot know whether
+ * others sleep, and its wake was the one that they would have had. While the latch is held, the
  * object's bits stay as they are: so the word changes under a sleeper only by an unlock,
  * which wakes one, or by another waiter's mark.
  *
@@ -16,29 +17,39 @@
 
 enum {
 #ifdef WF_MODEL
-    LOOKS_MAX = 0,
+    PAUSE_MAX = 0,
 #else
-    /* About the length of our critical sections. */
-    LOOKS_MAX = 64,
+    /* All together are some of our critical sections long. Each pause is longer than the one
+     * before: meanwhile the holder may come back several times, with all in its cache. */
+    PAUSE_MAX = 64,
 #endif
 };
 
-static void look_a_while(_Atomic(uint32_t) *word)
+/* Looks for a while whether it opens. Returns whether it has it, with the object's bits. */
+static bool take_soon(_Atomic(uint32_t) *word, uint32_t *bits)
 {
-    for (int i = 0; i < LOOKS_MAX; i++) {
-        /* relaxed: only a look. */
-        if (wf_latch_is_open(wf_load_relaxed(word))) {
-            return;
+    for (int pause = 1; pause <= PAUSE_MAX; pause *= 2) {
+        for (int i = 0; i < pause; i++) {
+            wf_cpu_relax();
         }
-        wf_cpu_relax();
+        /* relaxed: the exchange sees whether it is true. */
+        *bits = wf_load_relaxed(word);
+        /* acquire [E1]: what the last holder wrote. */
+        if (wf_latch_is_open(*bits) && wf_cas_acquire(word, bits, *bits | WF_LATCH_HELD)) {
+            return true;
+        }
     }
+    return false;
 }
 
 uint32_t wf_latch_wait(_Atomic(uint32_t) *word)
 {
-    look_a_while(word);
+    uint32_t seen;
+    if (take_soon(word, &seen)) {
+        return seen;
+    }
     /* relaxed: the exchanges see whether it is true. */
-    uint32_t seen = wf_load_relaxed(word);
+    seen = wf_load_relaxed(word);
     for (;;) {
         if (wf_latch_is_open(seen)) {
             /* acquire [E1]: what the last holder wrote. */

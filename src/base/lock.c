@@ -2,8 +2,8 @@
 /*
  * lock.c - the slow side of the lock, and its rank check.
  *
- * A waiter marks the word CONTENDED before it sleeps, and takes the lock as
- * CONTENDED, since it cannot know whether others sleep. So an unlock that finds
+ * A waiter looks for a while whether it can have the lock. Then it marks the word CONTENDED
+ * before it sleeps, and takes the lock as CONTENDED, since it cannot know whether others sleep. So an unlock that finds
  * HELD has nobody to wake, and one that finds CONTENDED wakes one.
  *
  * Edges: [L1], see lock.h.
@@ -25,9 +25,12 @@ enum {
 void wf_lock_wait(struct wf_lock *lock)
 {
     for (int i = 0; i < SPINS_MAX; i++) {
-        /* relaxed: only a look; the exchange below synchronises. */
-        if (wf_load_relaxed(&lock->word) == WF_LOCK_FREE) {
-            break;
+        uint32_t word = WF_LOCK_FREE;
+        /* relaxed: only a look; the exchange takes it. */
+        if (wf_load_relaxed(&lock->word) == WF_LOCK_FREE &&
+            /* acquire [L1]: what the last holder wrote. */
+            wf_cas_acquire(&lock->word, &word, (uint32_t)WF_LOCK_HELD)) {
+            return;
         }
         wf_cpu_relax();
     }

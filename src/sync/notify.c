@@ -2,11 +2,17 @@
 /*
  * notify.c - a notification, for one who waits or the next one who does.
  *
- * The word says whether a notification is STORED; the latch in the word guards the queue.
- * One is stored only while nobody waits. A waiter that is cancelled when it has been notified
- * has been notified: so none is lost.
+ * The word says whether a notification is STORED, and whether somebody is WAITING in the
+ * queue, which is guarded by the latch in the same word. One is stored only while nobody
+ * waits: then a CAS stores it, and another takes it. A waiter that is cancelled when it has
+ * been notified has been notified: so none is lost.
  *
- * Edges: latch.h's [E1]: who notifies releases the word, who finds it STORED acquires it.
+ * To notify is always a read-modify-write, even if one is STORED already, or nobody waits for
+ * a notification of all: who comes to wait next sees what the notifier did before.
+ *
+ * Edges.
+ * [NO1] who notifies releases the word, who takes the notification acquires it. One that
+ *      waits sees it by the latch, and the end of its wait.
  *
  * Checked by tests/model/event_model.c.
  */
@@ -16,6 +22,7 @@
 
 enum {
     STORED = 1 << WF_LATCH_SHIFT,
+    WAITING = 2 << WF_LATCH_SHIFT,
 };
 
 struct wf_notify {
@@ -25,15 +32,43 @@ struct wf_notify {
 
 _Static_assert(sizeof(struct wf_notify) <= sizeof(weft_notify), "weft_notify is too small");
 
+/* Stores one, if nobody waits. */
+static bool store(struct wf_notify *notify)
+{
+    /* relaxed: the exchange sees whether it is true. */
+    uint32_t word = wf_load_relaxed(&notify->word);
+    while (wf_latch_is_open(word) && (word & WAITING) == 0) {
+        /* release [NO1]: who takes it sees what was done before. */
+        if (wf_cas_weak_release(&notify->word, &word, (uint32_t)STORED)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look_for_waiters(struct wf_notify *notify, struct wf_turn *turn)
+{
+    if (wf_waitq_is_empty(&notify->waiters)) {
+        turn->bits &= ~(uint32_t)WAITING;
+    }
+}
+
+static void notify_slowly(struct wf_notify *notify)
+{
+    struct wf_turn turn;
+    wf_turn_begin(&turn, notify);
+    bool is_stored = wf_turn_claim(&turn, &notify->waiters) == NULL;
+    look_for_waiters(notify, &turn);
+    turn.bits |= is_stored ? STORED : 0;
+    wf_turn_end(&turn);
+}
+
 void weft_notify_one(weft_notify *notify)
 {
     struct wf_notify *self = (struct wf_notify *)notify;
-    struct wf_turn turn;
-    wf_turn_begin(&turn, self);
-    if (wf_turn_claim(&turn, &self->waiters) == NULL) {
-        turn.bits = STORED;
+    if (!store(self)) {
+        notify_slowly(self);
     }
-    wf_turn_end(&turn);
 }
 
 void weft_notify_all(weft_notify *notify)
@@ -42,30 +77,55 @@ void weft_notify_all(weft_notify *notify)
     struct wf_turn turn;
     wf_turn_begin(&turn, self);
     wf_turn_claim_all(&turn, &self->waiters, 0);
+    look_for_waiters(self, &turn);
     wf_turn_end(&turn);
 }
 
 static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
     (void)op;
-    if (turn->bits != STORED) {
+    if ((turn->bits & STORED) == 0) {
         return WEFT_PENDING;
     }
-    turn->bits = 0;
+    turn->bits &= ~(uint32_t)STORED;
     return 0;
 }
 
-static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
-                                           .take = wait_take,
-                                           .queue = offsetof(struct wf_notify, waiters) };
+static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
+{
+    struct wf_notify *notify = op->object;
+    turn->bits |= WAITING;
+    wf_op_enlist(op, &notify->waiters);
+}
+
+static void wait_leave(struct wf_op *op, struct wf_turn *turn)
+{
+    look_for_waiters(op->object, turn);
+}
+
+static const struct wf_op_ops wait_ops = {
+    .future = WF_OP_FUTURE, .take = wait_take, .enlist = wait_enlist, .leave = wait_leave
+};
 
 void weft_notify_wait_init(weft_op *op, weft_notify *notify)
 {
     (void)wf_op_init(op, &wait_ops, notify);
 }
 
+/* Takes the one that is stored. */
+static bool take(struct wf_notify *notify)
+{
+    /* relaxed: the exchange sees whether it is true. */
+    uint32_t word = wf_load_relaxed(&notify->word);
+    /* acquire [NO1]: what was done before the notification. */
+    return word == STORED && wf_cas_acquire(&notify->word, &word, 0u);
+}
+
 int weft_notify_wait(weft_notify *notify, weft_time deadline)
 {
+    if (wf_op_may_take() && take((struct wf_notify *)notify)) {
+        return 0;
+    }
     weft_op op;
     weft_notify_wait_init(&op, notify);
     return wf_op_await(&op, deadline, "weft_notify_wait");

@@ -6,16 +6,24 @@
  * somebody is WAITING in the queue, which is guarded by the latch in the same word.
  *
  *   To lock                                To unlock
- *   A1  nobody waits, and it can be        B1  nobody waits, or other readers have
- *       had: by CAS [X1]                       it: by CAS [X1]
- *   A2  else take the latch; as A1;        B2  else take the latch; grant to the
- *       or WAITING, and enlist                 first who waits, and if that is a
- *                                              reader, to all up to the next writer
+ *   A1  free, or had by readers, to        B1  nobody waits, or other readers have
+ *       read, while nobody waits: by           it: by CAS [X1]
+ *       CAS [X1]                           B2  else take the latch; claim the first
+ *   A2  take the latch; as A1; or              who waits and, if that is a reader,
+ *       WAITING, and enlist                    all up to the next writer; give up
+ *   A3  woken: it was handed over; or          the latch, with
+ *       as A1, but readers join readers    B3  the word free; or, if the first waits
+ *       whoever waits; or as A2, in            for long, theirs: handed over
+ *       front                              B4  wake them
  *
- * While somebody waits, nobody gets it but in the order of the queue. The last one who has
- * it hands it over in B2: the writer, or the last of the readers. A writer that gives up may
- * have held up readers behind it, who can join those that have it: it grants that when it
- * leaves.
+ * Nobody is forgotten: as in mutex.c. Who is woken and finds that another has come before it
+ * waits again, or gives up; that other one unlocks after it. Nobody is kept out for ever:
+ * readers that come while somebody waits do not join those who have it, so the last of them
+ * leaves, and the first in the queue is woken; and after a millisecond it is handed over.
+ * Why not at once, mutex.c says, too.
+ *
+ * Readers that can join others, after a downgrade or because the writer before them has left
+ * the queue, have it handed over.
  *
  * Edges.
  * [X1] unlock releases the word, lock acquires it: what the last writer wrote is seen, and a
@@ -27,13 +35,18 @@
 #include <weft/rwlock.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "sched/op.h"
 
 enum {
     WRITER = 1 << WF_LATCH_SHIFT,
     WAITING = 2 << WF_LATCH_SHIFT,
     READER = 4 << WF_LATCH_SHIFT, /* one of them */
+
+    HANDED_OVER = 1, /* count of an operation */
 };
+
+#define PATIENCE_NS INT64_C(1000000)
 
 struct wf_rwlock {
     _Atomic(uint32_t) word;
@@ -42,30 +55,45 @@ struct wf_rwlock {
 
 _Static_assert(sizeof(struct wf_rwlock) <= sizeof(weft_rwlock), "weft_rwlock is too small");
 
-/* What the word becomes if one more gets it; or the same, if that cannot be. */
-static uint32_t with(uint32_t word, bool is_writer)
+/* The part of the word that one who has it has. */
+static uint32_t part_of(bool is_writer)
 {
-    if (is_writer) {
-        return word / READER == 0 ? word | WRITER : word;
-    }
-    return (word & WRITER) == 0 ? word + READER : word;
+    return is_writer ? WRITER : READER;
 }
 
-/* A1. */
-static bool take(struct wf_rwlock *lock, bool is_writer)
+static bool is_free(uint32_t word)
+{
+    return word < READER && (word & WRITER) == 0;
+}
+
+/* May one have it, beside those who have it now? */
+static bool can_have(uint32_t word, bool is_writer)
+{
+    return is_writer ? is_free(word) : (word & WRITER) == 0;
+}
+
+/* And if it has just come? Then those who wait come first, unless it is free. */
+static bool may_have(uint32_t word, bool is_writer, bool is_new)
+{
+    return can_have(word, is_writer) && (!is_new || is_free(word) || (word & WAITING) == 0);
+}
+
+static uint32_t with(uint32_t word, bool is_writer)
+{
+    if (wf_unlikely(word > UINT32_MAX - READER)) {
+        wf_fatal("weft_rwlock_read: too many readers; end what was begun");
+    }
+    return word + part_of(is_writer);
+}
+
+/* A1, or A3. */
+static bool take(struct wf_rwlock *lock, bool is_writer, bool is_new)
 {
     /* relaxed: the exchange sees whether it is true. */
     uint32_t word = wf_load_relaxed(&lock->word);
-    while (wf_latch_is_open(word) && (word & (WRITER | WAITING)) == 0) {
-        uint32_t taken = with(word, is_writer);
-        if (taken == word) {
-            return false;
-        }
-        if (wf_unlikely(taken < word)) {
-            wf_fatal("weft_rwlock_read: too many readers; end what was begun");
-        }
+    while (wf_latch_is_open(word) && may_have(word, is_writer, is_new)) {
         /* acquire [X1]: what the last writer wrote, and that readers are done. */
-        if (wf_cas_weak_acquire(&lock->word, &word, taken)) {
+        if (wf_cas_weak_acquire(&lock->word, &word, with(word, is_writer))) {
             return true;
         }
     }
@@ -73,51 +101,94 @@ static bool take(struct wf_rwlock *lock, bool is_writer)
 }
 
 /* A2. */
-static int take_bits(uint32_t *bits, bool is_writer)
+static int take_bits(uint32_t *bits, bool is_writer, bool is_new)
 {
-    if ((*bits & (WRITER | WAITING)) != 0 || with(*bits, is_writer) == *bits) {
+    if (!may_have(*bits, is_writer, is_new)) {
         return WEFT_PENDING;
     }
     *bits = with(*bits, is_writer);
     return 0;
 }
 
-/* Grants to the first ones what they can have. */
-static void serve(struct wf_rwlock *lock, struct wf_turn *turn)
+static void look_for_waiters(struct wf_rwlock *lock, struct wf_turn *turn)
+{
+    if (wf_waitq_is_empty(&lock->waiters)) {
+        turn->bits &= ~(uint32_t)WAITING;
+    }
+}
+
+/* Hands it over to the first ones, as far as they can have it. */
+static void hand_over(struct wf_rwlock *lock, struct wf_turn *turn)
 {
     struct wf_op *first;
-    while ((first = wf_op_first(&lock->waiters)) != NULL) {
-        uint32_t taken = (turn->bits & WRITER) == 0 ? with(turn->bits, first->flag) : turn->bits;
-        if (taken == turn->bits) {
-            return;
-        }
+    while ((first = wf_op_first(&lock->waiters)) != NULL && can_have(turn->bits, first->flag)) {
+        bool is_writer = first->flag;
         if (wf_turn_claim_this(turn, first)) {
-            turn->bits = taken;
+            first->count = HANDED_OVER;
+            turn->bits = with(turn->bits, is_writer);
         }
     }
-    turn->bits &= ~(uint32_t)WAITING;
+    look_for_waiters(lock, turn);
+}
+
+/* Lets the first ones try: a writer, or all readers up to the next one. */
+static void wake_first(struct wf_rwlock *lock, struct wf_turn *turn)
+{
+    struct wf_op *first;
+    bool is_any = false;
+    while ((first = wf_op_first(&lock->waiters)) != NULL && !(is_any && first->flag)) {
+        bool is_writer = first->flag;
+        is_any |= wf_turn_claim_this(turn, first);
+        if (is_any && is_writer) {
+            break;
+        }
+    }
+    look_for_waiters(lock, turn);
 }
 
 static int lock_take(struct wf_op *op, struct wf_turn *turn)
 {
-    return take_bits(&turn->bits, op->flag);
+    return take_bits(&turn->bits, op->flag, !op->is_back);
 }
 
 static void lock_enlist(struct wf_op *op, struct wf_turn *turn)
 {
     struct wf_rwlock *lock = op->object;
     turn->bits |= WAITING;
-    wf_op_enlist(op, &lock->waiters);
+    if (op->is_back) {
+        wf_op_enlist_first(op, &lock->waiters);
+    } else {
+        op->time = wf_clock_real();
+        wf_op_enlist(op, &lock->waiters);
+    }
 }
 
 static void lock_leave(struct wf_op *op, struct wf_turn *turn)
 {
-    serve(op->object, turn);
+    hand_over(op->object, turn);
 }
 
-static const struct wf_op_ops lock_ops = {
-    .future = WF_OP_FUTURE, .take = lock_take, .enlist = lock_enlist, .leave = lock_leave
-};
+/* A3. If readers were faster than a writer, those behind it may join them: it has left the
+ * queue, and may not come back. */
+static int lock_end(struct wf_op *op)
+{
+    if (op->count == HANDED_OVER || take(op->object, op->flag, false)) {
+        return 0;
+    }
+    if (op->flag) {
+        struct wf_turn turn;
+        wf_turn_begin(&turn, op->object);
+        hand_over(op->object, &turn);
+        wf_turn_end(&turn);
+    }
+    return WEFT_PENDING;
+}
+
+static const struct wf_op_ops lock_ops = { .future = WF_OP_FUTURE,
+                                           .take = lock_take,
+                                           .enlist = lock_enlist,
+                                           .leave = lock_leave,
+                                           .end = lock_end };
 
 static void init(weft_op *op, weft_rwlock *lock, bool is_writer)
 {
@@ -137,7 +208,7 @@ void weft_rwlock_write_init(weft_op *op, weft_rwlock *lock)
 
 static int lock_for(weft_rwlock *lock, bool is_writer, weft_time deadline)
 {
-    if (wf_likely(take((struct wf_rwlock *)lock, is_writer))) {
+    if (wf_likely(take((struct wf_rwlock *)lock, is_writer, true))) {
         return 0;
     }
     weft_op op;
@@ -158,11 +229,11 @@ int weft_rwlock_write(weft_rwlock *lock, weft_time deadline)
 static bool try_for(weft_rwlock *lock, bool is_writer)
 {
     struct wf_rwlock *self = (struct wf_rwlock *)lock;
-    if (take(self, is_writer)) {
+    if (take(self, is_writer, true)) {
         return true;
     }
     uint32_t bits = wf_latch_lock(&self->word);
-    int result = take_bits(&bits, is_writer);
+    int result = take_bits(&bits, is_writer, true);
     wf_latch_unlock(&self->word, bits);
     return result == 0;
 }
@@ -183,7 +254,12 @@ static void give_up_slowly(struct wf_rwlock *lock, uint32_t part)
     struct wf_turn turn;
     wf_turn_begin(&turn, lock);
     turn.bits -= part;
-    serve(lock, &turn);
+    const struct wf_op *first = wf_op_first(&lock->waiters);
+    if (!is_free(turn.bits) || (first != NULL && wf_clock_real() - first->time > PATIENCE_NS)) {
+        hand_over(lock, &turn);
+    } else {
+        wake_first(lock, &turn);
+    }
     wf_turn_end(&turn);
 }
 
@@ -227,6 +303,6 @@ void weft_rwlock_downgrade(weft_rwlock *lock)
         wf_fatal("weft_rwlock_downgrade: it is not locked for writing");
     }
     turn.bits += READER - WRITER;
-    serve(self, &turn);
+    hand_over(self, &turn);
     wf_turn_end(&turn);
 }

@@ -133,6 +133,69 @@ static void a_writer_gives_up(void)
     end(-1);
 }
 
+/*
+ * Goal:   the same for one that was woken, finds that a reader was faster, and gives up.
+ * Method: another one has it first, and lets go of it; who reads keeps it until another
+ *         reader has it, too.
+ */
+static void end_write(void *arg)
+{
+    (void)arg;
+    weft_rwlock_end_write(&lock);
+}
+
+static _Atomic(uint32_t) has_read;
+
+static void read_and_tell(void *arg)
+{
+    (void)arg;
+    mc_assert(weft_rwlock_read(&lock, WEFT_NEVER) == 0);
+    wf_store_release(&has_read, 1u);
+    weft_rwlock_end_read(&lock);
+}
+
+static void read_until_the_other_does(void *arg)
+{
+    (void)arg;
+    mc_assert(weft_rwlock_read(&lock, WEFT_NEVER) == 0);
+    mc_await_exchange(&has_read, 1, 1);
+    weft_rwlock_end_read(&lock);
+}
+
+static void a_woken_writer_gives_up_among_readers(void)
+{
+    mc_assert(weft_rwlock_try_write(&lock));
+    RIG_RUN(end_write, write_in_time, read_and_tell, read_until_the_other_does);
+    end(-1);
+}
+
+/*
+ * Goal:   who waits for long is handed the lock, by a writer or by the last reader.
+ * Method: the clock goes on while somebody may wait.
+ */
+static void hold_for_long(void *arg)
+{
+    (void)arg;
+    mc_assert(weft_rwlock_write(&lock, WEFT_NEVER) == 0);
+    guarded++;
+    mc_clock_advance(2000000);
+    weft_rwlock_downgrade(&lock);
+    mc_clock_advance(2000000);
+    weft_rwlock_end_read(&lock);
+}
+
+static void handed_over(void)
+{
+    RIG_RUN(hold_for_long, write_it, read_it);
+    end(2);
+}
+
+static void handed_over_to_one_that_gives_up(void)
+{
+    RIG_RUN(hold_for_long, write_in_time, read_it);
+    end(-1);
+}
+
 static const struct mc_test tests[] = {
     { .name = "writer_and_writer", .run = writer_and_writer },
     { .name = "writer_and_reader", .run = writer_and_reader },
@@ -159,6 +222,24 @@ static const struct mc_test tests[] = {
       .mode = MC_PCT,
       .runs = 20000,
       .timeouts = 1,
+      .seen = MC_OUTCOMES(1, 2) },
+    { .name = "a_woken_writer_gives_up_among_readers",
+      .run = a_woken_writer_gives_up_among_readers,
+      .mode = MC_PCT,
+      .runs = 50000,
+      .timeouts = 1,
+      .seen = MC_OUTCOMES(1, 2) },
+    { .name = "handed_over",
+      .run = handed_over,
+      .mode = MC_PCT,
+      .runs = 20000,
+      .moving_clock = true },
+    { .name = "handed_over_to_one_that_gives_up",
+      .run = handed_over_to_one_that_gives_up,
+      .mode = MC_PCT,
+      .runs = 20000,
+      .timeouts = 1,
+      .moving_clock = true,
       .seen = MC_OUTCOMES(1, 2) },
 };
 
