@@ -3,8 +3,9 @@
  * lock.c - the slow side of the lock, and its rank check.
  *
  * A waiter looks for a while whether it can have the lock. Then it marks the word CONTENDED
- * before it sleeps, and takes the lock as CONTENDED, since it cannot know whether others sleep. So an unlock that finds
- * HELD has nobody to wake, and one that finds CONTENDED wakes one.
+ * before it sleeps, and takes the lock as CONTENDED, since it cannot know whether others
+ * sleep. So an unlock that finds HELD has nobody to wake, and one that finds CONTENDED wakes
+ * one.
  *
  * Edges: [L1], see lock.h.
  */

@@ -74,6 +74,22 @@ static bool take(weft_broadcast_receiver *receiver, void *message, uint64_t *mis
     return true;
 }
 
+/* The last message to those who wait, which have received all before; to one of those who
+ * wait at the same receiver. */
+static void give_to_waiters(struct wf_broadcast *broadcast, struct wf_turn *turn)
+{
+    struct wf_op *next = wf_op_first(&broadcast->feed.waiters);
+    while (next != NULL) {
+        struct wf_op *op = next;
+        weft_broadcast_receiver *receiver = ((struct receiving *)op)->receiver;
+        next = wf_op_after(&broadcast->feed.waiters, op);
+        if (receiver->base.seen != broadcast->feed.sent && wf_turn_claim_this(turn, op)) {
+            uint64_t missed = 0;
+            (void)take(receiver, op->data, &missed);
+        }
+    }
+}
+
 int weft_broadcast_send(weft_broadcast_sender *sender, const void *message)
 {
     struct wf_broadcast *broadcast = of_sender(sender);
@@ -83,11 +99,7 @@ int weft_broadcast_send(weft_broadcast_sender *sender, const void *message)
     if (!broadcast->feed.is_closed) {
         memcpy(slot(broadcast, broadcast->feed.sent), message, broadcast->size);
         broadcast->feed.sent++;
-        struct wf_op *op;
-        while ((op = wf_turn_claim(&turn, &broadcast->feed.waiters)) != NULL) {
-            uint64_t missed = 0; /* Who waits has received all before. */
-            (void)take(((struct receiving *)op)->receiver, op->data, &missed);
-        }
+        give_to_waiters(broadcast, &turn);
         result = 0;
     }
     wf_turn_end(&turn);

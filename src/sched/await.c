@@ -134,7 +134,6 @@ static int fiber_await(struct wf_fiber *self, struct wf_worker *worker, weft_fut
 
 int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline)
 {
-    wf_await_point(&deadline);
     return await_pending(self, wf_worker_current(), future, deadline);
 }
 

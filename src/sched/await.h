@@ -14,8 +14,8 @@
 #include "sched/worker.h"
 
 #ifdef WF_DEBUG
-/* For tests: is called where a fiber is about to wait, and may change the deadline; and again,
- * with NULL, where it has arranged to be woken and is about to be suspended. */
+/* For tests: is called where a call that may wait begins, and may change the deadline; and again,
+ * with NULL, where a fiber has arranged to be woken and is about to be suspended. */
 extern void (*wf_await_hook)(weft_time *deadline);
 #endif
 

@@ -212,6 +212,7 @@ static inline __attribute__((always_inline)) int wf_op_await_inline(struct wf_op
                                                                     const char *call)
 {
     struct wf_turn turn;
+    wf_await_point(&deadline);
     if (wf_unlikely(!wf_op_may_take())) {
         return wf_op_await_in_turn(op, deadline, call);
     }

@@ -277,6 +277,32 @@ static int receive_many(void *arg)
     return count == 1 ? numbers[0] : (int)count;
 }
 
+static int receive_number(void *arg)
+{
+    int number = -1;
+    int err = weft_broadcast_recv(arg, &number, NULL, WEFT_NEVER);
+    return err == 0 ? number : err;
+}
+
+static void two_who_wait_at_one_receiver_get_one_each(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_broadcast_sender *sender;
+    weft_broadcast_receiver *receiver;
+    CHECK_EQ(weft_broadcast_make(&sender, &receiver, sizeof(int), 4), 0);
+    weft_task *one = test_go_first(rt, receive_number, receiver);
+    weft_task *two = test_go_first(rt, receive_number, receiver);
+    test_settle(rt);
+    for (int number = 5; number <= 6; number++) {
+        CHECK_EQ(weft_broadcast_send(sender, &number), 0);
+    }
+    CHECK_EQ(test_join_soon(one), 5);
+    CHECK_EQ(test_join_soon(two), 6);
+    weft_broadcast_sender_drop(sender);
+    weft_broadcast_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
 static void who_waits_for_many_gets_the_next_one(void)
 {
     weft_runtime *rt = test_start(1);
@@ -348,6 +374,7 @@ TEST_MAIN({
     TEST(a_message_may_be_of_no_bytes),
     TEST(handles_in_any_order),
     TEST(all_who_wait_get_the_next_one),
+    TEST(two_who_wait_at_one_receiver_get_one_each),
     TEST(who_waits_for_many_gets_the_next_one),
     TEST(one_that_never_waits_lets_others_run),
 })
