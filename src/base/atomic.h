@@ -110,6 +110,14 @@ static inline void wf_cpu_relax(void)
 #endif
 }
 
+/* The same, for so long. */
+static inline void wf_cpu_pause(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        wf_cpu_relax();
+    }
+}
+
 /* Fields that different threads write live this far apart. Two lines, since
  * the adjacent-line prefetcher fetches pairs. */
 #define WF_CACHE_LINE 128

@@ -48,11 +48,14 @@ enum {
     LOCKED = 1 << WF_LATCH_SHIFT,
     WAITING = 2 << WF_LATCH_SHIFT,
 
+    /* Between two looks, each time for longer: meanwhile the holder may come back several
+     * times, with all in its cache. */
+    PAUSE_MIN = 8,
+
 #ifdef WF_MODEL
-    LOOKS_MAX = 1,
+    PAUSE_MAX = PAUSE_MIN,
 #else
-    /* About as long as a few instructions under the lock take another core. */
-    LOOKS_MAX = 40,
+    PAUSE_MAX = 128,
 #endif
 };
 
@@ -144,8 +147,8 @@ static bool take_soon(struct wf_mutex *mutex)
     if (worker != NULL && worker->sched->options.workers == 1) {
         return false;
     }
-    for (unsigned i = 0; i < LOOKS_MAX; i++) {
-        wf_cpu_relax();
+    for (unsigned pause = PAUSE_MIN; pause <= PAUSE_MAX; pause *= 2) {
+        wf_cpu_pause(pause);
         /* relaxed: a look; taking it acquires. */
         uint32_t word = wf_load_relaxed(&mutex->word);
         if ((word & LOCKED) == 0 && take(mutex)) {
