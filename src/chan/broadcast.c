@@ -14,16 +14,16 @@
  */
 #include <weft/broadcast.h>
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "chan/feed.h"
+#include "chan/message.h"
 
 struct wf_broadcast {
-    struct wf_feed feed; /* the last message has the number sent - 1 */
-    size_t capacity;     /* constant, as the size of a message */
-    size_t size;
-    _Alignas(max_align_t) char slots[]; /* message i in i % capacity */
+    struct wf_feed feed;                /* the last message has the number sent - 1 */
+    size_t capacity;                    /* constant, as the rest */
+    size_t slots_mask;                  /* at least capacity - 1, all ones */
+    size_t size;                        /* of a message */
+    _Alignas(max_align_t) char slots[]; /* message i in i & slots_mask */
 };
 
 struct weft_broadcast_receiver {
@@ -53,7 +53,7 @@ static struct wf_broadcast *of_receiver(const weft_broadcast_receiver *receiver)
 
 static char *slot(struct wf_broadcast *broadcast, uint64_t number)
 {
-    return broadcast->slots + number % broadcast->capacity * broadcast->size;
+    return broadcast->slots + (number & broadcast->slots_mask) * broadcast->size;
 }
 
 /* Copies the next message for this receiver, and adds to *missed what it cannot have any more.
@@ -69,7 +69,7 @@ static bool take(weft_broadcast_receiver *receiver, void *message, uint64_t *mis
         *missed += behind - broadcast->capacity;
         receiver->base.seen += behind - broadcast->capacity;
     }
-    memcpy(message, slot(broadcast, receiver->base.seen), broadcast->size);
+    wf_message_copy(message, slot(broadcast, receiver->base.seen), broadcast->size);
     receiver->base.seen++;
     return true;
 }
@@ -97,7 +97,7 @@ int weft_broadcast_send(weft_broadcast_sender *sender, const void *message)
     int result = WEFT_ECLOSED;
     wf_turn_begin(&turn, broadcast);
     if (!broadcast->feed.is_closed) {
-        memcpy(slot(broadcast, broadcast->feed.sent), message, broadcast->size);
+        wf_message_copy(slot(broadcast, broadcast->feed.sent), message, broadcast->size);
         broadcast->feed.sent++;
         give_to_waiters(broadcast, &turn);
         result = 0;
@@ -138,13 +138,20 @@ static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
                                            .take = recv_take,
                                            .enlist = recv_enlist };
 
-void weft_broadcast_recv_init(weft_op *op, weft_broadcast_receiver *receiver, void *message,
-                              uint64_t *missed)
+static inline struct wf_op *prepare_recv(weft_op *op, weft_broadcast_receiver *receiver,
+                                         void *message, uint64_t *missed)
 {
     struct receiving *self = (struct receiving *)wf_op_init(op, &recv_ops, receiver->base.feed);
     self->op.data = message;
     self->receiver = receiver;
     self->missed = missed;
+    return &self->op;
+}
+
+void weft_broadcast_recv_init(weft_op *op, weft_broadcast_receiver *receiver, void *message,
+                              uint64_t *missed)
+{
+    (void)prepare_recv(op, receiver, message, missed);
 }
 
 int weft_broadcast_try_recv(weft_broadcast_receiver *receiver, void *message, uint64_t *missed)
@@ -181,8 +188,8 @@ int weft_broadcast_recv(weft_broadcast_receiver *receiver, void *message, uint64
                         weft_time deadline)
 {
     weft_op op;
-    weft_broadcast_recv_init(&op, receiver, message, missed);
-    return wf_op_await(&op, deadline, "weft_broadcast_recv");
+    struct wf_op *self = prepare_recv(&op, receiver, message, missed);
+    return wf_op_await_inline(self, &recv_ops, deadline, "weft_broadcast_recv");
 }
 
 int64_t weft_broadcast_recv_many(weft_broadcast_receiver *receiver, void *messages, size_t most,
@@ -200,19 +207,33 @@ int64_t weft_broadcast_recv_many(weft_broadcast_receiver *receiver, void *messag
 
 /* --- Handles --------------------------------------------------------------------------------- */
 
+#define CAPACITY_MAX ((size_t)PTRDIFF_MAX / 4)
+
+/* A power of two: a slot is found by a mask. */
+static size_t slots_for(size_t capacity)
+{
+    size_t slots = 1;
+    while (slots < capacity) {
+        slots *= 2;
+    }
+    return slots;
+}
+
 int weft_broadcast_make(weft_broadcast_sender **sender, weft_broadcast_receiver **receiver,
                         size_t size, size_t capacity)
 {
-    if (capacity == 0 || (size > 0 && capacity > PTRDIFF_MAX / 2 / size)) {
+    if (capacity == 0 || capacity > CAPACITY_MAX || (size > 0 && capacity > CAPACITY_MAX / size)) {
         return -EINVAL;
     }
+    size_t slots = slots_for(capacity);
     struct wf_feed *feed;
     struct wf_feed_receiver *from;
-    int result = wf_feed_make(&feed, &from, sizeof(struct wf_broadcast) + size * capacity);
+    int result = wf_feed_make(&feed, &from, sizeof(struct wf_broadcast) + size * slots);
     if (result == 0) {
         struct wf_broadcast *broadcast = (struct wf_broadcast *)feed;
         broadcast->size = size;
         broadcast->capacity = capacity;
+        broadcast->slots_mask = slots - 1;
         *sender = (weft_broadcast_sender *)feed;
         *receiver = (weft_broadcast_receiver *)from;
     }

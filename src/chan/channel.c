@@ -34,10 +34,9 @@
  */
 #include <weft/channel.h>
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "chan/message.h"
 #include "sched/op.h"
 
 enum {
@@ -72,14 +71,9 @@ static struct wf_channel *of_receiver(const weft_receiver *receiver)
 
 /* --- The ring ------------------------------------------------------------------------------- */
 
-/* Messages of a word are copied by a few instructions. */
 static void copy(const struct wf_channel *channel, void *to, const void *from)
 {
-    if (channel->size == sizeof(uint64_t)) {
-        memcpy(to, from, sizeof(uint64_t));
-    } else {
-        memcpy(to, from, channel->size);
-    }
+    wf_message_copy(to, from, channel->size);
 }
 
 static char *slot(const struct wf_channel *channel, size_t index)

@@ -13,10 +13,9 @@
  */
 #include <weft/watch.h>
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "chan/feed.h"
+#include "chan/message.h"
 
 struct wf_watch {
     struct wf_feed feed; /* sent: the number of the value */
@@ -62,7 +61,7 @@ static void see(const struct wf_watch *watch, weft_watch_receiver *receiver, voi
 {
     receiver->base.seen = watch->feed.sent;
     if (value != NULL) {
-        memcpy(value, watch->value, watch->size);
+        wf_message_copy(value, watch->value, watch->size);
     }
 }
 
@@ -88,7 +87,7 @@ int weft_watch_send(weft_watch_sender *sender, const void *value)
     wf_turn_begin(&turn, watch);
     int result = watch->feed.is_closed ? WEFT_ECLOSED : 0;
     if (result == 0) {
-        memcpy(watch->value, value, watch->size);
+        wf_message_copy(watch->value, value, watch->size);
         announce(watch, &turn);
     }
     wf_turn_end(&turn);
@@ -190,7 +189,7 @@ int weft_watch_make(weft_watch_sender **sender, weft_watch_receiver **receiver, 
     if (result == 0) {
         struct wf_watch *watch = (struct wf_watch *)feed;
         watch->size = size;
-        memcpy(watch->value, first, size);
+        wf_message_copy(watch->value, first, size);
         *sender = (weft_watch_sender *)feed;
         *receiver = (weft_watch_receiver *)from;
     }
