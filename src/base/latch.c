@@ -27,43 +27,39 @@ enum {
 #endif
 };
 
-/* Looks for a while whether it opens. Returns whether it has it, with the object's bits. */
-static bool take_soon(_Atomic(uint32_t) *word, uint32_t *bits)
+/* Pauses, or sleeps if it has done so for long. Returns whether it has slept. */
+static bool wait_a_while(_Atomic(uint32_t) *word, uint32_t seen, unsigned *pause)
 {
-    for (unsigned pause = PAUSE_MIN; pause <= PAUSE_MAX; pause *= 2) {
-        wf_cpu_pause(pause);
-        /* relaxed: the exchange sees whether it is true. */
-        *bits = wf_load_relaxed(word);
-        /* acquire [E1]: what the last holder wrote. */
-        if (wf_latch_is_open(*bits) && wf_cas_acquire(word, bits, *bits | WF_LATCH_HELD)) {
-            return true;
-        }
+    if (*pause <= PAUSE_MAX) {
+        wf_cpu_pause(*pause);
+        *pause *= 2;
+        return false;
     }
-    return false;
+    uint32_t marked = seen | WF_LATCH_CONTENDED;
+    /* relaxed: a mark for who unlocks, by an exchange. */
+    if (marked != seen && !wf_cas_relaxed(word, &seen, marked)) {
+        return false;
+    }
+    (void)wf_futex_wait(word, marked, WF_NEVER);
+    return true;
 }
 
 uint32_t wf_latch_wait(_Atomic(uint32_t) *word)
 {
-    uint32_t seen;
-    if (take_soon(word, &seen)) {
-        return seen;
-    }
+    unsigned pause = PAUSE_MIN;
+    uint32_t taken = WF_LATCH_HELD;
     /* relaxed: the exchanges see whether it is true. */
-    seen = wf_load_relaxed(word);
+    uint32_t seen = wf_load_relaxed(word);
     for (;;) {
-        if (wf_latch_is_open(seen)) {
-            /* acquire [E1]: what the last holder wrote. */
-            if (wf_cas_acquire(word, &seen, seen | WF_LATCH_HELD | WF_LATCH_CONTENDED)) {
-                return seen;
+        if (!wf_latch_is_open(seen)) {
+            if (wait_a_while(word, seen, &pause)) {
+                taken = WF_LATCH_HELD | WF_LATCH_CONTENDED;
             }
-            continue;
-        }
-        uint32_t marked = seen | WF_LATCH_CONTENDED;
-        /* relaxed: a mark for who unlocks, by an exchange. */
-        if (marked == seen || wf_cas_relaxed(word, &seen, marked)) {
-            (void)wf_futex_wait(word, marked, WF_NEVER);
             /* relaxed: the exchanges see whether it is true. */
             seen = wf_load_relaxed(word);
+            /* acquire [E1]: what the last holder wrote. */
+        } else if (wf_cas_acquire(word, &seen, seen | taken)) {
+            return seen;
         }
     }
 }
