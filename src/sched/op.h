@@ -19,6 +19,7 @@
  * An operation that is cancelled leaves first, and gives up its wait then: so who is in a
  * queue waits, or is a branch of a select that was decided and will leave. A poll gives
  * WEFT_ECANCELED then, or ends the operation if the grant was faster; it must not wait again.
+ * All of that is under the latch, so the claim of one that waits at a single object is a store.
  *
  * A granter claims operations and fills them in its turn (waitq.h, G1 and G2). It ends their
  * waits (G3) when it has given up the latch, and wakes them then (G4): for who is let go may
