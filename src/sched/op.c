@@ -135,6 +135,6 @@ void wf_turn_fire(struct wf_turn *turn)
     struct wf_list *link;
     while ((link = wf_list_pop_front(&turn->granted)) != NULL) {
         struct wf_wait_node *node = wf_container_of(link, struct wf_wait_node, link);
-        wf_task_wake(wf_wait_finish(node->wait));
+        wf_wait_grant(node->wait);
     }
 }

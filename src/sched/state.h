@@ -23,7 +23,7 @@
  * References. A task that is not complete holds one on itself, the life: it is
  * the queue's or the worker's while the task is RUNNING, and
  * nobody's while it is IDLE, so a task that only the shutdown can reach
- * still exists. Each handle, each waker and each wait holds one more. Who drops
+ * still exists. Each handle and each waker holds one more. Who drops
  * the last frees the task.
  *
  * A wake of a RUNNING task sets NOTIFIED: it will be polled again. If it is still in a queue,
@@ -33,10 +33,10 @@
  * changes the depth, while it is RUNNING.
  *
  * Edges.
- * [T1] wake, pend and cancel release and acquire: who takes the task from IDLE, or leaves it
- *      RUNNING, has seen the last poll, writes the link of its queue, and hands all of that
- *      over with the task. Who finds it RUNNING leaves NOTIFIED, which begin or pend take: the
- *      poll after that sees what the waker wrote.
+ * [T1] wake, pend and cancel release and acquire, rouse acquires: who takes the task from
+ *      IDLE, or leaves it RUNNING, has seen the last poll, writes the link of its queue, and
+ *      hands all of that over with the task. Who finds it RUNNING leaves NOTIFIED, which begin
+ *      or pend take: the poll after that sees what the waker wrote.
  * [T2] complete releases, join acquires: the result is seen.
  * [T3] each drop of a reference releases, the last one acquires: the task is
  *      freed after everybody's last use of it.
@@ -219,6 +219,24 @@ static inline enum wf_step wf_state_wake(_Atomic(uint64_t) *state, uint64_t refs
         return WF_STEP_SCHEDULE;
     }
     return wf_state_refs(next) == 0 ? WF_STEP_FREE : WF_STEP_NONE;
+}
+
+/*
+ * One who will wake the task, and for whom it waits: it cannot end before. True: it was IDLE, is
+ * RUNNING now, and the caller queues it. False: the caller has a reference instead, to wake it
+ * with.
+ */
+static inline bool wf_state_rouse(_Atomic(uint64_t) *state)
+{
+    /* relaxed: the CAS checks the value. */
+    uint64_t old = wf_load_relaxed(state);
+    uint64_t next;
+    do {
+        bool is_idle = wf_state_lifecycle(old) == WF_STATE_IDLE;
+        next = is_idle ? old | WF_STATE_RUNNING : old + WF_STATE_REF;
+        /* acquire [T1]: the last poll is over; the queue hands over the rest. */
+    } while (!wf_cas_weak_acquire(state, &old, next));
+    return wf_state_lifecycle(old) == WF_STATE_IDLE;
 }
 
 /* Any thread with a reference: asks the task to end. */

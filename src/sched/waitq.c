@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "sched/task.h"
+#include "sched/worker.h"
 
 int wf_wait_poll(struct wf_wait *wait)
 {
@@ -32,10 +33,26 @@ bool wf_wait_abandon(struct wf_wait *wait, enum wf_wait_state verdict)
     uint32_t word = WF_WAIT_WAITING;
     /* acquire [W1]: if it is DONE instead, what was granted is seen. */
     if (wf_cas_acquire(&wait->word, &word, (uint32_t)verdict)) {
-        wf_task_release(wait->task);
         return true;
     }
     return wf_wait_state_of(word) != WF_WAIT_CLAIMED;
+}
+
+void wf_wait_grant(struct wf_wait *wait)
+{
+    struct wf_task *task = wait->task;
+    const struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL && worker->heap == task->heap && wf_state_rouse(&task->state)) {
+        wf_wait_done(wait);
+        wf_task_mark_queued(task);
+        task->ops->schedule(task);
+        return;
+    }
+    if (worker == NULL || worker->heap != task->heap) {
+        wf_task_retain(task);
+    }
+    wf_wait_done(wait);
+    wf_task_wake(task);
 }
 
 void wf_waitq_init(struct wf_waitq *queue)

@@ -3,7 +3,7 @@
  * waitq.h - the one way to wait.
  *
  * A wait is one suspending call of one task. It has a word that is decided
- * once, by whoever wins a CAS on it, and the counted task to wake. It has a
+ * once, by whoever wins a CAS on it, and the task to wake. It has a
  * node in the list of each object that may end it: one for a lock, several for
  * a select. Both live in the waiter's frame or future; waiting never allocates.
  *
@@ -15,14 +15,16 @@
  *   G1  claim: CAS WAITING to CLAIMED         W1  link its nodes, each under its
  *   G2  take what is granted, fill the            object's lock, and suspend
  *       node, take the waker out              W2  DONE: unlink the other nodes,
- *   G3  finish: store DONE [W1]                   one object lock at a time
- *   G4  unlock, then wake the task            W3  to give up: CAS WAITING to
- *                                                 CANCELLED; then as W2
+ *   G3  finish: see that the task stays,          one object lock at a time
+ *       then store DONE [W1]                  W3  to give up: CAS WAITING to
+ *   G4  unlock, then wake the task                CANCELLED; then as W2
  *
  * Nothing is taken from anywhere before G1 is won, so nothing is lost when the
  * waiter was faster. After G3 neither node nor wait is touched: the waiter may
- * have returned from the frame they live in. The waker is counted, so G4 is
- * safe even if the task has ended by then.
+ * have returned from the frame they live in, and its task may have ended. Before G3 it
+ * cannot: it waits for DONE. So the granter takes a reference on the task in G3, and G4 is
+ * safe. Or it has given up its lock before, makes an IDLE task RUNNING in G3, and queues it in
+ * G4: nobody else can run it in between (state.h).
  *
  * A waiter whose W3 fails against CLAIMED does nothing: the wake of G4 is on
  * its way, and the call then ends with what was granted.
@@ -61,7 +63,7 @@ enum wf_wait_state {
 
 struct wf_wait {
     _Atomic(uint32_t) word; /* state in the low byte, the winning branch above */
-    struct wf_task *task;   /* counted; granter's once CLAIMED, else waiter's */
+    struct wf_task *task;   /* the waiter's */
 };
 
 struct wf_wait_node {
@@ -90,10 +92,9 @@ static inline void wf_wait_init(struct wf_wait *wait)
     wf_store_relaxed(&wait->word, (uint32_t)WF_WAIT_UNUSED);
 }
 
-/* Waiter: begins a wait for the given task and takes a reference on it. */
+/* Waiter: begins a wait for the given task, which is its own. */
 static inline void wf_wait_start(struct wf_wait *wait, struct wf_task *task)
 {
-    wf_task_retain(task);
     wait->task = task;
     /* release [W2]: a granter that claims it sees the task. */
     wf_store_release(&wait->word, (uint32_t)WF_WAIT_WAITING);
@@ -140,7 +141,6 @@ static inline void wf_wait_retract(struct wf_wait *wait)
 {
     /* relaxed: nobody else has seen the wait. */
     wf_store_relaxed(&wait->word, (uint32_t)WF_WAIT_UNUSED);
-    wf_task_release(wait->task);
 }
 
 static inline void wf_wait_node_init(struct wf_wait_node *node, struct wf_wait *wait,
@@ -169,18 +169,28 @@ static inline void wf_wait_claim_sole(struct wf_wait *wait)
     wf_store_relaxed(&wait->word, (uint32_t)WF_WAIT_CLAIMED);
 }
 
-/* Granter, after a claim: ends the wait. Returns the counted task, which the
- * caller wakes with wf_task_wake() once it holds no lock. */
-static inline struct wf_task *wf_wait_finish(struct wf_wait *wait)
+/* G3, the last step. */
+static inline void wf_wait_done(struct wf_wait *wait)
 {
-    struct wf_task *task = wait->task;
     /* relaxed: CLAIMED by this thread; nobody else writes it now. */
     uint32_t word = wf_load_relaxed(&wait->word);
     WF_ASSERT(wf_wait_state_of(word) == WF_WAIT_CLAIMED);
     /* release [W1]: the grant is whole; wait and node are the waiter's again. */
     wf_store_release(&wait->word, (word & ~0xffu) | WF_WAIT_DONE);
+}
+
+/* Granter, after a claim: ends the wait. Returns the counted task, which the
+ * caller wakes with wf_task_wake() once it holds no lock. */
+static inline struct wf_task *wf_wait_finish(struct wf_wait *wait)
+{
+    struct wf_task *task = wait->task;
+    wf_task_retain(task);
+    wf_wait_done(wait);
     return task;
 }
+
+/* Granter, after a claim, without a lock: ends the wait, and wakes the task. */
+void wf_wait_grant(struct wf_wait *wait);
 
 /* All under the object's lock. */
 void wf_waitq_init(struct wf_waitq *queue);

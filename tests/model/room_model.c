@@ -17,6 +17,9 @@
 #include "sched/park.h"
 #include "sched/task.h"
 #include "sched/thread.h"
+#include "sched/worker.h"
+
+WF_TLS_DEFINE(struct wf_worker *, wf_tls_worker);
 
 enum {
     NODES = 4,

@@ -6,7 +6,8 @@
  * A waiter is a thread with a task of its own; its schedule function sets a word.
  * The waiter frees its frame, with wait and nodes in it, as soon as the wait is
  * over, and its task right after; so whoever comes late is found. Fakes: the
- * object, a pile of permits; wf_join_answer(), which nobody calls; the variable
+ * object, a pile of permits, of which one finishes a wait under its lock, and the other one
+ * after it; wf_join_answer(), which nobody calls; the variable
  * that says which worker a thread is.
  */
 #include <stdlib.h>
@@ -85,6 +86,7 @@ static struct wf_task *make_task(void)
 
 static void await_wake(struct wf_task *task)
 {
+    task->result = 0; /* The poller's, until it has pended. */
     if (wf_state_pend(&task->state) != WF_STEP_SCHEDULE) {
         mc_await_exchange(&((struct waiter_task *)task)->woken, 1, 0);
     }
@@ -107,19 +109,25 @@ static void granter(void *arg)
 {
     struct object *object = arg;
     struct wf_task *task = NULL;
+    struct wf_wait *wait = NULL;
     wf_tls_worker = &inside;
     wf_lock(&object->lock);
     struct wf_wait_node *node = wf_waitq_claim_first(&object->waiters);
     if (node != NULL) {
         struct branch *branch = wf_container_of(node, struct branch, node);
         branch->granted = PERMIT + (int)(object - objects);
-        task = wf_wait_finish(node->wait);
+        wait = node->wait;
+        if (object != objects) {
+            task = wf_wait_finish(wait);
+        }
     } else {
         object->permits++;
     }
     wf_unlock(&object->lock);
     if (task != NULL) {
         wf_task_wake(task);
+    } else if (wait != NULL) {
+        wf_wait_grant(wait);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "base/lock.h"
 #include "base/rng.h"
 #include "sched/task.h"
+#include "sched/worker.h"
 #include "step.h"
 #include "test.h"
 #include "timing.h"
@@ -58,19 +59,19 @@ static void a_zeroed_wait_is_unused(void)
     CHECK_EQ(state_of(&wait), WF_WAIT_UNUSED);
 }
 
-static void start_takes_a_reference(void)
+static void a_wait_needs_no_reference(void)
 {
     struct fake fake;
     fake_init(&fake);
     struct wf_wait wait = { 0 };
     wf_wait_start(&wait, &fake.task);
     CHECK_EQ(state_of(&wait), WF_WAIT_WAITING);
-    CHECK_EQ(refs_of(&fake), 2);
+    CHECK_EQ(refs_of(&fake), 1);
     CHECK(wf_wait_abandon(&wait, WF_WAIT_CANCELLED));
     CHECK_EQ(refs_of(&fake), 1);
 }
 
-static void retract_gives_the_reference_back(void)
+static void what_was_retracted_can_be_started_again(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -129,7 +130,7 @@ static void claim_then_finish_gives_the_task_and_keeps_the_branch(void)
         CHECK_EQ(wf_wait_look(&wait, &branch), WF_WAIT_DONE);
         CHECK_EQ(branch, branches[i]);
 
-        CHECK_EQ(refs_of(&fake), 2); /* The reference is the granter's now. */
+        CHECK_EQ(refs_of(&fake), 2); /* The granter has one. */
         wf_task_wake(task);
         CHECK_EQ(refs_of(&fake), 1);
         CHECK_EQ(fake.scheduled, 1);
@@ -185,7 +186,6 @@ static void abandon_after_a_claim_says_that_a_wake_is_coming(void)
     CHECK(wf_wait_claim(&node));
     CHECK(!wf_wait_abandon(&wait, WF_WAIT_CANCELLED));
     CHECK_EQ(state_of(&wait), WF_WAIT_CLAIMED);
-    CHECK_EQ(refs_of(&fake), 2);
 
     struct wf_task *task = wf_wait_finish(&wait);
     uint32_t branch = 0;
@@ -214,7 +214,7 @@ static void abandon_after_done_is_over_and_keeps_the_grant(void)
     CHECK_EQ(refs_of(&fake), 1);
 }
 
-static void abandon_twice_releases_once(void)
+static void abandon_twice_is_abandon_once(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -249,6 +249,40 @@ static void of_two_branches_only_one_wins(void)
         wf_task_wake(task);
         CHECK_EQ(refs_of(&fake), 1);
         CHECK_EQ(fake.scheduled, 1);
+    }
+}
+
+/*
+ * Goal:   a grant ends the wait and wakes the task, which may be suspended or on its way
+ *         there; from a worker of its runtime or from elsewhere.
+ * Method: in all four cases. Of the fake's life nothing is used up.
+ */
+static void a_grant_wakes_a_task_in_any_state(void)
+{
+    static struct wf_worker inside;
+    static const uint64_t lifecycles[] = { WF_STATE_IDLE, WF_STATE_RUNNING };
+    for (unsigned i = 0; i < 4; i++) {
+        struct fake fake;
+        fake_init(&fake);
+        fake.task.state = lifecycles[i % 2] | WF_STATE_REF;
+        fake.task.heap = (void *)&fake;
+        inside.heap = i < 2 ? fake.task.heap : NULL;
+        struct wf_wait wait = { 0 };
+        struct wf_wait_node node;
+        wf_wait_start(&wait, &fake.task);
+        wf_wait_node_init(&node, &wait, 7);
+        CHECK(wf_wait_claim(&node));
+        WF_TLS_STORE(wf_tls_worker, &inside);
+        wf_wait_grant(&wait);
+        WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+        uint32_t branch = 0;
+        CHECK_EQ(wf_wait_look(&wait, &branch), WF_WAIT_DONE);
+        CHECK_EQ(branch, 7);
+        bool was_idle = lifecycles[i % 2] == WF_STATE_IDLE;
+        CHECK_EQ(fake.scheduled, was_idle ? 1 : 0);
+        uint64_t noted = was_idle ? 0 : WF_STATE_NOTIFIED;
+        CHECK_EQ(wf_task_state(&fake.task), WF_STATE_RUNNING | noted | WF_STATE_REF);
+        CHECK_EQ(fake.destroyed, 0);
     }
 }
 
@@ -695,16 +729,17 @@ static void two_branches_claimed_at_once_have_one_winner(void)
 
 TEST_MAIN({
     TEST(a_zeroed_wait_is_unused),
-    TEST(start_takes_a_reference),
-    TEST(retract_gives_the_reference_back),
+    TEST(a_wait_needs_no_reference),
+    TEST(what_was_retracted_can_be_started_again),
     TEST(poll_answers_for_a_future),
     TEST(claim_then_finish_gives_the_task_and_keeps_the_branch),
     TEST(look_sets_no_branch_before_the_wait_is_done),
     TEST(abandon_before_a_claim_wins),
     TEST(abandon_after_a_claim_says_that_a_wake_is_coming),
     TEST(abandon_after_done_is_over_and_keeps_the_grant),
-    TEST(abandon_twice_releases_once),
+    TEST(abandon_twice_is_abandon_once),
     TEST(of_two_branches_only_one_wins),
+    TEST(a_grant_wakes_a_task_in_any_state),
     TEST(finish_without_a_claim_aborts),
     TEST(the_wake_may_drop_the_last_reference),
     TEST(claim_first_goes_by_age),
