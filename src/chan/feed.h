@@ -17,7 +17,8 @@
 #include "sched/op.h"
 
 struct wf_feed {
-    _Atomic(uint32_t) word; /* the latch alone; what follows is under it */
+    /* The latch alone; what follows is under it. Aligned as what may follow the feed. */
+    _Alignas(max_align_t) _Atomic(uint32_t) word;
     bool is_closed;
     size_t senders;
     size_t receivers;
