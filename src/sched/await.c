@@ -100,8 +100,11 @@ static int await_until(struct wf_fiber *self, weft_future *future, weft_time dea
                                                                            : result;
 }
 
-static int await_pending(struct wf_fiber *self, struct wf_worker *worker, weft_future *future,
-                         weft_time deadline)
+/* Inlined: a debugger finds the call that waits by its frame. */
+static inline __attribute__((always_inline)) int await_pending(struct wf_fiber *self,
+                                                               struct wf_worker *worker,
+                                                               weft_future *future,
+                                                               weft_time deadline)
 {
     if (deadline != WEFT_NEVER) {
         return await_until(self, future, deadline);

@@ -130,7 +130,6 @@ static int poll_until_told_shielding(struct wf_task *task)
 /* Makes the task, as spawn does, with refs besides its life. */
 static void make(int (*poll)(struct wf_task *task), unsigned flags, unsigned refs)
 {
-    const struct plan *plan = mc_arg();
     static struct wf_task_ops ops;
     ops = (struct wf_task_ops){ .poll = poll, .schedule = runq_push, .destroy = destroy };
     toy = malloc(sizeof *toy);
