@@ -10,7 +10,8 @@
  *
  * Pieces begin with one number and double until they take 10 us: then the look at the
  * clock and at who asks costs nothing beside them. What one part has learned of that
- * the others know.
+ * the others know. But numbers may be light there and heavy here, and a piece that has
+ * begun is not divided any more: so a part begins with a quarter of itself at most.
  *
  * The first forks are offered silently: if the loop is over in 20 us, nobody was woken for
  * it, and if its first piece takes a second, the watch has found a worker for the rest.
@@ -81,12 +82,23 @@ static void run_piece(struct part *part)
     wf_job_speak_up();
 }
 
+/* How long the first piece of a part should be, by what was learned elsewhere. */
+static size_t first_piece(const struct part *part)
+{
+    if (part->loop->piece != 0) {
+        return part->loop->piece;
+    }
+    /* relaxed: a guess; a wrong one is learned again. */
+    size_t learned = wf_load_relaxed(&part->loop->learned);
+    size_t guess = learned > part->piece ? learned : part->piece;
+    size_t most = (part->end - part->first) / 4;
+    return guess <= most ? guess : most > 0 ? most : 1;
+}
+
 static void run_part(void *arg)
 {
     struct part *part = arg;
-    /* relaxed: a guess; a wrong one is learned again. */
-    size_t learned = wf_load_relaxed(&part->loop->learned);
-    part->piece = learned > part->piece ? learned : part->piece;
+    part->piece = first_piece(part);
     while (part->first < part->end && !wf_stopper_is_set(&part->loop->stopper)) {
         size_t left = part->end - part->first;
         if (left > part->piece && part->splits > 0 && wf_job_is_wanted()) {
@@ -110,11 +122,9 @@ int weft_for(size_t first, size_t end, weft_range_fn body, void *arg,
         loop.stopper.stop = options->stop;
     }
     bool silent = wf_job_begin_silently();
-    struct part part = { .loop = &loop,
-                         .first = first,
-                         .end = end,
-                         .piece = loop.piece != 0 ? loop.piece : 1,
-                         .splits = wf_job_eager_forks() };
+    struct part part = {
+        .loop = &loop, .first = first, .end = end, .piece = 1, .splits = wf_job_eager_forks()
+    };
     run_part(&part);
     wf_job_end_silently(silent);
     return wf_stopper_result(&loop.stopper);

@@ -255,8 +255,47 @@ static void a_part_that_was_taken_is_divided(void)
     weft_runtime_destroy(rt);
 }
 
+/* The first number waits for those from 250 on, which take no time. */
+static int learn_from_light_numbers(size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    if (first == 0) {
+        test_wait_for(&met, 750);
+    }
+    if (first == 250) {
+        CHECK(end <= 250 + 250 / 4);
+    }
+    if (first >= 250) {
+        atomic_fetch_add(&met, end - first);
+    }
+    return 0;
+}
+
+static int loop_over_light_numbers(void *arg)
+{
+    (void)arg;
+    atomic_store(&met, 0);
+    return weft_for(0, 1000, learn_from_light_numbers, NULL, NULL);
+}
+
+/*
+ * Goal:   what was learned from light numbers does not make one long piece of others.
+ * Method: another worker takes the upper half, learns that its pieces may be long, and
+ *         then takes the next quarter.
+ */
+static void a_part_begins_with_a_short_piece(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (unsigned i = 0; i < 50; i++) {
+        CHECK_EQ(test_run(rt, loop_over_light_numbers, NULL), 0);
+        CHECK_EQ(weft_par_run(rt, loop_over_light_numbers, NULL), 0);
+    }
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
     TEST(a_part_that_was_taken_is_divided),
+    TEST(a_part_begins_with_a_short_piece),
     TEST(every_number_comes_once),
     TEST(a_piece_that_was_given_is_kept),
     TEST(an_error_ends_the_loop),
