@@ -443,7 +443,7 @@ static void be_watched(void)
     }
 }
 
-bool wf_job_begin_silently(void)
+bool wf_job_begin_silently_at(int64_t now)
 {
     struct wf_strand *strand = strand_here();
     if (strand == NULL) {
@@ -452,10 +452,15 @@ bool wf_job_begin_silently(void)
     bool begins =
         strand != NULL && wf_jobs_len(&strand->jobs) == 0 && wf_strand_silent_since(strand) == 0;
     if (begins) {
-        wf_strand_be_silent(strand, wf_clock_real());
+        wf_strand_be_silent(strand, now);
         be_watched();
     }
     return begins;
+}
+
+bool wf_job_begin_silently(void)
+{
+    return wf_job_begin_silently_at(wf_clock_real());
 }
 
 void wf_job_end_silently(bool begun)
@@ -483,11 +488,19 @@ bool wf_job_is_wanted(void)
     return strand != NULL && strand->shares;
 }
 
-void wf_job_speak_up(void)
+void wf_job_speak_up_at(int64_t now)
 {
     struct wf_strand *strand = strand_here();
     if (strand != NULL && wf_strand_silent_since(strand) != 0) {
-        speak_up(strand, wf_clock_real());
+        speak_up(strand, now);
+    }
+}
+
+void wf_job_speak_up(void)
+{
+    const struct wf_strand *strand = strand_here();
+    if (strand != NULL && wf_strand_silent_since(strand) != 0) {
+        wf_job_speak_up_at(wf_clock_real());
     }
 }
 

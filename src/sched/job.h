@@ -51,6 +51,10 @@ bool wf_job_begin_silently(void);
 void wf_job_end_silently(bool begun);
 void wf_job_speak_up(void);
 
+/* The same, by who knows what time it is. */
+bool wf_job_begin_silently_at(int64_t now);
+void wf_job_speak_up_at(int64_t now);
+
 /* Can another worker take what is forked here? */
 bool wf_job_may_fork(void);
 
