@@ -5,13 +5,13 @@
  * One or two fibers give items to a channel, from which the stage takes them. They are the
  * children of a scope that ends when the stage is dropped; before that the receiver is
  * dropped, so nobody waits to give an item that nobody takes. When the last of them has ended,
- * or one has failed, the channel is closed; the first error is then the end of the stream.
+ * or one has failed, the channel is closed; the first error is then the end of the sequence.
  */
 #include <weft/scope.h>
 
 #include "base/assert.h"
 #include "base/atomic.h"
-#include "flow/stream.h"
+#include "flow/sequence.h"
 
 struct pump;
 
@@ -24,7 +24,7 @@ struct weft_generator {
 };
 
 struct pump {
-    weft_stream stream;
+    weft_sequence sequence;
     weft_scope scope;
     bool is_open; /* the scope */
     weft_receiver *receiver;
@@ -51,9 +51,9 @@ static int run_generator(void *arg)
     return 0;
 }
 
-static int pump_next(weft_stream *stream, void *item, weft_time deadline)
+static int pump_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct pump *self = (struct pump *)stream;
+    struct pump *self = (struct pump *)sequence;
     int err = weft_recv(self->receiver, item, deadline);
     if (err == WEFT_ECLOSED) {
         /* relaxed: the channel has brought it. */
@@ -62,9 +62,9 @@ static int pump_next(weft_stream *stream, void *item, weft_time deadline)
     return err == 0 ? 1 : err;
 }
 
-static void pump_drop(weft_stream *stream)
+static void pump_drop(weft_sequence *sequence)
 {
-    struct pump *self = (struct pump *)stream;
+    struct pump *self = (struct pump *)sequence;
     weft_receiver_drop(self->receiver);
     if (self->is_open) {
         weft_scope_cancel(&self->scope);
@@ -72,15 +72,15 @@ static void pump_drop(weft_stream *stream)
     }
 }
 
-static const struct wf_stream_ops pump_ops = { .bytes = sizeof(struct pump),
-                                               .next = pump_next,
-                                               .drop = pump_drop };
+static const struct wf_sequence_ops pump_ops = { .bytes = sizeof(struct pump),
+                                                 .next = pump_next,
+                                                 .drop = pump_drop };
 
 /* Starts the fibers of a pump, whose functions and arguments are set. */
 static int start(struct pump *pump, unsigned count, size_t capacity)
 {
     weft_sender *sender;
-    int err = weft_channel_make(&sender, &pump->receiver, pump->stream.size, capacity);
+    int err = weft_channel_make(&sender, &pump->receiver, pump->sequence.size, capacity);
     if (err != 0) {
         return err;
     }
@@ -98,18 +98,18 @@ static int start(struct pump *pump, unsigned count, size_t capacity)
     return err;
 }
 
-static weft_stream *start_or_drop(struct pump *pump, unsigned count, size_t capacity)
+static weft_sequence *start_or_drop(struct pump *pump, unsigned count, size_t capacity)
 {
     if (start(pump, count, capacity) != 0) {
-        weft_stream_drop(&pump->stream);
+        weft_sequence_drop(&pump->sequence);
         return NULL;
     }
-    return &pump->stream;
+    return &pump->sequence;
 }
 
-weft_stream *weft_generate(size_t size, int (*function)(weft_generator *to, void *arg), void *arg)
+weft_sequence *weft_generate(size_t size, int (*function)(weft_generator *to, void *arg), void *arg)
 {
-    struct pump *self = (struct pump *)wf_stream_make(&pump_ops, size, 0, NULL, NULL);
+    struct pump *self = (struct pump *)wf_sequence_make(&pump_ops, size, 0, NULL, NULL);
     if (self == NULL) {
         return NULL;
     }
@@ -123,37 +123,37 @@ static int give_item(void *item, void *arg)
     return weft_give(arg, item);
 }
 
-/* Gives all items of an inner stream; that stays the stage's. */
+/* Gives all items of an inner sequence; that stays the stage's. */
 static int give_all(weft_generator *to, void *arg)
 {
-    return wf_stream_run(arg, give_item, to);
+    return wf_sequence_run(arg, give_item, to);
 }
 
-weft_stream *weft_stream_buffered(weft_stream *stream, size_t count)
+weft_sequence *weft_sequence_buffered(weft_sequence *sequence, size_t count)
 {
-    size_t size = stream != NULL ? stream->size : 0;
-    struct pump *self = (struct pump *)wf_stream_make(&pump_ops, size, 1, stream, NULL);
+    size_t size = sequence != NULL ? sequence->size : 0;
+    struct pump *self = (struct pump *)wf_sequence_make(&pump_ops, size, 1, sequence, NULL);
     if (self == NULL) {
         return NULL;
     }
     self->generators[0].function = give_all;
-    self->generators[0].arg = stream;
+    self->generators[0].arg = sequence;
     return start_or_drop(self, 1, count);
 }
 
-weft_stream *weft_stream_merge(weft_stream *one, weft_stream *two)
+weft_sequence *weft_sequence_merge(weft_sequence *one, weft_sequence *two)
 {
     size_t size = one != NULL ? one->size : 0;
     if (one != NULL && two != NULL && one->size != two->size) {
-        wf_fatal("weft_stream_merge: items of %zu and of %zu bytes", one->size, two->size);
+        wf_fatal("weft_sequence_merge: items of %zu and of %zu bytes", one->size, two->size);
     }
-    struct pump *self = (struct pump *)wf_stream_make(&pump_ops, size, 2, one, two);
+    struct pump *self = (struct pump *)wf_sequence_make(&pump_ops, size, 2, one, two);
     if (self == NULL) {
         return NULL;
     }
     for (unsigned i = 0; i < 2; i++) {
         self->generators[i].function = give_all;
-        self->generators[i].arg = self->stream.inner[i];
+        self->generators[i].arg = self->sequence.inner[i];
     }
     return start_or_drop(self, 2, 0);
 }

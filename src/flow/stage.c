@@ -10,51 +10,52 @@
 
 #include <weft/time.h>
 
-#include "flow/stream.h"
+#include "flow/sequence.h"
 
 /* --- Arrays ----------------------------------------------------------------------------------- */
 
-struct array_stream {
-    weft_stream stream;
+struct array_sequence {
+    weft_sequence sequence;
     const char *base;
     size_t count;
     size_t at;
 };
 
-static int array_next(weft_stream *stream, void *item, weft_time deadline)
+static int array_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
     (void)deadline;
-    struct array_stream *self = (struct array_stream *)stream;
+    struct array_sequence *self = (struct array_sequence *)sequence;
     if (self->at == self->count) {
         return 0;
     }
-    memcpy(item, self->base + self->at * stream->size, stream->size);
+    memcpy(item, self->base + self->at * sequence->size, sequence->size);
     self->at++;
     return 1;
 }
 
-weft_stream *weft_stream_of_array(const void *base, size_t count, size_t size)
+weft_sequence *weft_sequence_of_array(const void *base, size_t count, size_t size)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct array_stream),
-                                              .next = array_next };
-    struct array_stream *self = (struct array_stream *)wf_stream_make(&ops, size, 0, NULL, NULL);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct array_sequence),
+                                                .next = array_next };
+    struct array_sequence *self =
+        (struct array_sequence *)wf_sequence_make(&ops, size, 0, NULL, NULL);
     if (self != NULL) {
         self->base = base;
         self->count = count;
     }
-    return (weft_stream *)self;
+    return (weft_sequence *)self;
 }
 
 /* --- Channels --------------------------------------------------------------------------------- */
 
-struct channel_stream {
-    weft_stream stream;
+struct channel_sequence {
+    weft_sequence sequence;
     weft_receiver *receiver;
 };
 
-static int channel_next(weft_stream *stream, void *item, weft_time deadline)
+static int channel_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct channel_stream *self = (struct channel_stream *)stream;
+    struct channel_sequence *self = (struct channel_sequence *)sequence;
     int err = weft_recv(self->receiver, item, deadline);
     if (err == WEFT_ECLOSED) {
         return 0;
@@ -62,39 +63,39 @@ static int channel_next(weft_stream *stream, void *item, weft_time deadline)
     return err == 0 ? 1 : err;
 }
 
-static void channel_drop(weft_stream *stream)
+static void channel_drop(weft_sequence *sequence)
 {
-    weft_receiver_drop(((struct channel_stream *)stream)->receiver);
+    weft_receiver_drop(((struct channel_sequence *)sequence)->receiver);
 }
 
-weft_stream *weft_stream_of_channel(weft_receiver *receiver, size_t size)
+weft_sequence *weft_sequence_of_channel(weft_receiver *receiver, size_t size)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct channel_stream),
-                                              .next = channel_next,
-                                              .drop = channel_drop };
-    struct channel_stream *self =
-        (struct channel_stream *)wf_stream_make(&ops, size, 0, NULL, NULL);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct channel_sequence),
+                                                .next = channel_next,
+                                                .drop = channel_drop };
+    struct channel_sequence *self =
+        (struct channel_sequence *)wf_sequence_make(&ops, size, 0, NULL, NULL);
     if (self == NULL) {
         weft_receiver_drop(receiver);
         return NULL;
     }
     self->receiver = receiver;
-    return (weft_stream *)self;
+    return (weft_sequence *)self;
 }
 
 /* --- Map -------------------------------------------------------------------------------------- */
 
-struct map_stream {
-    weft_stream stream;
+struct map_sequence {
+    weft_sequence sequence;
     int (*map)(const void *from, void *to, void *arg);
     void *arg;
-    void *from; /* an item of the inner stream */
+    void *from; /* an item of the inner sequence */
 };
 
-static int map_next(weft_stream *stream, void *item, weft_time deadline)
+static int map_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct map_stream *self = (struct map_stream *)stream;
-    int result = weft_stream_next(stream->inner[0], self->from, deadline);
+    struct map_sequence *self = (struct map_sequence *)sequence;
+    int result = weft_sequence_next(sequence->inner[0], self->from, deadline);
     if (result == 1) {
         int err = self->map(self->from, item, self->arg);
         result = err < 0 ? err : 1;
@@ -102,134 +103,136 @@ static int map_next(weft_stream *stream, void *item, weft_time deadline)
     return result;
 }
 
-static void map_drop(weft_stream *stream)
+static void map_drop(weft_sequence *sequence)
 {
-    wf_stream_free_items(((struct map_stream *)stream)->from, 1, stream->inner[0]->size);
+    wf_sequence_free_items(((struct map_sequence *)sequence)->from, 1, sequence->inner[0]->size);
 }
 
-weft_stream *weft_stream_map(weft_stream *stream, size_t size,
-                             int (*map)(const void *from, void *to, void *arg), void *arg)
+weft_sequence *weft_sequence_map(weft_sequence *sequence, size_t size,
+                                 int (*map)(const void *from, void *to, void *arg), void *arg)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct map_stream),
-                                              .next = map_next,
-                                              .drop = map_drop };
-    struct map_stream *self = (struct map_stream *)wf_stream_make(&ops, size, 1, stream, NULL);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct map_sequence),
+                                                .next = map_next,
+                                                .drop = map_drop };
+    struct map_sequence *self =
+        (struct map_sequence *)wf_sequence_make(&ops, size, 1, sequence, NULL);
     if (self == NULL) {
         return NULL;
     }
     self->map = map;
     self->arg = arg;
-    self->from = wf_stream_items(1, stream->size);
+    self->from = wf_sequence_items(1, sequence->size);
     if (self->from == NULL) {
-        weft_stream_drop(&self->stream);
+        weft_sequence_drop(&self->sequence);
         return NULL;
     }
-    return &self->stream;
+    return &self->sequence;
 }
 
 /* --- Filter ----------------------------------------------------------------------------------- */
 
-struct filter_stream {
-    weft_stream stream;
+struct filter_sequence {
+    weft_sequence sequence;
     bool (*keep)(const void *item, void *arg);
     void *arg;
 };
 
-static int filter_next(weft_stream *stream, void *item, weft_time deadline)
+static int filter_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct filter_stream *self = (struct filter_stream *)stream;
+    struct filter_sequence *self = (struct filter_sequence *)sequence;
     int result;
-    while ((result = weft_stream_next(stream->inner[0], item, deadline)) == 1 &&
+    while ((result = weft_sequence_next(sequence->inner[0], item, deadline)) == 1 &&
            !self->keep(item, self->arg)) {
     }
     return result;
 }
 
-weft_stream *weft_stream_filter(weft_stream *stream, bool (*keep)(const void *item, void *arg),
-                                void *arg)
+weft_sequence *weft_sequence_filter(weft_sequence *sequence,
+                                    bool (*keep)(const void *item, void *arg), void *arg)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct filter_stream),
-                                              .next = filter_next };
-    size_t size = stream != NULL ? stream->size : 0;
-    struct filter_stream *self =
-        (struct filter_stream *)wf_stream_make(&ops, size, 1, stream, NULL);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct filter_sequence),
+                                                .next = filter_next };
+    size_t size = sequence != NULL ? sequence->size : 0;
+    struct filter_sequence *self =
+        (struct filter_sequence *)wf_sequence_make(&ops, size, 1, sequence, NULL);
     if (self != NULL) {
         self->keep = keep;
         self->arg = arg;
     }
-    return (weft_stream *)self;
+    return (weft_sequence *)self;
 }
 
 /* --- The first ones, and the others ----------------------------------------------------------- */
 
-struct counted_stream {
-    weft_stream stream;
+struct counted_sequence {
+    weft_sequence sequence;
     uint64_t left; /* to take, or to skip */
 };
 
-static int take_next(weft_stream *stream, void *item, weft_time deadline)
+static int take_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct counted_stream *self = (struct counted_stream *)stream;
+    struct counted_sequence *self = (struct counted_sequence *)sequence;
     if (self->left == 0) {
         return 0;
     }
-    int result = weft_stream_next(stream->inner[0], item, deadline);
+    int result = weft_sequence_next(sequence->inner[0], item, deadline);
     self->left -= result == 1;
     return result;
 }
 
-static int skip_next(weft_stream *stream, void *item, weft_time deadline)
+static int skip_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct counted_stream *self = (struct counted_stream *)stream;
+    struct counted_sequence *self = (struct counted_sequence *)sequence;
     int result;
-    while ((result = weft_stream_next(stream->inner[0], item, deadline)) == 1 && self->left > 0) {
+    while ((result = weft_sequence_next(sequence->inner[0], item, deadline)) == 1 &&
+           self->left > 0) {
         self->left--;
     }
     return result;
 }
 
-static weft_stream *make_counted(const struct wf_stream_ops *ops, weft_stream *stream,
-                                 uint64_t count)
+static weft_sequence *make_counted(const struct wf_sequence_ops *ops, weft_sequence *sequence,
+                                   uint64_t count)
 {
-    size_t size = stream != NULL ? stream->size : 0;
-    struct counted_stream *self =
-        (struct counted_stream *)wf_stream_make(ops, size, 1, stream, NULL);
+    size_t size = sequence != NULL ? sequence->size : 0;
+    struct counted_sequence *self =
+        (struct counted_sequence *)wf_sequence_make(ops, size, 1, sequence, NULL);
     if (self != NULL) {
         self->left = count;
     }
-    return (weft_stream *)self;
+    return (weft_sequence *)self;
 }
 
-weft_stream *weft_stream_take(weft_stream *stream, uint64_t count)
+weft_sequence *weft_sequence_take(weft_sequence *sequence, uint64_t count)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct counted_stream),
-                                              .next = take_next };
-    return make_counted(&ops, stream, count);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct counted_sequence),
+                                                .next = take_next };
+    return make_counted(&ops, sequence, count);
 }
 
-weft_stream *weft_stream_skip(weft_stream *stream, uint64_t count)
+weft_sequence *weft_sequence_skip(weft_sequence *sequence, uint64_t count)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct counted_stream),
-                                              .next = skip_next };
-    return make_counted(&ops, stream, count);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct counted_sequence),
+                                                .next = skip_next };
+    return make_counted(&ops, sequence, count);
 }
 
 /* --- Chunks ----------------------------------------------------------------------------------- */
 
-struct chunks_stream {
-    weft_stream stream;
+struct chunks_sequence {
+    weft_sequence sequence;
     char *items;
     size_t most;
     size_t have; /* of the chunk that is being made */
 };
 
-static int chunks_next(weft_stream *stream, void *item, weft_time deadline)
+static int chunks_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct chunks_stream *self = (struct chunks_stream *)stream;
-    weft_stream *inner = stream->inner[0];
+    struct chunks_sequence *self = (struct chunks_sequence *)sequence;
+    weft_sequence *inner = sequence->inner[0];
     int result = 1;
     while (self->have < self->most && result == 1) {
-        result = weft_stream_next(inner, self->items + self->have * inner->size, deadline);
+        result = weft_sequence_next(inner, self->items + self->have * inner->size, deadline);
         self->have += result == 1;
     }
     if (result < 0 || self->have == 0) {
@@ -240,51 +243,51 @@ static int chunks_next(weft_stream *stream, void *item, weft_time deadline)
     return 1;
 }
 
-static void chunks_drop(weft_stream *stream)
+static void chunks_drop(weft_sequence *sequence)
 {
-    struct chunks_stream *self = (struct chunks_stream *)stream;
-    wf_stream_free_items(self->items, self->most, stream->inner[0]->size);
+    struct chunks_sequence *self = (struct chunks_sequence *)sequence;
+    wf_sequence_free_items(self->items, self->most, sequence->inner[0]->size);
 }
 
-weft_stream *weft_stream_chunks(weft_stream *stream, size_t count)
+weft_sequence *weft_sequence_chunks(weft_sequence *sequence, size_t count)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct chunks_stream),
-                                              .next = chunks_next,
-                                              .drop = chunks_drop };
-    struct chunks_stream *self =
-        (struct chunks_stream *)wf_stream_make(&ops, sizeof(weft_chunk), 1, stream, NULL);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct chunks_sequence),
+                                                .next = chunks_next,
+                                                .drop = chunks_drop };
+    struct chunks_sequence *self =
+        (struct chunks_sequence *)wf_sequence_make(&ops, sizeof(weft_chunk), 1, sequence, NULL);
     if (self == NULL) {
         return NULL;
     }
     self->most = count > 0 ? count : 1;
-    self->items = wf_stream_items(self->most, stream->size);
+    self->items = wf_sequence_items(self->most, sequence->size);
     if (self->items == NULL) {
-        weft_stream_drop(&self->stream);
+        weft_sequence_drop(&self->sequence);
         return NULL;
     }
-    return &self->stream;
+    return &self->sequence;
 }
 
 /* --- Zip -------------------------------------------------------------------------------------- */
 
-struct zip_stream {
-    weft_stream stream;
+struct zip_sequence {
+    weft_sequence sequence;
     int (*zip)(const void *one, const void *two, void *to, void *arg);
     void *arg;
     void *items[2];
     bool has_one; /* and waits for the other one */
 };
 
-static int zip_next(weft_stream *stream, void *item, weft_time deadline)
+static int zip_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct zip_stream *self = (struct zip_stream *)stream;
+    struct zip_sequence *self = (struct zip_sequence *)sequence;
     int result = 1;
     if (!self->has_one) {
-        result = weft_stream_next(stream->inner[0], self->items[0], deadline);
+        result = weft_sequence_next(sequence->inner[0], self->items[0], deadline);
         self->has_one = result == 1;
     }
     if (result == 1) {
-        result = weft_stream_next(stream->inner[1], self->items[1], deadline);
+        result = weft_sequence_next(sequence->inner[1], self->items[1], deadline);
     }
     if (result == 1) {
         self->has_one = false;
@@ -294,47 +297,47 @@ static int zip_next(weft_stream *stream, void *item, weft_time deadline)
     return result;
 }
 
-static void zip_drop(weft_stream *stream)
+static void zip_drop(weft_sequence *sequence)
 {
-    struct zip_stream *self = (struct zip_stream *)stream;
+    struct zip_sequence *self = (struct zip_sequence *)sequence;
     for (unsigned i = 0; i < 2; i++) {
-        wf_stream_free_items(self->items[i], 1, stream->inner[i]->size);
+        wf_sequence_free_items(self->items[i], 1, sequence->inner[i]->size);
     }
 }
 
-weft_stream *weft_stream_zip(weft_stream *one, weft_stream *two, size_t size,
-                             int (*zip)(const void *one, const void *two, void *to, void *arg),
-                             void *arg)
+weft_sequence *weft_sequence_zip(weft_sequence *one, weft_sequence *two, size_t size,
+                                 int (*zip)(const void *one, const void *two, void *to, void *arg),
+                                 void *arg)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct zip_stream),
-                                              .next = zip_next,
-                                              .drop = zip_drop };
-    struct zip_stream *self = (struct zip_stream *)wf_stream_make(&ops, size, 2, one, two);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct zip_sequence),
+                                                .next = zip_next,
+                                                .drop = zip_drop };
+    struct zip_sequence *self = (struct zip_sequence *)wf_sequence_make(&ops, size, 2, one, two);
     if (self == NULL) {
         return NULL;
     }
     self->zip = zip;
     self->arg = arg;
-    self->items[0] = wf_stream_items(1, one->size);
-    self->items[1] = wf_stream_items(1, two->size);
+    self->items[0] = wf_sequence_items(1, one->size);
+    self->items[1] = wf_sequence_items(1, two->size);
     if (self->items[0] == NULL || self->items[1] == NULL) {
-        weft_stream_drop(&self->stream);
+        weft_sequence_drop(&self->sequence);
         return NULL;
     }
-    return &self->stream;
+    return &self->sequence;
 }
 
 /* --- Throttle --------------------------------------------------------------------------------- */
 
-struct throttle_stream {
-    weft_stream stream;
+struct throttle_sequence {
+    weft_sequence sequence;
     weft_time period;
     weft_time next; /* not before this time; 0: at once */
 };
 
-static int throttle_next(weft_stream *stream, void *item, weft_time deadline)
+static int throttle_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
-    struct throttle_stream *self = (struct throttle_stream *)stream;
+    struct throttle_sequence *self = (struct throttle_sequence *)sequence;
     if (self->next > deadline) {
         int err = weft_sleep_until(deadline);
         return err != 0 ? err : WEFT_ETIMEDOUT;
@@ -345,22 +348,22 @@ static int throttle_next(weft_stream *stream, void *item, weft_time deadline)
             return err;
         }
     }
-    int result = weft_stream_next(stream->inner[0], item, deadline);
+    int result = weft_sequence_next(sequence->inner[0], item, deadline);
     if (result == 1) {
         self->next = weft_after(self->period);
     }
     return result;
 }
 
-weft_stream *weft_stream_throttle(weft_stream *stream, weft_time period)
+weft_sequence *weft_sequence_throttle(weft_sequence *sequence, weft_time period)
 {
-    static const struct wf_stream_ops ops = { .bytes = sizeof(struct throttle_stream),
-                                              .next = throttle_next };
-    size_t size = stream != NULL ? stream->size : 0;
-    struct throttle_stream *self =
-        (struct throttle_stream *)wf_stream_make(&ops, size, 1, stream, NULL);
+    static const struct wf_sequence_ops ops = { .bytes = sizeof(struct throttle_sequence),
+                                                .next = throttle_next };
+    size_t size = sequence != NULL ? sequence->size : 0;
+    struct throttle_sequence *self =
+        (struct throttle_sequence *)wf_sequence_make(&ops, size, 1, sequence, NULL);
     if (self != NULL) {
         self->period = period;
     }
-    return (weft_stream *)self;
+    return (weft_sequence *)self;
 }

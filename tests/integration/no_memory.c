@@ -224,7 +224,7 @@ static void groups_of_tasks_end_without_those_that_could_not_begin(void)
     sweep(use_tasks);
 }
 
-/* --- Streams ---------------------------------------------------------------------------------- */
+/* --- Sequences ---------------------------------------------------------------------------------- */
 
 static int count_up(weft_generator *to, void *arg)
 {
@@ -257,25 +257,25 @@ static void add(void *value, const void *item, void *arg)
     *(int *)value += *(const int *)item;
 }
 
-static int use_streams(void *arg)
+static int use_sequences(void *arg)
 {
     const int numbers[] = { 1, 2, 3, 4, 5, 6 };
     int sum = 0;
     (void)arg;
-    weft_stream *even =
-        weft_stream_filter(weft_generate(sizeof(int), count_up, NULL), is_even, NULL);
-    weft_stream *all = weft_stream_of_array(numbers, 6, sizeof(int));
-    weft_stream *sums = weft_stream_zip(even, all, sizeof(int), add_both, NULL);
-    weft_stream *more = weft_stream_of_array(numbers, 2, sizeof(int));
-    weft_stream *merged = weft_stream_merge(weft_stream_buffered(sums, 2), more);
-    int err = weft_stream_fold(merged, &sum, add, NULL);
+    weft_sequence *even =
+        weft_sequence_filter(weft_generate(sizeof(int), count_up, NULL), is_even, NULL);
+    weft_sequence *all = weft_sequence_of_array(numbers, 6, sizeof(int));
+    weft_sequence *sums = weft_sequence_zip(even, all, sizeof(int), add_both, NULL);
+    weft_sequence *more = weft_sequence_of_array(numbers, 2, sizeof(int));
+    weft_sequence *merged = weft_sequence_merge(weft_sequence_buffered(sums, 2), more);
+    int err = weft_sequence_fold(merged, &sum, add, NULL);
     CHECK(err != 0 || sum == 0 + 2 + 4 + 6 + 8 + (1 + 2 + 3 + 4 + 5) + 3);
     return err;
 }
 
 static void a_chain_that_cannot_be_made_is_taken_apart(void)
 {
-    sweep(use_streams);
+    sweep(use_sequences);
 }
 
 /* --- Locals ----------------------------------------------------------------------------------- */

@@ -489,7 +489,7 @@ static void scopes_wait_for_all(void)
     sweep(&(struct program){ scopes, scopes_begin, scopes_check });
 }
 
-/* --- Streams ---------------------------------------------------------------------------------- */
+/* --- Sequences ---------------------------------------------------------------------------------- */
 
 static int count_up(weft_generator *to, void *arg)
 {
@@ -508,23 +508,23 @@ static int add_up(void *item, void *arg)
     return 0;
 }
 
-static int streams(void *arg)
+static int sequences(void *arg)
 {
     (void)arg;
-    weft_stream *one = weft_generate(sizeof(int), count_up, NULL);
-    weft_stream *two = weft_stream_buffered(weft_generate(sizeof(int), count_up, NULL), 2);
-    return weft_stream_for_each(weft_stream_merge(one, two), add_up, NULL);
+    weft_sequence *one = weft_generate(sizeof(int), count_up, NULL);
+    weft_sequence *two = weft_sequence_buffered(weft_generate(sizeof(int), count_up, NULL), 2);
+    return weft_sequence_for_each(weft_sequence_merge(one, two), add_up, NULL);
 }
 
-static void streams_check(bool is_whole)
+static void sequences_check(bool is_whole)
 {
     CHECK_LE(atomic_load(&received), 30);
     CHECK(!is_whole || atomic_load(&received) == 30);
 }
 
-static void streams_end(void)
+static void sequences_end(void)
 {
-    sweep(&(struct program){ streams, pipeline_begin, streams_check });
+    sweep(&(struct program){ sequences, pipeline_begin, sequences_check });
 }
 
 /* --- Values ----------------------------------------------------------------------------------- */
@@ -624,6 +624,6 @@ TEST_MAIN({
     TEST(locks_are_let_go),
     TEST(selects_take_nothing_that_they_lose),
     TEST(scopes_wait_for_all),
-    TEST(streams_end),
+    TEST(sequences_end),
     TEST(values_arrive_or_not),
 })

@@ -42,7 +42,7 @@ static int count_up(weft_generator *to, void *arg)
     return err != 0 ? err : plan->result;
 }
 
-static weft_stream *generate(struct plan *plan)
+static weft_sequence *generate(struct plan *plan)
 {
     return weft_generate(sizeof(int), count_up, plan);
 }
@@ -58,18 +58,18 @@ static int pull_from_generator(void *arg)
     (void)arg;
     struct plan plan = { 1, 100, 0 };
     int sum = 0;
-    CHECK_EQ(weft_stream_fold(generate(&plan), &sum, add, NULL), 0);
+    CHECK_EQ(weft_sequence_fold(generate(&plan), &sum, add, NULL), 0);
     CHECK_EQ(sum, 5050);
     CHECK_EQ(atomic_load(&ended), 1);
 
     plan.result = -EIO;
     sum = 0;
-    CHECK_EQ(weft_stream_fold(generate(&plan), &sum, add, NULL), -EIO);
+    CHECK_EQ(weft_sequence_fold(generate(&plan), &sum, add, NULL), -EIO);
     CHECK_EQ(sum, 5050);
 
     plan.result = 5; /* No error. */
     sum = 0;
-    CHECK_EQ(weft_stream_fold(generate(&plan), &sum, add, NULL), 0);
+    CHECK_EQ(weft_sequence_fold(generate(&plan), &sum, add, NULL), 0);
     CHECK_EQ(sum, 5050);
     return 0;
 }
@@ -85,11 +85,11 @@ static int pull_some(void *arg)
     (void)arg;
     struct plan plan = { 1, 1000000, 0 };
     int got[5] = { 0 };
-    CHECK_EQ(weft_stream_collect(weft_stream_take(generate(&plan), 5), got, 5), 5);
+    CHECK_EQ(weft_sequence_collect(weft_sequence_take(generate(&plan), 5), got, 5), 5);
     CHECK_EQ(got[4], 5);
     CHECK_LE(atomic_load(&given), 5);
     CHECK_EQ(atomic_load(&ended), 1);
-    weft_stream_drop(generate(&plan));
+    weft_sequence_drop(generate(&plan));
     CHECK_EQ(atomic_load(&ended), 2);
     return 0;
 }
@@ -112,18 +112,18 @@ static int pull_too_early(void *arg)
     (void)arg;
     weft_event happened = { { 0 } };
     int item = 0;
-    weft_stream *stream = weft_generate(sizeof(int), wait_and_give, &happened);
-    CHECK_EQ(weft_stream_next(stream, &item, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    weft_sequence *sequence = weft_generate(sizeof(int), wait_and_give, &happened);
+    CHECK_EQ(weft_sequence_next(sequence, &item, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     weft_event_set(&happened);
-    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+    CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), 1);
     CHECK_EQ(item, 8);
-    weft_stream_drop(stream);
+    weft_sequence_drop(sequence);
     CHECK_EQ(atomic_load(&ended), 1);
 
     weft_event_reset(&happened);
-    stream = weft_generate(sizeof(int), wait_and_give, &happened);
-    CHECK_EQ(weft_stream_next(stream, &item, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
-    weft_stream_drop(stream);
+    sequence = weft_generate(sizeof(int), wait_and_give, &happened);
+    CHECK_EQ(weft_sequence_next(sequence, &item, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    weft_sequence_drop(sequence);
     CHECK_EQ(atomic_load(&ended), 2);
     return 0;
 }
@@ -141,14 +141,14 @@ static int generate_at_shutdown(void *arg)
     CHECK_EQ(weft_sleep(3600 * WEFT_S), WEFT_ECANCELED);
     weft_shield_enter();
     CHECK(generate(&plan) == NULL);
-    CHECK(weft_stream_buffered(weft_stream_of_array(few, 2, sizeof(int)), 3) == NULL);
-    CHECK(weft_stream_merge(weft_stream_of_array(few, 2, sizeof(int)),
-                            weft_stream_of_array(few, 2, sizeof(int))) == NULL);
+    CHECK(weft_sequence_buffered(weft_sequence_of_array(few, 2, sizeof(int)), 3) == NULL);
+    CHECK(weft_sequence_merge(weft_sequence_of_array(few, 2, sizeof(int)),
+                              weft_sequence_of_array(few, 2, sizeof(int))) == NULL);
     weft_shield_leave();
     return 0;
 }
 
-static void what_cannot_be_started_is_no_stream(void)
+static void what_cannot_be_started_is_no_sequence(void)
 {
     weft_runtime *rt = test_start(1);
     atomic_store(&ended, 0);
@@ -163,9 +163,9 @@ static int pull_ahead(void *arg)
 {
     (void)arg;
     struct plan plan = { 1, 100, 0 };
-    weft_stream *stream = weft_stream_buffered(generate(&plan), 7);
+    weft_sequence *sequence = weft_sequence_buffered(generate(&plan), 7);
     int item = 0;
-    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+    CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), 1);
     CHECK_EQ(item, 1);
     weft_time deadline = weft_after(60 * WEFT_S);
     while (atomic_load(&given) < 8 && weft_now() < deadline) {
@@ -175,7 +175,7 @@ static int pull_ahead(void *arg)
     CHECK_LE(atomic_load(&given), 10); /* 7 in the buffer, and one in each hand. */
     CHECK_GE(atomic_load(&given), 8);
     int sum = 0;
-    CHECK_EQ(weft_stream_fold(stream, &sum, add, NULL), 0);
+    CHECK_EQ(weft_sequence_fold(sequence, &sum, add, NULL), 0);
     CHECK_EQ(sum, 5049);
     return 0;
 }
@@ -190,29 +190,29 @@ static int merge_both(void *arg)
     (void)arg;
     struct plan low = { 1, 100, 0 };
     struct plan high = { 1001, 50, 0 };
-    weft_stream *stream = weft_stream_merge(generate(&low), generate(&high));
+    weft_sequence *sequence = weft_sequence_merge(generate(&low), generate(&high));
     int last[2] = { 0, 1000 };
     int item = 0;
     int count = 0;
     int result;
-    while ((result = weft_stream_next(stream, &item, WEFT_NEVER)) == 1) {
+    while ((result = weft_sequence_next(sequence, &item, WEFT_NEVER)) == 1) {
         CHECK_EQ(item, ++last[item > 1000]);
         count++;
     }
     CHECK_EQ(result, 0);
     CHECK_EQ(count, 150);
-    weft_stream_drop(stream);
+    weft_sequence_drop(sequence);
 
     /* An error of one is the end, though the other one would go on for ever. */
     low = (struct plan){ 1, 5, -EIO };
     high = (struct plan){ 1001, 1000000000, 0 };
     int sum = 0;
-    stream = weft_stream_merge(generate(&low), generate(&high));
-    CHECK_EQ(weft_stream_fold(stream, &sum, add, NULL), -EIO);
+    sequence = weft_sequence_merge(generate(&low), generate(&high));
+    CHECK_EQ(weft_sequence_fold(sequence, &sum, add, NULL), -EIO);
     return 0;
 }
 
-static void two_streams_are_merged(void)
+static void two_sequences_are_merged(void)
 {
     run(merge_both);
 }
@@ -223,9 +223,9 @@ static int pull_for_ever(void *arg)
 {
     (void)arg;
     int sum = 0;
-    weft_stream *stream =
-        weft_stream_buffered(weft_stream_throttle(generate(&endless), 3600 * WEFT_S), 3);
-    return weft_stream_fold(stream, &sum, add, NULL);
+    weft_sequence *sequence =
+        weft_sequence_buffered(weft_sequence_throttle(generate(&endless), 3600 * WEFT_S), 3);
+    return weft_sequence_fold(sequence, &sum, add, NULL);
 }
 
 static void who_pulls_can_be_cancelled(void)
@@ -244,8 +244,8 @@ static int merge_wrongly(void *arg)
 {
     (void)arg;
     static const char few[4];
-    weft_stream_drop(
-        weft_stream_merge(weft_stream_of_array(few, 1, 4), weft_stream_of_array(few, 2, 2)));
+    weft_sequence_drop(
+        weft_sequence_merge(weft_sequence_of_array(few, 1, 4), weft_sequence_of_array(few, 2, 2)));
     return 0;
 }
 
@@ -256,16 +256,16 @@ static void merge_different_sizes(void)
 
 static void mistakes_abort_with_a_sentence(void)
 {
-    CHECK_ABORTS(merge_different_sizes, "weft_stream_merge: items of 4 and of 2 bytes");
+    CHECK_ABORTS(merge_different_sizes, "weft_sequence_merge: items of 4 and of 2 bytes");
 }
 
 TEST_MAIN({
     TEST(a_generator_gives_items),
     TEST(a_generator_that_nobody_needs_ends),
     TEST(a_generator_that_takes_long_is_waited_for_or_cancelled),
-    TEST(what_cannot_be_started_is_no_stream),
+    TEST(what_cannot_be_started_is_no_sequence),
     TEST(a_buffer_is_filled_ahead),
-    TEST(two_streams_are_merged),
+    TEST(two_sequences_are_merged),
     TEST(who_pulls_can_be_cancelled),
     TEST(mistakes_abort_with_a_sentence),
 })

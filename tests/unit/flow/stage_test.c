@@ -13,15 +13,15 @@ enum {
 
 static const int numbers[NUMBERS] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
 
-static weft_stream *count_up(void)
+static weft_sequence *count_up(void)
 {
-    return weft_stream_of_array(numbers, NUMBERS, sizeof(int));
+    return weft_sequence_of_array(numbers, NUMBERS, sizeof(int));
 }
 
-static void check_items(weft_stream *stream, const int *wanted, int count)
+static void check_items(weft_sequence *sequence, const int *wanted, int count)
 {
     int got[64];
-    CHECK_EQ(weft_stream_collect(stream, got, 64), count);
+    CHECK_EQ(weft_sequence_collect(sequence, got, 64), count);
     CHECK_EQ(memcmp(got, wanted, (size_t)count * sizeof(int)), 0);
 }
 
@@ -49,52 +49,54 @@ static void items_are_mapped_and_filtered(void)
 {
     int two = 2;
     int four = 4;
-    check_items(weft_stream_filter(count_up(), is_multiple, &four), (int[]){ 0, 4, 8 }, 3);
-    weft_stream *stream = weft_stream_filter(count_up(), is_multiple, &two);
-    check_items(weft_stream_map(stream, sizeof(int), square, NULL), (int[]){ 0, 4, 16, 36, 64 }, 5);
+    check_items(weft_sequence_filter(count_up(), is_multiple, &four), (int[]){ 0, 4, 8 }, 3);
+    weft_sequence *sequence = weft_sequence_filter(count_up(), is_multiple, &two);
+    check_items(weft_sequence_map(sequence, sizeof(int), square, NULL), (int[]){ 0, 4, 16, 36, 64 },
+                5);
 
     char words[NUMBERS][24];
-    CHECK_EQ(weft_stream_collect(weft_stream_map(count_up(), 24, spell, NULL), words, NUMBERS), 10);
+    CHECK_EQ(weft_sequence_collect(weft_sequence_map(count_up(), 24, spell, NULL), words, NUMBERS),
+             10);
     CHECK_EQ(strcmp(words[3], "ddd"), 0);
 
     int bad = 3;
     int item = 0;
-    stream = weft_stream_map(count_up(), sizeof(int), square, &bad);
+    sequence = weft_sequence_map(count_up(), sizeof(int), square, &bad);
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+        CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), 1);
     }
-    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), -EIO);
-    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), -EIO);
-    weft_stream_drop(stream);
+    CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), -EIO);
+    CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), -EIO);
+    weft_sequence_drop(sequence);
 }
 
 static void some_are_taken_or_skipped(void)
 {
-    check_items(weft_stream_take(count_up(), 3), (int[]){ 0, 1, 2 }, 3);
-    check_items(weft_stream_take(count_up(), 0), numbers, 0);
-    check_items(weft_stream_take(count_up(), 99), numbers, 10);
-    check_items(weft_stream_skip(count_up(), 8), (int[]){ 8, 9 }, 2);
-    check_items(weft_stream_skip(count_up(), 0), numbers, 10);
-    check_items(weft_stream_skip(count_up(), 99), numbers, 0);
-    check_items(weft_stream_take(weft_stream_skip(count_up(), 4), 2), (int[]){ 4, 5 }, 2);
+    check_items(weft_sequence_take(count_up(), 3), (int[]){ 0, 1, 2 }, 3);
+    check_items(weft_sequence_take(count_up(), 0), numbers, 0);
+    check_items(weft_sequence_take(count_up(), 99), numbers, 10);
+    check_items(weft_sequence_skip(count_up(), 8), (int[]){ 8, 9 }, 2);
+    check_items(weft_sequence_skip(count_up(), 0), numbers, 10);
+    check_items(weft_sequence_skip(count_up(), 99), numbers, 0);
+    check_items(weft_sequence_take(weft_sequence_skip(count_up(), 4), 2), (int[]){ 4, 5 }, 2);
 }
 
 static void items_come_in_chunks(void)
 {
-    weft_stream *stream = weft_stream_chunks(count_up(), 4);
+    weft_sequence *sequence = weft_sequence_chunks(count_up(), 4);
     weft_chunk chunk;
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(weft_stream_next(stream, &chunk, WEFT_NEVER), 1);
+        CHECK_EQ(weft_sequence_next(sequence, &chunk, WEFT_NEVER), 1);
         CHECK_EQ(chunk.count, i < 2 ? 4 : 2);
         CHECK_EQ(memcmp(chunk.items, &numbers[4 * i], chunk.count * sizeof(int)), 0);
     }
-    CHECK_EQ(weft_stream_next(stream, &chunk, WEFT_NEVER), 0);
-    weft_stream_drop(stream);
+    CHECK_EQ(weft_sequence_next(sequence, &chunk, WEFT_NEVER), 0);
+    weft_sequence_drop(sequence);
 
-    stream = weft_stream_chunks(count_up(), 0);
-    CHECK_EQ(weft_stream_next(stream, &chunk, WEFT_NEVER), 1);
+    sequence = weft_sequence_chunks(count_up(), 0);
+    CHECK_EQ(weft_sequence_next(sequence, &chunk, WEFT_NEVER), 1);
     CHECK_EQ(chunk.count, 1);
-    weft_stream_drop(stream);
+    weft_sequence_drop(sequence);
 }
 
 static int join_digits(const void *one, const void *two, void *to, void *arg)
@@ -103,43 +105,43 @@ static int join_digits(const void *one, const void *two, void *to, void *arg)
     return arg != NULL && *(const int *)one == *(int *)arg ? -EIO : 0;
 }
 
-static void two_streams_are_zipped(void)
+static void two_sequences_are_zipped(void)
 {
     int64_t got[NUMBERS];
-    weft_stream *stream =
-        weft_stream_zip(count_up(), weft_stream_skip(count_up(), 3), 8, join_digits, NULL);
-    CHECK_EQ(weft_stream_collect(stream, got, NUMBERS), 7);
+    weft_sequence *sequence =
+        weft_sequence_zip(count_up(), weft_sequence_skip(count_up(), 3), 8, join_digits, NULL);
+    CHECK_EQ(weft_sequence_collect(sequence, got, NUMBERS), 7);
     CHECK_EQ(got[0], 3);
     CHECK_EQ(got[6], 69);
     int bad = 2;
-    stream = weft_stream_zip(count_up(), count_up(), 8, join_digits, &bad);
-    CHECK_EQ(weft_stream_collect(stream, got, NUMBERS), -EIO);
+    sequence = weft_sequence_zip(count_up(), count_up(), 8, join_digits, &bad);
+    CHECK_EQ(weft_sequence_collect(sequence, got, NUMBERS), -EIO);
 }
 
-/* A channel, and a stream of what comes from it. */
-static weft_stream *listen(weft_sender **sender)
+/* A channel, and a sequence of what comes from it. */
+static weft_sequence *listen_to(weft_sender **sender)
 {
     weft_receiver *receiver;
     CHECK_EQ(weft_channel_make(sender, &receiver, sizeof(int), 16), 0);
-    return weft_stream_of_channel(receiver, sizeof(int));
+    return weft_sequence_of_channel(receiver, sizeof(int));
 }
 
-static void check_is_too_late(weft_stream *stream)
+static void check_is_too_late(weft_sequence *sequence)
 {
     int64_t item = 0;
     weft_time deadline = weft_after(WEFT_MS);
-    CHECK_EQ(weft_stream_next(stream, &item, deadline), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_sequence_next(sequence, &item, deadline), WEFT_ETIMEDOUT);
     CHECK_GE(weft_now(), deadline);
 }
 
-static void check_next(weft_stream *stream, int wanted)
+static void check_next(weft_sequence *sequence, int wanted)
 {
     union {
         int small;
         int64_t large;
     } item;
-    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
-    CHECK_EQ(weft_stream_size(stream) == sizeof(int) ? item.small : item.large, wanted);
+    CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), 1);
+    CHECK_EQ(weft_sequence_size(sequence) == sizeof(int) ? item.small : item.large, wanted);
 }
 
 /* A pull of each stage that is too late; then an item comes, and is the next one. */
@@ -148,33 +150,33 @@ static void each_stage_waits_until_the_deadline(void)
     int one = 1;
     for (int stage = 0; stage < 7; stage++) {
         weft_sender *sender;
-        weft_stream *stream = listen(&sender);
+        weft_sequence *sequence = listen_to(&sender);
         switch (stage) {
         case 0:
-            stream = weft_stream_map(stream, sizeof(int), square, NULL);
+            sequence = weft_sequence_map(sequence, sizeof(int), square, NULL);
             break;
         case 1:
-            stream = weft_stream_filter(stream, is_multiple, &one);
+            sequence = weft_sequence_filter(sequence, is_multiple, &one);
             break;
         case 2:
-            stream = weft_stream_take(stream, 1);
+            sequence = weft_sequence_take(sequence, 1);
             break;
         case 3:
-            stream = weft_stream_skip(stream, 0);
+            sequence = weft_sequence_skip(sequence, 0);
             break;
         case 4:
-            stream = weft_stream_zip(stream, count_up(), sizeof(int64_t), join_digits, NULL);
+            sequence = weft_sequence_zip(sequence, count_up(), sizeof(int64_t), join_digits, NULL);
             break;
         case 5:
-            stream = weft_stream_throttle(stream, 1);
+            sequence = weft_sequence_throttle(sequence, 1);
             break;
         default:
             break;
         }
-        check_is_too_late(stream);
+        check_is_too_late(sequence);
         CHECK_EQ(weft_send(sender, &numbers[stage == 4 ? 0 : 1], WEFT_NEVER), 0);
-        check_next(stream, stage == 4 ? 0 : 1);
-        weft_stream_drop(stream);
+        check_next(sequence, stage == 4 ? 0 : 1);
+        weft_sequence_drop(sequence);
         weft_sender_drop(sender);
     }
 }
@@ -182,22 +184,23 @@ static void each_stage_waits_until_the_deadline(void)
 static void what_was_skipped_or_waits_for_another_is_kept(void)
 {
     weft_sender *sender;
-    weft_stream *stream = weft_stream_skip(listen(&sender), 2);
+    weft_sequence *sequence = weft_sequence_skip(listen_to(&sender), 2);
     CHECK_EQ(weft_send(sender, &numbers[1], WEFT_NEVER), 0);
-    check_is_too_late(stream);
+    check_is_too_late(sequence);
     CHECK_EQ(weft_send(sender, &numbers[2], WEFT_NEVER), 0);
     CHECK_EQ(weft_send(sender, &numbers[3], WEFT_NEVER), 0);
-    check_next(stream, 3);
-    weft_stream_drop(stream);
+    check_next(sequence, 3);
+    weft_sequence_drop(sequence);
     weft_sender_drop(sender);
 
-    stream = weft_stream_zip(count_up(), listen(&sender), sizeof(int64_t), join_digits, NULL);
-    check_is_too_late(stream);
+    sequence =
+        weft_sequence_zip(count_up(), listen_to(&sender), sizeof(int64_t), join_digits, NULL);
+    check_is_too_late(sequence);
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(weft_send(sender, &numbers[5], WEFT_NEVER), 0);
-        check_next(stream, i * 10 + 5);
+        check_next(sequence, i * 10 + 5);
     }
-    weft_stream_drop(stream);
+    weft_sequence_drop(sequence);
     weft_sender_drop(sender);
 }
 
@@ -208,15 +211,16 @@ static void a_pull_that_is_too_late_can_be_done_again(void)
     weft_receiver *receiver;
     weft_chunk chunk;
     CHECK_EQ(weft_channel_make(&sender, &receiver, sizeof(int), 16), 0);
-    weft_stream *stream = weft_stream_chunks(weft_stream_of_channel(receiver, sizeof(int)), 3);
+    weft_sequence *sequence =
+        weft_sequence_chunks(weft_sequence_of_channel(receiver, sizeof(int)), 3);
     CHECK_EQ(weft_send(sender, &numbers[4], WEFT_NEVER), 0);
     CHECK_EQ(weft_send(sender, &numbers[5], WEFT_NEVER), 0);
-    CHECK_EQ(weft_stream_next(stream, &chunk, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_sequence_next(sequence, &chunk, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(weft_send(sender, &numbers[6], WEFT_NEVER), 0);
-    CHECK_EQ(weft_stream_next(stream, &chunk, WEFT_NEVER), 1);
+    CHECK_EQ(weft_sequence_next(sequence, &chunk, WEFT_NEVER), 1);
     CHECK_EQ(chunk.count, 3);
     CHECK_EQ(memcmp(chunk.items, &numbers[4], 3 * sizeof(int)), 0);
-    weft_stream_drop(stream);
+    weft_sequence_drop(sequence);
     CHECK_EQ(weft_send(sender, &numbers[6], WEFT_NEVER), WEFT_ECLOSED);
     weft_sender_drop(sender);
 }
@@ -224,30 +228,30 @@ static void a_pull_that_is_too_late_can_be_done_again(void)
 static int pull_slowly(void *arg)
 {
     (void)arg;
-    weft_stream *stream = weft_stream_throttle(count_up(), 3 * WEFT_MS);
+    weft_sequence *sequence = weft_sequence_throttle(count_up(), 3 * WEFT_MS);
     weft_time start = weft_now();
     int item = 0;
     for (int i = 0; i < 5; i++) {
-        CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
+        CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), 1);
         CHECK_EQ(item, i);
         CHECK_GE(weft_now() - start, i * 3 * WEFT_MS);
     }
-    CHECK_EQ(weft_stream_next(stream, &item, weft_now()), WEFT_ETIMEDOUT);
-    weft_stream_drop(stream);
-    stream = weft_stream_throttle(count_up(), 3600 * WEFT_S);
-    check_next(stream, 0); /* The first one comes at once. */
-    check_is_too_late(stream);
-    weft_stream_drop(stream);
+    CHECK_EQ(weft_sequence_next(sequence, &item, weft_now()), WEFT_ETIMEDOUT);
+    weft_sequence_drop(sequence);
+    sequence = weft_sequence_throttle(count_up(), 3600 * WEFT_S);
+    check_next(sequence, 0); /* The first one comes at once. */
+    check_is_too_late(sequence);
+    weft_sequence_drop(sequence);
     return 0;
 }
 
 static int pull_with_deadline(void *arg)
 {
-    weft_stream *stream = weft_stream_throttle(count_up(), 3600 * WEFT_S);
+    weft_sequence *sequence = weft_sequence_throttle(count_up(), 3600 * WEFT_S);
     int item = 0;
-    CHECK_EQ(weft_stream_next(stream, &item, WEFT_NEVER), 1);
-    int result = weft_stream_next(stream, &item, *(weft_time *)arg);
-    weft_stream_drop(stream);
+    CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), 1);
+    int result = weft_sequence_next(sequence, &item, *(weft_time *)arg);
+    weft_sequence_drop(sequence);
     return result;
 }
 
@@ -275,7 +279,7 @@ TEST_MAIN({
     TEST(items_are_mapped_and_filtered),
     TEST(some_are_taken_or_skipped),
     TEST(items_come_in_chunks),
-    TEST(two_streams_are_zipped),
+    TEST(two_sequences_are_zipped),
     TEST(each_stage_waits_until_the_deadline),
     TEST(what_was_skipped_or_waits_for_another_is_kept),
     TEST(a_pull_that_is_too_late_can_be_done_again),
