@@ -54,6 +54,8 @@
 #define WEFT_ESHUTDOWN (-4098) /* the runtime is shutting down */
 #define WEFT_EJOINED   (-4099) /* somebody else is already joining this task */
 #define WEFT_ECLOSED   (-4100) /* the object was closed */
+#define WEFT_EEND      (-4101) /* the stream has ended before all was read */
+#define WEFT_ENONAME   (-4102) /* there is no such host or service */
 
 /*
  * errno, where a fiber may go on on another thread after each wait. A compiler keeps

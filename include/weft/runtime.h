@@ -20,6 +20,13 @@ typedef enum weft_switch {
     WEFT_OFF = 2,
 } weft_switch;
 
+/* How the kernel is asked for I/O. */
+typedef enum weft_io_backend {
+    WEFT_IO_AUTO = 0, /* epoll, as long as it takes less of the processor */
+    WEFT_IO_EPOLL = 1,
+    WEFT_IO_URING = 2,
+} weft_io_backend;
+
 /*
  * How a runtime is to be. Start from WEFT_CONFIG_INIT and change what you need;
  * zero means the default everywhere. The environment wins over the fields that
@@ -68,6 +75,12 @@ typedef struct weft_config {
      * 10 s; WEFT_BLOCKING_KEEP_ALIVE_NS). */
     unsigned blocking_threads;
     uint64_t blocking_keep_alive_ns;
+
+    /* How I/O is done. WEFT_IO=auto|epoll|uring. weft_runtime_io() tells what came of it. */
+    weft_io_backend io;
+    /* So many events are handled before tasks have their turn again. Default 256, 1 to
+     * 4096. WEFT_MAX_IO_COMPLETIONS */
+    unsigned max_io_completions;
 
     /* Seeds the choice of whom to steal from. 0: from the clock. WEFT_SEED */
     uint64_t seed;

@@ -60,6 +60,7 @@
 #define wf_fetch_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
 #define wf_fetch_or_relaxed(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
 #define wf_fetch_or_release(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_release)
+#define wf_fetch_and_relaxed(p, v) atomic_fetch_and_explicit((p), (v), memory_order_relaxed)
 #define wf_fetch_and_acquire(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acquire)
 #define wf_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 

@@ -35,10 +35,10 @@
 #include "base/list.h"
 #include "base/lock.h"
 
+/* One that sleeps on a futex. */
 struct sleeper {
-    struct wf_list link;
+    struct wf_clock_sleeper base;
     _Atomic(uint32_t) *word;
-    int64_t deadline;
 };
 
 /* Under the lock, all read: twice the offset, or twice the time and 1. */
@@ -116,40 +116,66 @@ int64_t wf_clock_now(void)
     return now;
 }
 
-static int sleep_while_paused(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline)
+/* The time is paused, or about to be: that is decided at the lock. */
+static int64_t begin_while_paused(struct wf_clock_sleeper *self)
 {
-    struct sleeper self = { .word = word, .deadline = deadline };
     wf_lock(&lock);
-    bool late = wf_clock_now() >= deadline;
-    bool sleeps = !late && is_paused(read_mode()); /* It may have been let go meanwhile. */
-    if (sleeps) {
-        wf_list_push_back(&sleepers, &self.link);
+    int64_t value = read_mode();
+    int64_t real = WF_NEVER;
+    if (!is_paused(value)) { /* It has been let go meanwhile. */
+        real = weft_time_add(self->deadline, -number_of(value));
+    } else if (number_of(value) >= self->deadline) {
+        real = INT64_MIN;
+    } else {
+        wf_list_push_back(&sleepers, &self->link);
+        self->is_listed = true;
     }
     wf_unlock(&lock);
-    if (!sleeps) {
-        return late ? -ETIMEDOUT : 0;
+    return real;
+}
+
+int64_t wf_clock_sleep_begin(struct wf_clock_sleeper *self, int64_t deadline)
+{
+    self->deadline = deadline;
+    self->is_listed = false;
+    if (deadline == WF_NEVER) {
+        return WF_NEVER;
     }
-    (void)wf_futex_wait(word, expected, WF_NEVER);
-    wf_lock(&lock);
-    wf_list_remove(&self.link);
-    late = wf_clock_now() >= deadline;
-    wf_unlock(&lock);
-    return late ? -ETIMEDOUT : 0;
+    int64_t value = read_mode();
+    return wf_unlikely(is_paused(value)) ? begin_while_paused(self)
+                                         : weft_time_add(deadline, -number_of(value));
+}
+
+bool wf_clock_sleep_end(struct wf_clock_sleeper *self)
+{
+    if (self->deadline == WF_NEVER) {
+        return false;
+    }
+    if (wf_unlikely(self->is_listed)) {
+        wf_lock(&lock);
+        wf_list_remove(&self->link);
+        wf_unlock(&lock);
+    }
+    /* If the time was paused meanwhile, it has perhaps not come yet. */
+    return wf_clock_now() >= self->deadline;
+}
+
+static void wake_futex(struct wf_clock_sleeper *self)
+{
+    wf_futex_wake(((struct sleeper *)self)->word, INT_MAX);
 }
 
 int wf_clock_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline)
 {
-    if (deadline == WF_NEVER) {
-        return wf_futex_wait(word, expected, WF_NEVER);
+    struct sleeper self = { .base.wake = wake_futex, .word = word };
+    int64_t real = wf_clock_sleep_begin(&self.base, deadline);
+    if (real == INT64_MIN) {
+        return -ETIMEDOUT;
     }
-    int64_t value = read_mode();
-    if (wf_unlikely(is_paused(value))) { /* Or about to be: that is decided at the lock. */
-        return sleep_while_paused(word, expected, deadline);
-    }
-    int64_t real = weft_time_add(deadline, -number_of(value));
     int rc = wf_futex_wait(word, expected, real);
-    /* If the time was paused meanwhile, it has not come yet. */
-    return rc == -ETIMEDOUT && wf_clock_now() < deadline ? 0 : rc;
+    /* One that was paused has no timeout: it may be late also when it was woken. */
+    bool late = rc == -ETIMEDOUT || real == WF_NEVER ? wf_clock_sleep_end(&self.base) : false;
+    return late ? -ETIMEDOUT : 0;
 }
 
 weft_time weft_now(void)
@@ -193,9 +219,9 @@ static bool wake_sleepers(int64_t latest)
 {
     bool any = false;
     for (struct wf_list *link = sleepers.next; link != &sleepers; link = link->next) {
-        const struct sleeper *sleeper = wf_container_of(link, struct sleeper, link);
+        struct wf_clock_sleeper *sleeper = wf_container_of(link, struct wf_clock_sleeper, link);
         if (sleeper->deadline <= latest) {
-            wf_futex_wake(sleeper->word, INT_MAX);
+            sleeper->wake(sleeper);
             any = true;
         }
     }

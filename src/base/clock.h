@@ -9,7 +9,10 @@
 #ifndef WF_BASE_CLOCK_H
 #define WF_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "base/list.h"
 
 #define WF_NEVER INT64_MAX
 
@@ -24,5 +27,21 @@ int64_t wf_clock_at(int64_t real);
 
 /* As wf_futex_wait(), but the deadline is in the program's time. */
 int wf_clock_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline);
+
+/*
+ * For those who sleep elsewhere. Begin returns the machine's time to sleep until; INT64_MIN:
+ * the deadline has come. While the program's is paused, that is WF_NEVER, and wake() is
+ * called, perhaps often, when the deadline has come; it may be called before the sleep has
+ * begun, and must be kept then. End says whether the deadline has come.
+ */
+struct wf_clock_sleeper {
+    struct wf_list link; /* under the clock's lock */
+    int64_t deadline;
+    bool is_listed;
+    void (*wake)(struct wf_clock_sleeper *self);
+};
+
+int64_t wf_clock_sleep_begin(struct wf_clock_sleeper *self, int64_t deadline);
+bool wf_clock_sleep_end(struct wf_clock_sleeper *self);
 
 #endif

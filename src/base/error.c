@@ -27,6 +27,10 @@ const char *weft_strerror(int error)
         return "another caller is already joining this task";
     case WEFT_ECLOSED:
         return "it was closed";
+    case WEFT_ENONAME:
+        return "there is no such host or service";
+    case WEFT_EEND:
+        return "the stream has ended before all was read";
     default:
         break;
     }

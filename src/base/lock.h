@@ -24,6 +24,7 @@
 enum wf_rank {
     WF_RANK_NONE, /* a zeroed lock: not initialised */
     WF_RANK_RUNTIME,
+    WF_RANK_IO,
     WF_RANK_ROOM,
     WF_RANK_POOL,
     WF_RANK_JOIN,
@@ -34,6 +35,7 @@ enum wf_rank {
     WF_RANK_TIMER,
     WF_RANK_CLOCK,
     WF_RANK_PIPELINE,
+    WF_RANK_RING,
     WF_RANK_COUNT,
 };
 

@@ -2,12 +2,12 @@
 /*
  * for.c - a loop over a range.
  *
- * At first the range is divided among as many as there are workers, or some more; a long one
- * just once, and further after 5 us, since many loops are over then. Then who runs a part of it works through it piece by piece, and looks
- * between two pieces whether somebody asks for work (job.h): if so, it forks the upper half
- * of what is left, and goes on with the lower one. So a loop is divided as often as there is
- * somebody to take a half, and no more; and each time after a piece that was worth it,
- * however many ask.
+ * At first the range is divided among as many as there are workers, or some more; a long
+ * one just once, and further after 5 us, since many loops are over then. Then who runs a part
+ * of it works through it piece by piece, and looks between two pieces whether somebody asks
+ * for work (job.h): if so, it forks the upper half of what is left, and goes on with the
+ * lower one. So a loop is divided as often as there is somebody to take a half, and no more;
+ * and each time after a piece that was worth it, however many ask.
  *
  * Pieces begin with one number and grow until they take 10 us: then the look at the
  * clock and at who asks costs nothing beside them. What one part has learned of that

@@ -132,6 +132,31 @@ static int resolve_switch(const weft_config *config, const char *field, const ch
     return 0;
 }
 
+static int resolve_io(const weft_config *config, weft_io_backend *out)
+{
+    static const char *const names[] = {
+        [WEFT_IO_AUTO] = "auto", [WEFT_IO_EPOLL] = "epoll", [WEFT_IO_URING] = "uring"
+    };
+    const char *variable = getenv("WEFT_IO");
+    if (variable == NULL || variable[0] == '\0') {
+        *out = config->io;
+        if ((unsigned)config->io > WEFT_IO_URING) {
+            complain(config, "io = %d: must be WEFT_IO_AUTO, WEFT_IO_EPOLL or WEFT_IO_URING",
+                     (int)config->io);
+            return -EINVAL;
+        }
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(variable, names[i]) == 0) {
+            *out = (weft_io_backend)i;
+            return 0;
+        }
+    }
+    complain(config, "WEFT_IO = %s: must be auto, epoll or uring", variable);
+    return -EINVAL;
+}
+
 static int resolve_numbers(const weft_config *config, struct wf_sched_options *options)
 {
     uint64_t workers = 0;
@@ -140,6 +165,7 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
     uint64_t interval_max = 0;
     uint64_t capacity = 0;
     uint64_t threads = 0;
+    uint64_t completions = 0;
     const struct {
         struct number number;
         uint64_t *out;
@@ -172,6 +198,9 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
         { { "blocking_keep_alive_ns", "WEFT_BLOCKING_KEEP_ALIVE_NS", config->blocking_keep_alive_ns,
             10 * S, US, 86400 * S, NULL },
           &options->blocking_keep_alive_ns },
+        { { "max_io_completions", "WEFT_MAX_IO_COMPLETIONS", config->max_io_completions, 256, 1,
+            4096, NULL },
+          &completions },
         { { "seed", "WEFT_SEED", config->seed, 0, 0, UINT64_MAX, "0 for one from the clock" },
           &options->seed },
     };
@@ -187,6 +216,7 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
     options->inject_interval_max = (unsigned)interval_max;
     options->inject_capacity = (size_t)capacity;
     options->blocking_threads = (unsigned)threads;
+    options->io_events_max = (unsigned)completions;
     return 0;
 }
 
@@ -276,6 +306,9 @@ int wf_config_resolve(const weft_config *given, struct wf_sched_options *options
     }
     if (err == 0) {
         err = resolve_switch(&config, "lifo", "WEFT_LIFO", config.lifo, &options->lifo);
+    }
+    if (err == 0) {
+        err = resolve_io(&config, &options->io_backend);
     }
     if (err == 0) {
         err = resolve_rest(&config, options);

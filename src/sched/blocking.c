@@ -221,7 +221,7 @@ static void wake_idle(struct wf_pool *pool)
     struct wf_list *link = wf_list_pop_front(&pool->idle);
     if (link != NULL) {
         pool->idle_count--;
-        wf_park_wake(&wf_container_of(link, struct pool_thread, link)->park);
+        (void)wf_park_wake(&wf_container_of(link, struct pool_thread, link)->park);
     }
 }
 

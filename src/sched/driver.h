@@ -2,10 +2,10 @@
 /*
  * driver.h - what the scheduler needs of the layers above it: I/O and time.
  *
- * A worker without a driver sleeps on a futex. A worker with one sleeps in it,
- * and so wakes on whatever the driver waits for: I/O, timers. The runtime plugs
- * drivers in before the workers start; each belongs to one worker, and lives as
- * long as the scheduler's memory: a late waker may still call wake.
+ * A worker without a driver sleeps on a futex. A worker with one sleeps in it, and so
+ * wakes on whatever the driver waits for. The runtime plugs drivers in before the workers
+ * start; each belongs to one worker, and lives as long as the scheduler's memory: a late
+ * waker may still call reach.
  */
 #ifndef WF_SCHED_DRIVER_H
 #define WF_SCHED_DRIVER_H
@@ -22,14 +22,20 @@ enum {
 };
 
 struct wf_driver_ops {
-    /* Its worker: sleeps until a wake, an event or the deadline (monotonic ns,
-     * WF_NEVER for none), and handles events: wakes their tasks. A wake that
-     * came before the sleep is kept. Returns false if the deadline ended it. */
+    /* Its worker: sleeps until a wake (park.h), an event or the deadline (program's time,
+     * WF_NEVER for none). Events are kept for poll. Returns false if the deadline ended
+     * it. */
     bool (*park)(struct wf_driver *driver, int64_t deadline);
-    /* Any thread: ends the worker's sleep, or its next one. */
-    void (*wake)(struct wf_driver *driver);
-    /* Its worker, at the end of each tick: handles events without sleeping. */
-    void (*poll)(struct wf_driver *driver);
+    /* Any thread: its worker sleeps elsewhere than in its park; ends that sleep, or the next
+     * one. */
+    void (*reach)(struct wf_driver *driver);
+    /* Its worker: handles events without sleeping: wakes their tasks. New ones only as many
+     * as there is room for. */
+    void (*poll)(struct wf_driver *driver, unsigned room);
+    /* Any thread: its worker is long in one poll. May there be events that nobody handles
+     * meanwhile? And: handles them. */
+    bool (*is_left)(struct wf_driver *driver);
+    void (*help)(struct wf_driver *driver);
 };
 
 struct wf_driver {

@@ -112,18 +112,26 @@ static bool clear_bit(struct wf_idle *idle, uint32_t worker)
 /* Takes some parked worker, or returns WF_IDLE_NOBODY. */
 static uint32_t claim_bit(struct wf_idle *idle)
 {
+    /* relaxed: a hint for which to leave alone. */
+    uint32_t last = wf_load_relaxed(&idle->last) - 1;
     for (uint32_t at = 0; at <= (idle->workers - 1) / 64; at++) {
         /* relaxed: a hint for which to try; clearing the bit decides. S4 has
          * acquired the counts, so a bit that is counted is seen. */
         uint64_t bits = wf_load_relaxed(&idle->parked[at]);
         for (; bits != 0; bits &= bits - 1) {
             uint32_t worker = at * 64 + (uint32_t)__builtin_ctzll(bits);
-            if (clear_bit(idle, worker)) {
+            if (worker != last && clear_bit(idle, worker)) {
                 return worker;
             }
         }
     }
-    return WF_IDLE_NOBODY;
+    return last < idle->workers && clear_bit(idle, last) ? last : WF_IDLE_NOBODY;
+}
+
+void wf_idle_wake_last(struct wf_idle *idle, uint32_t worker)
+{
+    /* relaxed: a hint for who claims a worker. */
+    wf_store_relaxed(&idle->last, worker + 1);
 }
 
 /* S3 and S4. */

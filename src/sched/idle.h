@@ -17,6 +17,7 @@ struct wf_idle {
     uint32_t workers; /* constant */
     /* Any thread:  63 .. searching .. 32 | 31 .. unparked .. 0 */
     _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) counts;
+    _Atomic(uint32_t) last; /* 0, or 1 + the one that is woken only if no other sleeps */
     /* The worker sets its bit; who clears it has the worker. */
     _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) parked[WF_IDLE_WORDS];
 };
@@ -50,6 +51,10 @@ void wf_idle_park(struct wf_idle *idle, uint32_t worker, bool searching);
 /* Worker: does not sleep any more. Returns true if it was taken by a submitter,
  * and so is counted as searching. */
 bool wf_idle_unpark(struct wf_idle *idle, uint32_t worker);
+
+/* Any thread: this worker, which waits for I/O for all of them, or WF_IDLE_NOBODY, is to be
+ * woken last. A hint. */
+void wf_idle_wake_last(struct wf_idle *idle, uint32_t worker);
 
 /* Any thread, behind a full fence of its own. */
 bool wf_idle_is_parked(const struct wf_idle *idle, uint32_t worker);

@@ -9,9 +9,10 @@
 #include "base/futex.h"
 
 enum {
-    EMPTY,
-    PARKED,
-    NOTIFIED
+    EMPTY = WF_PARK_EMPTY,
+    PARKED = WF_PARK_PARKED,
+    NOTIFIED = WF_PARK_NOTIFIED,
+    AWAY = WF_PARK_AWAY
 };
 
 /* Takes a notification, if there is one. */
@@ -58,10 +59,29 @@ bool wf_park_sleep_real(struct wf_park *park, int64_t deadline)
     return sleep_with(park, deadline, wf_futex_wait);
 }
 
-void wf_park_wake(struct wf_park *park)
+bool wf_park_leave(struct wf_park *park)
+{
+    uint32_t word = EMPTY;
+    /* relaxed: nothing is read by it; if it is NOTIFIED already, take() acquires. */
+    if (wf_cas_relaxed(&park->word, &word, (uint32_t)AWAY)) {
+        return true;
+    }
+    (void)take(park);
+    return false;
+}
+
+bool wf_park_come_back(struct wf_park *park)
+{
+    /* acquire [P1]: see what the waker wrote. */
+    return wf_xchg_acquire(&park->word, (uint32_t)EMPTY) == NOTIFIED;
+}
+
+bool wf_park_wake(struct wf_park *park)
 {
     /* release [P1]: the sleeper sees what this thread wrote. */
-    if (wf_xchg_release(&park->word, (uint32_t)NOTIFIED) == PARKED) {
+    uint32_t before = wf_xchg_release(&park->word, (uint32_t)NOTIFIED);
+    if (before == PARKED) {
         wf_futex_wake(&park->word, 1);
     }
+    return before == AWAY;
 }

@@ -8,6 +8,13 @@
  *   EMPTY --sleep--> PARKED --wake--> NOTIFIED --sleep returns--> EMPTY
  *     +------------------wake----------------^
  *
+ * The thread may also sleep elsewhere, where it waits for other things as well:
+ *
+ *   EMPTY --leave--> AWAY --wake--> NOTIFIED --come back--> EMPTY
+ *
+ * Who wakes it then is told so, and must reach it there, by something that is kept if it is
+ * not there yet.
+ *
  * Edge [P1]: wake releases the word, the end of a sleep acquires it: the sleeper
  * sees what the waker wrote.
  */
@@ -16,6 +23,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/atomic.h"
+
+enum {
+    WF_PARK_EMPTY,
+    WF_PARK_PARKED,
+    WF_PARK_NOTIFIED,
+    WF_PARK_AWAY,
+};
 
 /* Zero is EMPTY. */
 struct wf_park {
@@ -28,7 +44,20 @@ bool wf_park_sleep(struct wf_park *park, int64_t deadline);
 /* The same, with a deadline in the machine's time (clock.h). */
 bool wf_park_sleep_real(struct wf_park *park, int64_t deadline);
 
-/* Any thread. */
-void wf_park_wake(struct wf_park *park);
+/* Its thread only, before it sleeps elsewhere. False: it was woken, and does not. */
+bool wf_park_leave(struct wf_park *park);
+
+/* Its thread only, in there: was it not woken yet? */
+static inline bool wf_park_is_away(const struct wf_park *park)
+{
+    /* relaxed: a look; wf_park_come_back() acquires. */
+    return wf_load_relaxed(&park->word) == WF_PARK_AWAY;
+}
+
+/* Its thread only, after that. Returns true if it was woken. */
+bool wf_park_come_back(struct wf_park *park);
+
+/* Any thread. Returns true if it sleeps elsewhere: wake it there. */
+bool wf_park_wake(struct wf_park *park);
 
 #endif

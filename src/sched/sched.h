@@ -20,6 +20,7 @@
 #include "sched/watch.h"
 
 struct wf_heap;
+struct wf_io;
 struct wf_task;
 struct wf_timer_ops;
 struct wf_worker;
@@ -40,6 +41,8 @@ struct wf_sched_options {
     unsigned blocking_threads;
     uint64_t blocking_keep_alive_ns;
     uint64_t seed;
+    weft_io_backend io_backend;
+    unsigned io_events_max;
     weft_allocator allocator;
     const char *thread_name;
     void (*on_start)(void *ctx, unsigned worker);
@@ -67,6 +70,7 @@ struct wf_sched {
     struct wf_stacks stacks;              /* of fibers */
     const struct wf_timer_ops *timer_ops; /* constant once started */
     void *timers;                         /* theirs */
+    struct wf_io *io;                     /* constant once started */
     _Atomic(uint32_t) next_pin;           /* any thread: takes workers in turn */
     _Atomic(uint64_t) outside_spawned;    /* any thread: ids of tasks from outside */
 };

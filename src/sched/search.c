@@ -74,18 +74,21 @@ static struct wf_task *steal_round(struct wf_worker *worker, steal_fn steal)
     return NULL;
 }
 
-/* What the timers of a worker that is long in one poll wake comes into this
- * worker's own queues. */
-static struct wf_task *fire_for(struct wf_worker *worker, struct wf_worker *victim)
+/* What the timers and the events of a worker that is long in one poll wake comes into
+ * this worker's own queues. */
+static struct wf_task *stand_in_for(struct wf_worker *worker, struct wf_worker *victim)
 {
     (void)worker;
     if (wf_worker_poll_age(victim, wf_clock_real()) >= WF_WORKER_STALL_NS) {
         wf_worker_fire_timers(victim, wf_clock_now());
+        if (victim->driver != NULL && victim->driver->ops->is_left(victim->driver)) {
+            victim->driver->ops->help(victim->driver);
+        }
     }
     return NULL;
 }
 
-void wf_worker_fire_overdue(struct wf_worker *worker)
+void wf_worker_stand_in(struct wf_worker *worker)
 {
     struct wf_watch *watch = &worker->sched->watch;
     /* relaxed: a hint; who misses it is told at the watch's next look. */
@@ -95,7 +98,7 @@ void wf_worker_fire_overdue(struct wf_worker *worker)
         if (worker->searching) {
             wf_worker_stop_search(worker);
         }
-        (void)steal_round(worker, fire_for);
+        (void)steal_round(worker, stand_in_for);
     }
 }
 
@@ -115,7 +118,7 @@ static struct wf_task *look_around(struct wf_worker *worker)
         }
     }
     if (task == NULL) {
-        wf_worker_fire_overdue(worker);
+        wf_worker_stand_in(worker);
         task = wf_worker_fetch(worker);
     }
     return task;
@@ -138,6 +141,15 @@ static bool has_own_duty(const struct wf_worker *worker)
            (phase == WF_PHASE_CLOSING && !worker->closing);
 }
 
+/* More events than the ring has room for would send their tasks to the end of the inject
+ * queue, behind those whose events come later. */
+void wf_worker_poll_driver(struct wf_worker *worker)
+{
+    if (worker->driver != NULL) {
+        worker->driver->ops->poll(worker->driver, wf_ring_room(&worker->ring));
+    }
+}
+
 /* Looks around for a while. */
 static struct wf_task *search_rounds(struct wf_worker *worker)
 {
@@ -151,8 +163,9 @@ static struct wf_task *search_rounds(struct wf_worker *worker)
         }
         int64_t elapsed = wf_clock_real() - start;
         if (elapsed >= limit) {
-            return NULL;
+            return NULL; /* And sleeps in the driver, if there is one. */
         }
+        wf_worker_poll_driver(worker);
         if (elapsed >= YIELD_AFTER_NS) {
             (void)sched_yield();
             continue;
@@ -291,6 +304,7 @@ static void park(struct wf_worker *worker)
     if (next_deadline(worker) != WF_NEVER) {
         wf_worker_be_watched(worker); /* Its timers must not wait for a long poll. */
     }
+    wf_worker_poll_driver(worker); /* What has ended its sleep, or came with it. */
     (void)fire_own(worker);
 }
 

@@ -31,6 +31,7 @@
 #include "sched/watch.h"
 
 #include "base/clock.h"
+#include "sched/driver.h"
 #include "sched/job.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
@@ -52,7 +53,7 @@ bool wf_watch_is_asleep(const struct wf_watch *watch)
 
 void wf_watch_wake(struct wf_watch *watch)
 {
-    wf_park_wake(&watch->park);
+    (void)wf_park_wake(&watch->park);
 }
 
 static bool is_stopped(const struct wf_watch *watch)
@@ -68,11 +69,19 @@ static bool has_tasks(const struct wf_worker *worker)
            wf_inject_len(&worker->sched->inject) > 0;
 }
 
-/* Has somebody a task in its slot, or timers, that it does not get round to? */
+/* May there be events for this worker, and nobody handles them? */
+static bool has_left_driver(const struct wf_worker *worker)
+{
+    struct wf_driver *driver = worker->driver;
+    return driver != NULL && driver->ops->is_left(driver);
+}
+
+/* Has somebody a task in its slot, or timers or events, that it does not get round to? */
 static bool sees_stall(struct wf_sched *sched)
 {
     bool waiting = false;
     bool overdue = false;
+    bool all_busy = wf_idle_unparked(&sched->idle) == sched->options.workers;
     int64_t now = wf_clock_real();
     for (unsigned i = 0; i < sched->options.workers; i++) {
         struct wf_worker *worker = &sched->workers[i];
@@ -84,11 +93,17 @@ static bool sees_stall(struct wf_sched *sched)
         bool has_lifo = wf_load_relaxed(&worker->lifo) != NULL;
         /* relaxed: a look, as above. */
         bool has_timer = wf_load_relaxed(&worker->next_deadline) <= wf_clock_at(now);
+        bool has_events = has_left_driver(worker);
+        if (has_events && all_busy) {
+            /* Nobody will come soon; what is woken is given to one that forks. */
+            worker->driver->ops->help(worker->driver);
+            has_events = false;
+        }
         if (has_lifo || has_timer || has_tasks(worker)) {
             (void)wf_job_ask_to_yield(worker);
         }
         waiting = waiting || (sched->options.stealing && (has_lifo || wf_job_has_public(worker)));
-        overdue = overdue || has_timer;
+        overdue = overdue || has_timer || has_events;
     }
     if (overdue) {
         /* relaxed: a hint; who misses it is told at the next look. */
@@ -169,7 +184,7 @@ void wf_watch_stop(struct wf_sched *sched)
     }
     /* relaxed: the wake below brings it, and is kept if the watch is awake. */
     wf_store_relaxed(&watch->stopped, 1u);
-    wf_park_wake(&watch->park);
+    (void)wf_park_wake(&watch->park);
     (void)pthread_join(watch->thread, NULL);
     watch->started = false;
 }

@@ -20,7 +20,7 @@ struct wf_watch {
     struct wf_park park;       /* where the watch sleeps */
     _Atomic(uint32_t) asleep;  /* the watch writes, workers read */
     _Atomic(uint32_t) stopped; /* the stopping thread writes */
-    _Atomic(uint32_t) overdue; /* the watch sets it: somebody's timers wait */
+    _Atomic(uint32_t) overdue; /* the watch sets it: timers or events wait */
 };
 
 /* 0 or -EAGAIN. */

@@ -97,10 +97,8 @@ void wf_worker_enter(struct wf_worker *worker, weft_worker_state state)
 
 void wf_worker_wake(struct wf_worker *worker)
 {
-    if (worker->driver != NULL) {
-        worker->driver->ops->wake(worker->driver);
-    } else {
-        wf_park_wake(&worker->park);
+    if (wf_park_wake(&worker->park)) {
+        worker->driver->ops->reach(worker->driver);
     }
 }
 
@@ -449,11 +447,9 @@ static struct wf_task *maintain(struct wf_worker *worker, int64_t now)
     worker->tick_start = now;
     wf_counter_set(&worker->counters.average_poll_ns, (uint64_t)worker->interval.average_ns);
     wf_counter_set(&worker->counters.inject_interval, wf_interval_polls(&worker->interval));
-    if (worker->driver != NULL) {
-        worker->driver->ops->poll(worker->driver);
-    }
+    wf_worker_poll_driver(worker);
     wf_stack_share(&worker->sched->stacks, &worker->stacks);
-    wf_worker_fire_overdue(worker);
+    wf_worker_stand_in(worker);
     if (!worker->closing && wf_drain_phase(&worker->sched->drain) != WF_PHASE_OPEN) {
         wf_drain_acknowledge(worker);
     }

@@ -185,9 +185,12 @@ struct wf_task *wf_worker_fetch(struct wf_worker *worker);
 /* Owner only, in search.c: a task from elsewhere, or sleeps and returns NULL. */
 struct wf_task *wf_worker_search(struct wf_worker *worker);
 
-/* Owner only, in search.c: fires timers of workers that are long in one poll, if
- * the watch has seen such. */
-void wf_worker_fire_overdue(struct wf_worker *worker);
+/* Owner only, in search.c: fires timers and handles events of workers that are long in
+ * one poll, if the watch has seen such. */
+void wf_worker_stand_in(struct wf_worker *worker);
+
+/* Owner only, in search.c: handles events without sleeping. */
+void wf_worker_poll_driver(struct wf_worker *worker);
 
 /* Owner only, in search.c: has found a task and is about to run it. */
 void wf_worker_stop_search(struct wf_worker *worker);

@@ -25,7 +25,7 @@ static void wake_with_news(void *arg)
 {
     int *mine = arg;
     *mine = 42;
-    wf_park_wake(&park);
+    (void)wf_park_wake(&park);
 }
 
 /*
@@ -48,7 +48,7 @@ static void wish_and_wake(void *arg)
     *mine = 42;
     unsigned bit = 1u << (mine - news);
     (void)wf_fetch_add_relaxed(&wishes, bit);
-    wf_park_wake(&park);
+    (void)wf_park_wake(&park);
 }
 
 /*
@@ -129,11 +129,11 @@ static void wake_again(void *arg)
 {
     (void)arg;
     news[0] = 1;
-    wf_park_wake(&park);
+    (void)wf_park_wake(&park);
     while (wf_load_acquire(&wishes) == 0) {
     }
     news[1] = 2;
-    wf_park_wake(&park);
+    (void)wf_park_wake(&park);
 }
 
 /*
@@ -153,7 +153,57 @@ static void second_round(void)
     mc_join();
 }
 
+static struct wf_park elsewhere;
+
+static void wake_there(void *arg)
+{
+    int *mine = arg;
+    *mine = 42;
+    (void)wf_fetch_add_relaxed(&wishes, 1u << (mine - news));
+    if (wf_park_wake(&park)) {
+        (void)wf_park_wake(&elsewhere);
+    }
+}
+
+/* Until it is woken. */
+static void sleep_elsewhere(void)
+{
+    if (wf_park_leave(&park)) {
+        while (wf_park_is_away(&park)) {
+            (void)wf_park_sleep(&elsewhere, WF_NEVER);
+        }
+        mc_assert(wf_park_come_back(&park));
+    }
+}
+
+/*
+ * Goal:   one that sleeps elsewhere is woken there, and sees the news.
+ * Method: one waker; or two, and it sleeps until it has both wishes.
+ */
+static void woken_elsewhere(void)
+{
+    begin();
+    mc_go(wake_there, &news[0]);
+    sleep_elsewhere();
+    mc_assert(news[0] == 42);
+    mc_join();
+}
+
+static void two_wake_elsewhere(void)
+{
+    begin();
+    mc_go(wake_there, &news[0]);
+    mc_go(wake_there, &news[1]);
+    /* relaxed: the word of the park orders the news. */
+    while (wf_load_relaxed(&wishes) != 3) {
+        sleep_elsewhere();
+    }
+    mc_join();
+}
+
 static const struct mc_test tests[] = {
+    { .name = "woken_elsewhere", .run = woken_elsewhere },
+    { .name = "two_wake_elsewhere", .run = two_wake_elsewhere },
     { .name = "wake_brings_the_news", .run = wake_brings_the_news },
     { .name = "two_wakers_and_a_loop", .run = two_wakers_and_a_loop },
     { .name = "wake_against_timeout",

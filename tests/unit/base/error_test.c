@@ -9,7 +9,7 @@
 #include "test.h"
 
 static const int ours[] = { WEFT_ECANCELED, WEFT_ETIMEDOUT, WEFT_ESHUTDOWN, WEFT_EJOINED,
-                            WEFT_ECLOSED };
+                            WEFT_ECLOSED,   WEFT_EEND,      WEFT_ENONAME };
 enum {
     OURS_COUNT = sizeof ours / sizeof ours[0]
 };
@@ -21,6 +21,8 @@ static void each_of_our_errors_has_its_text(void)
     CHECK_HAS(weft_strerror(WEFT_ESHUTDOWN), "shutting down");
     CHECK_HAS(weft_strerror(WEFT_EJOINED), "joining");
     CHECK_HAS(weft_strerror(WEFT_ECLOSED), "closed");
+    CHECK_HAS(weft_strerror(WEFT_EEND), "ended");
+    CHECK_HAS(weft_strerror(WEFT_ENONAME), "host");
 }
 
 static void our_errors_and_their_texts_differ(void)
@@ -51,7 +53,7 @@ static void negative_errno_has_the_text_of_the_system(void)
 static void unknown_codes_have_a_text(void)
 {
     static const int codes[] = { 1,     ENOMEM,  INT_MAX,      -4095,
-                                 -4101, INT_MIN, WEFT_PENDING, WEFT_YIELDED };
+                                 -4103, INT_MIN, WEFT_PENDING, WEFT_YIELDED };
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         CHECK_EQ(strcmp(weft_strerror(codes[i]), "unknown error"), 0);
     }

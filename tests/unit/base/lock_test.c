@@ -92,6 +92,7 @@ static void equal_rank_aborts_and_every_rank_has_a_name(void)
 {
     static const char *const texts[WF_RANK_COUNT] = {
         [WF_RANK_RUNTIME] = "'runtime' is taken while 'runtime' is held",
+        [WF_RANK_IO] = "'io' is taken while 'io' is held",
         [WF_RANK_ROOM] = "'room' is taken while 'room' is held",
         [WF_RANK_POOL] = "'pool' is taken while 'pool' is held",
         [WF_RANK_JOIN] = "'join' is taken while 'join' is held",
@@ -102,6 +103,7 @@ static void equal_rank_aborts_and_every_rank_has_a_name(void)
         [WF_RANK_TIMER] = "'timer' is taken while 'timer' is held",
         [WF_RANK_CLOCK] = "'clock' is taken while 'clock' is held",
         [WF_RANK_PIPELINE] = "'pipeline' is taken while 'pipeline' is held",
+        [WF_RANK_RING] = "'ring' is taken while 'ring' is held",
     };
     for (int rank = WF_RANK_NONE + 1; rank < WF_RANK_COUNT; rank++) {
         first_rank = rank;
@@ -228,7 +230,8 @@ static void a_lock_that_is_held_is_named(void)
         [WF_RANK_RUNTIME] = "runtime", [WF_RANK_ROOM] = "room",         [WF_RANK_POOL] = "pool",
         [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject",     [WF_RANK_HEAP] = "heap",
         [WF_RANK_STACK] = "stack",     [WF_RANK_TIMER] = "timer",       [WF_RANK_CLOCK] = "clock",
-        [WF_RANK_AWAY] = "away",       [WF_RANK_PIPELINE] = "pipeline",
+        [WF_RANK_AWAY] = "away",       [WF_RANK_PIPELINE] = "pipeline", [WF_RANK_IO] = "io",
+        [WF_RANK_RING] = "ring",
     };
     make_locks();
     CHECK(wf_lock_any_held() == NULL);

@@ -20,13 +20,16 @@ enum {
     WORKERS = 3
 };
 
-/* Sleeps like a futex, and counts what it is asked to do. */
+/* Sleeps elsewhere, like on a futex, and counts what it is asked to do. */
 struct fake_driver {
     struct wf_driver driver;
-    struct wf_park park;
+    struct wf_worker *worker;
+    struct wf_park elsewhere;
     _Atomic(uint64_t) parks;
-    _Atomic(uint64_t) wakes;
+    _Atomic(uint64_t) reached;
     _Atomic(uint64_t) polls;
+    _Atomic(uint64_t) helped;
+    _Atomic(bool) is_left;
 };
 
 static bool fake_park(struct wf_driver *driver, int64_t deadline)
@@ -34,22 +37,45 @@ static bool fake_park(struct wf_driver *driver, int64_t deadline)
     struct fake_driver *self = (struct fake_driver *)driver;
     atomic_fetch_add(&self->parks, 1);
     CHECK(deadline == WF_NEVER);
-    return wf_park_sleep(&self->park, deadline);
+    if (!wf_park_leave(&self->worker->park)) {
+        return true;
+    }
+    do {
+        (void)wf_park_sleep(&self->elsewhere, deadline);
+    } while (wf_park_is_away(&self->worker->park));
+    return wf_park_come_back(&self->worker->park);
 }
 
-static void fake_wake(struct wf_driver *driver)
+static void fake_reach(struct wf_driver *driver)
 {
     struct fake_driver *self = (struct fake_driver *)driver;
-    atomic_fetch_add(&self->wakes, 1);
-    wf_park_wake(&self->park);
+    atomic_fetch_add(&self->reached, 1);
+    CHECK(!wf_park_wake(&self->elsewhere));
 }
 
-static void fake_poll(struct wf_driver *driver)
+static void fake_poll(struct wf_driver *driver, unsigned room)
 {
+    CHECK_LE(room, WF_RING_SLOTS);
     atomic_fetch_add(&((struct fake_driver *)driver)->polls, 1);
 }
 
-static const struct wf_driver_ops fake_ops = { fake_park, fake_wake, fake_poll };
+static bool fake_is_left(struct wf_driver *driver)
+{
+    return atomic_load(&((struct fake_driver *)driver)->is_left);
+}
+
+static void fake_help(struct wf_driver *driver)
+{
+    struct fake_driver *self = (struct fake_driver *)driver;
+    atomic_store(&self->is_left, false);
+    atomic_fetch_add(&self->helped, 1);
+}
+
+static const struct wf_driver_ops fake_ops = { .park = fake_park,
+                                               .reach = fake_reach,
+                                               .poll = fake_poll,
+                                               .is_left = fake_is_left,
+                                               .help = fake_help };
 
 static struct wf_sched *start(struct fake_driver *drivers)
 {
@@ -60,7 +86,7 @@ static struct wf_sched *start(struct fake_driver *drivers)
     CHECK_EQ(wf_config_resolve(&config, &options), 0);
     struct wf_sched *sched = test_sched_create(&options);
     for (unsigned i = 0; i < WORKERS; i++) {
-        drivers[i] = (struct fake_driver){ .driver = { &fake_ops } };
+        drivers[i] = (struct fake_driver){ .driver = { &fake_ops }, .worker = &sched->workers[i] };
         sched->workers[i].driver = &drivers[i].driver;
     }
     CHECK_EQ(wf_sched_start(sched), 0);
@@ -103,11 +129,55 @@ static void a_worker_sleeps_in_its_driver(void)
     uint64_t polls = 0;
     for (unsigned i = 0; i < WORKERS; i++) {
         CHECK_GE(atomic_load(&drivers[i].parks), 1);
-        CHECK_GE(atomic_load(&drivers[i].wakes), 1);
+        CHECK_GE(atomic_load(&drivers[i].reached), 1);
         polls += atomic_load(&drivers[i].polls);
     }
     CHECK_GE(polls, 60);
     wf_sched_fini(sched);
 }
 
-TEST_MAIN({ TEST(a_worker_sleeps_in_its_driver) })
+/* Is long in one poll, until it was helped as often as wanted. */
+static int compute(weft_co *co, void *state)
+{
+    struct fake_driver *drivers = *(struct fake_driver **)state;
+    struct fake_driver *own = &drivers[weft_worker_current()];
+    (void)co;
+    for (uint64_t times = 1; times <= 3; times++) {
+        atomic_store(&own->is_left, true);
+        test_wait_for(&own->helped, times);
+    }
+    return 0;
+}
+
+static void compute_on(struct wf_sched *sched, struct fake_driver *drivers, unsigned count)
+{
+    struct wf_task *tasks[WORKERS];
+    for (unsigned i = 0; i < count; i++) {
+        weft_spec spec = { .body = compute,
+                           .state = &drivers,
+                           .state_size = sizeof drivers,
+                           .pinned = WEFT_PINNED_TO(i) };
+        CHECK_EQ(wf_spawn(sched, &tasks[i], &spec), 0);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        CHECK_EQ(weft_join((weft_task *)tasks[i], NULL, WEFT_NEVER), 0);
+    }
+}
+
+/*
+ * Goal:   the events of a worker that is long in one poll are handled by others: by one
+ *         that slept, or if there is none, by the watch.
+ * Method: one that computes until that has happened; then all of them do.
+ */
+static void a_busy_worker_is_helped(void)
+{
+    struct fake_driver drivers[WORKERS];
+    struct wf_sched *sched = start(drivers);
+    compute_on(sched, drivers, 1);
+    drivers[0].helped = 0;
+    compute_on(sched, drivers, WORKERS);
+    wf_sched_stop(sched);
+    wf_sched_fini(sched);
+}
+
+TEST_MAIN({ TEST(a_worker_sleeps_in_its_driver), TEST(a_busy_worker_is_helped) })
