@@ -26,5 +26,7 @@ install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake
               ${PROJECT_BINARY_DIR}/weft-config-version.cmake
         DESTINATION ${weft_package_dir})
 
+list(TRANSFORM liburing_LIBRARIES PREPEND -l OUTPUT_VARIABLE weft_private_libraries)
+list(JOIN weft_private_libraries " " weft_private_libraries)
 configure_file(cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -19,6 +19,7 @@
 #include "base/fork.h"
 #include "base/futex.h"
 #include "fiber/stack.h"
+#include "io/io.h"
 #include "rt/config.h"
 #include "sched/heap.h"
 #include "sched/overflow.h"
@@ -78,6 +79,10 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
     if (err != 0) {
         goto undo_sched;
     }
+    err = wf_io_create(sched);
+    if (err != 0) {
+        goto undo_sched;
+    }
     err = wf_sched_start(sched);
     if (err != 0) {
         goto undo_sched;
@@ -87,6 +92,7 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
 
 undo_sched:
     unlist_runtime(rt);
+    wf_io_destroy(sched);
     wf_timers_destroy(sched);
     wf_sched_fini(sched);
     sched = NULL;
@@ -137,6 +143,7 @@ void weft_runtime_destroy(weft_runtime *rt)
     }
     weft_runtime_shutdown(rt);
     unlist_runtime(rt);
+    wf_io_destroy(rt->sched);
     wf_timers_destroy(rt->sched);
     wf_sched_fini(rt->sched);
     weft_allocator allocator = rt->allocator;

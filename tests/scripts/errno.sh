@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 # A fiber has its errno, and finds its worker, also on another thread: however the
 # program, and with it the library, is optimised. And without weft's errno it fails.
-# Usage: errno.sh SOURCE_DIR STATIC_LIBRARY SHARED_LIBRARY
+# Usage: errno.sh SOURCE_DIR STATIC_LIBRARY SHARED_LIBRARY [LIBRARY...]
 set -eu
 source=$1
 static=$2
 shared=$3
+shift 3
+libraries=$*
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -I$source/include"
@@ -14,7 +16,7 @@ flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -I$source/include"
 # build CC FLAGS LIBRARIES: the program, as $work/program
 build() {
     # shellcheck disable=SC2086
-    "$1" $flags $2 "$source/tests/programs/errno.c" -o "$work/program" $3 -pthread
+    "$1" $flags $2 "$source/tests/programs/errno.c" -o "$work/program" $3 -pthread $libraries
 }
 
 must_succeed() {

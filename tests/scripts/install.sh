@@ -25,7 +25,7 @@ export PKG_CONFIG_PATH="$lib/pkgconfig"
 cc -std=c11 -Wall -Wextra -Werror "$work/program.c" -o "$work/by_pkgconfig" $(pkg-config --cflags --libs weft)
 LD_LIBRARY_PATH=$lib "$work/by_pkgconfig"
 # shellcheck disable=SC2046
-cc -std=c11 "$work/program.c" -o "$work/by_static" $(pkg-config --cflags weft) "$lib/libweft.a" -pthread
+cc -std=c11 "$work/program.c" -o "$work/by_static" $(pkg-config --cflags weft) "$lib/libweft.a" $(sed -n "s/^Libs.private: //p" "$pc")
 "$work/by_static"
 [ "$(pkg-config --modversion weft)" = "$(sed -n 's/.*WEFT_VERSION_STRING "\(.*\)"/\1/p' "$source/include/weft/base.h")" ]
 

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * epoll.c - events by epoll: one instance for all workers.
+ *
+ * Each descriptor is registered once, for reading and writing, by edge. Any thread may
+ * fetch events, and each is fetched once; so nothing that a busy worker has registered waits
+ * for that worker. Of the workers that sleep one sleeps in the instance, on its seat; the
+ * others sleep on their futexes, and are woken first when there is work, since the one on
+ * the seat would have to be replaced.
+ *
+ *   seat: nobody ---park: CAS---> worker ---awake---> nobody
+ *
+ * Who goes to sleep takes the seat if it is free. So it is free only if the last one who
+ * sat there is awake, and that one looks for events between ticks and before it sleeps. If
+ * it is long in one poll, the watch finds the seat free (is_left), and wakes one who takes
+ * it, or handles the events itself.
+ *
+ * A worker on the seat is woken by a descriptor in the instance, an eventfd that nobody
+ * reads: each write is an edge. A write that comes when its worker has gone wakes the next
+ * one on the seat for nothing, and that one goes back to sleep.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "io/io.h"
+#include "sched/idle.h"
+#include "sched/sched.h"
+#include "sched/worker.h"
+
+/* What the eventfd's events carry: no source has it. */
+#define WAKE_TAG UINT64_MAX
+
+enum {
+    NOBODY = 0, /* on the seat; else 1 + the worker's index */
+};
+
+struct instance {
+    int fd;
+    int wake_fd;
+    bool is_precise;                                /* the kernel knows timeouts in nanoseconds */
+    _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) seat; /* workers write, all read */
+};
+
+/* Of one worker: events that were fetched in its sleep, and not handled yet. */
+struct catch
+{
+    int count;
+    struct epoll_event events[];
+};
+
+static size_t catch_bytes(const struct wf_io *io)
+{
+    return sizeof(struct catch) + io->events_max * sizeof(struct epoll_event);
+}
+
+/* --- Events ----------------------------------------------------------------------------- */
+
+static unsigned events_of(uint32_t events)
+{
+    unsigned result = 0;
+    if ((events & EPOLLIN) != 0) {
+        result |= WF_EVENT_READ;
+    }
+    if ((events & EPOLLOUT) != 0) {
+        result |= WF_EVENT_WRITE;
+    }
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0) {
+        result |= WF_EVENT_END;
+    }
+    return result;
+}
+
+static void handle(struct wf_io *io, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.u64 != WAKE_TAG) {
+            wf_source_fire(io, events[i].data.u64, events_of(events[i].events));
+        }
+    }
+}
+
+/* Fetches events until this time of the machine's; 0 if there were none. */
+static int fetch(const struct instance *instance, struct epoll_event *events, unsigned max,
+                 int64_t until)
+{
+    int saved = errno;
+    int count;
+    if (until == WF_NEVER) {
+        count = epoll_wait(instance->fd, events, (int)max, -1);
+    } else {
+        int64_t left = until == INT64_MIN ? 0 : until - wf_clock_real();
+        left = left < 0 ? 0 : left;
+        if (left > 0 && instance->is_precise) {
+            struct timespec timeout = { .tv_sec = left / 1000000000, .tv_nsec = left % 1000000000 };
+            count = epoll_pwait2(instance->fd, events, (int)max, &timeout, NULL);
+        } else {
+            int64_t ms = (left + 999999) / 1000000; /* Never too early. */
+            count = epoll_wait(instance->fd, events, (int)max, ms < INT_MAX ? (int)ms : INT_MAX);
+        }
+    }
+    WF_ASSERT(count >= 0 || errno == EINTR);
+    errno = saved;
+    return count < 0 ? 0 : count;
+}
+
+/* --- Sleeping --------------------------------------------------------------------------- */
+
+static bool is_free(const struct instance *instance)
+{
+    /* relaxed: a hint; see above who relies on what. */
+    return wf_load_relaxed(&instance->seat) == NOBODY;
+}
+
+static bool sit_down(struct wf_io_driver *driver)
+{
+    struct instance *instance = driver->io->own;
+    uint32_t nobody = NOBODY;
+    /* relaxed: the kernel keeps those apart who fetch events. */
+    if (!wf_cas_relaxed(&instance->seat, &nobody, driver->worker->index + 1)) {
+        return false;
+    }
+    wf_idle_wake_last(&driver->io->sched->idle, driver->worker->index);
+    return true;
+}
+
+static void get_up(struct wf_io_driver *driver)
+{
+    struct instance *instance = driver->io->own;
+    wf_idle_wake_last(&driver->io->sched->idle, WF_IDLE_NOBODY);
+    /* relaxed: the kernel keeps those apart who fetch events. */
+    wf_store_relaxed(&instance->seat, (uint32_t)NOBODY);
+}
+
+/* A sleeper while the program's time is paused. */
+struct sleeper {
+    struct wf_clock_sleeper base;
+    struct instance *instance;
+};
+
+static void write_eventfd(const struct instance *instance)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    /* It holds more than all wakes there will ever be. */
+    ssize_t written = write(instance->wake_fd, &one, sizeof one);
+    WF_ASSERT(written == sizeof one);
+    errno = saved;
+}
+
+static void wake_sleeper(struct wf_clock_sleeper *self)
+{
+    write_eventfd(((struct sleeper *)self)->instance);
+}
+
+/* Only a wake, which may be a late one? */
+static bool is_nothing(const struct catch *catch)
+{
+    return catch->count == 1 && catch->events[0].data.u64 == WAKE_TAG;
+}
+
+/* On the seat, away from its park. Returns false if the deadline ended it. */
+static bool sleep_on_seat(struct wf_io_driver *driver, int64_t deadline)
+{
+    struct instance *instance = driver->io->own;
+    struct catch *catch = driver->own;
+    struct sleeper sleeper = { .base.wake = wake_sleeper, .instance = instance };
+    bool late;
+    do {
+        int64_t until = wf_clock_sleep_begin(&sleeper.base, deadline);
+        catch->count = fetch(instance, catch->events, driver->io->events_max, until);
+        late = wf_clock_sleep_end(&sleeper.base);
+    } while (!late && (catch->count == 0 || is_nothing(catch)) &&
+             wf_park_is_away(&driver->worker->park));
+    return !late || catch->count > 0;
+}
+
+static bool epoll_park(struct wf_io_driver *driver, int64_t deadline)
+{
+    struct wf_park *park = &driver->worker->park;
+    const struct catch *catch = driver->own;
+    if (catch->count > 0) {
+        return true; /* There is something to do from the last time. */
+    }
+    if (!sit_down(driver)) {
+        return wf_park_sleep(park, deadline);
+    }
+    bool woken = true;
+    if (wf_park_leave(park)) {
+        woken = sleep_on_seat(driver, deadline);
+        woken = wf_park_come_back(park) || woken;
+    }
+    get_up(driver);
+    return woken;
+}
+
+static void epoll_reach(struct wf_io_driver *driver)
+{
+    write_eventfd(driver->io->own);
+}
+
+/* --- Awake ------------------------------------------------------------------------------ */
+
+static void epoll_poll(struct wf_io_driver *driver, unsigned room)
+{
+    struct instance *instance = driver->io->own;
+    struct catch *catch = driver->own;
+    if (catch->count == 0 && room > 0 && is_free(instance)) {
+        catch->count = fetch(instance, catch->events, room, INT64_MIN);
+    }
+    int count = catch->count;
+    catch->count = 0;
+    handle(driver->io, catch->events, count);
+}
+
+static bool epoll_is_left(struct wf_io_driver *driver)
+{
+    return is_free(driver->io->own);
+}
+
+static void epoll_help(struct wf_io_driver *driver)
+{
+    struct epoll_event events[64];
+    unsigned max = driver->io->events_max;
+    int count = fetch(driver->io->own, events, max < 64 ? max : 64, INT64_MIN);
+    handle(driver->io, events, count);
+}
+
+/* --- Descriptors ------------------------------------------------------------------------ */
+
+static int epoll_watch(struct wf_io *io, struct wf_source *source, uint32_t what)
+{
+    const struct instance *instance = io->own;
+    (void)what;
+    if (source->armed != 0) {
+        return 0;
+    }
+    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
+                                 .data.u64 = wf_source_tag(source) };
+    int saved = errno;
+    int err = epoll_ctl(instance->fd, EPOLL_CTL_ADD, source->fd, &event) == 0 ? 0 : -errno;
+    errno = saved;
+    source->armed = err == 0;
+    return err;
+}
+
+static void epoll_unwatch(struct wf_io *io, struct wf_source *source)
+{
+    const struct instance *instance = io->own;
+    int saved = errno;
+    (void)epoll_ctl(instance->fd, EPOLL_CTL_DEL, source->fd, NULL);
+    errno = saved;
+}
+
+/* --- The instance ----------------------------------------------------------------------- */
+
+static bool knows_nanoseconds(int fd)
+{
+    struct epoll_event event;
+    struct timespec none = { 0 };
+    return epoll_pwait2(fd, &event, 1, &none, NULL) == 0 || errno != ENOSYS;
+}
+
+static void close_instance(struct wf_io *io)
+{
+    const weft_allocator *allocator = &io->sched->options.allocator;
+    struct instance *instance = io->own;
+    for (unsigned i = 0; i < io->sched->options.workers; i++) {
+        wf_free(allocator, io->drivers[i].own, catch_bytes(io), _Alignof(struct catch));
+        io->drivers[i].own = NULL;
+    }
+    if (instance->wake_fd >= 0) {
+        (void)close(instance->wake_fd);
+    }
+    if (instance->fd >= 0) {
+        (void)close(instance->fd);
+    }
+    wf_free(allocator, instance, sizeof *instance, _Alignof(struct instance));
+    io->own = NULL;
+}
+
+static int open_descriptors(struct instance *instance)
+{
+    instance->wake_fd = -1;
+    instance->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (instance->fd < 0) {
+        return -errno;
+    }
+    instance->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (instance->wake_fd < 0) {
+        return -errno;
+    }
+    struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = WAKE_TAG };
+    if (epoll_ctl(instance->fd, EPOLL_CTL_ADD, instance->wake_fd, &event) != 0) {
+        return -errno;
+    }
+    instance->is_precise = knows_nanoseconds(instance->fd);
+    return 0;
+}
+
+static int epoll_open(struct wf_io *io)
+{
+    const weft_allocator *allocator = &io->sched->options.allocator;
+    struct instance *instance =
+        wf_alloc_zeroed(allocator, sizeof *instance, _Alignof(struct instance));
+    if (instance == NULL) {
+        return -ENOMEM;
+    }
+    int saved = errno;
+    io->own = instance;
+    int err = open_descriptors(instance);
+    for (unsigned i = 0; err == 0 && i < io->sched->options.workers; i++) {
+        io->drivers[i].own = wf_alloc_zeroed(allocator, catch_bytes(io), _Alignof(struct catch));
+        err = io->drivers[i].own != NULL ? 0 : -ENOMEM;
+    }
+    if (err != 0) {
+        close_instance(io);
+    }
+    errno = saved;
+    return err;
+}
+
+const struct wf_io_backend wf_io_epoll = {
+    .name = "epoll",
+    .open = epoll_open,
+    .close = close_instance,
+    .watch = epoll_watch,
+    .unwatch = epoll_unwatch,
+    .park = epoll_park,
+    .reach = epoll_reach,
+    .poll = epoll_poll,
+    .is_left = epoll_is_left,
+    .help = epoll_help,
+};

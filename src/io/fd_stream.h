@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fd_stream.h - descriptors as streams.
+ */
+#ifndef WF_IO_FD_STREAM_H
+#define WF_IO_FD_STREAM_H
+
+#include <weft/io.h>
+
+struct wf_io;
+struct wf_source;
+
+enum wf_fd_kind {
+    WF_FD_OTHER, /* a terminal, a device */
+    WF_FD_TCP,
+    WF_FD_LOCAL, /* a Unix socket */
+    WF_FD_PIPE,
+};
+
+/* Makes a stream of a descriptor that does not block. On failure it is the caller's still. */
+int wf_fd_stream_open(struct wf_io *io, int fd, enum wf_fd_kind kind, weft_stream **out);
+
+/* Makes streams of both ends of something; on failure both are closed. */
+int wf_fd_stream_open_both(struct wf_io *io, const int *ends, enum wf_fd_kind kind,
+                           weft_stream **one, weft_stream **other);
+
+/* 0, or -EBADF. */
+int wf_fd_do_not_block(int fd);
+
+/* Its source, if it is a descriptor's; else NULL. */
+struct wf_source *wf_fd_stream_source(const weft_stream *stream);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * io.c - the I/O of one runtime: which backend, and the workers' drivers.
+ *
+ * A runtime without I/O costs nothing: the backend is chosen and opened with the first
+ * source, and a worker sleeps in its driver only while sources are watched.
+ *
+ *   Watch, any thread                       Park, a worker (idle.c)
+ *   A1  watched + 1                         P1  set my bit: parked
+ *   A2  full fence                          P3  full fence
+ *   A3  do all sleep? Wake one              P4  watched? Sleep in the driver, else
+ *                                               on the futex
+ *
+ * One fence comes first: A3 sees that all sleep, or P4 sees the source. On a worker A2 and
+ * A3 are not needed, since that one does not sleep.
+ *
+ * Edges.
+ * [IO2] the first source that is watched releases the count, workers acquire it: the
+ *       backend is there.
+ * And idle.c's [I1]: the fences of A2 and P3, as above.
+ */
+#include "io/io.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "sched/idle.h"
+#include "sched/sched.h"
+#include "sched/thread.h"
+#include "sched/worker.h"
+
+static struct wf_io_driver *driver_of(struct wf_driver *driver)
+{
+    return (struct wf_io_driver *)driver;
+}
+
+static bool io_park(struct wf_driver *driver, int64_t deadline)
+{
+    struct wf_io_driver *self = driver_of(driver);
+    return wf_io_is_used(self->io) ? self->io->backend->park(self, deadline)
+                                   : wf_park_sleep(&self->worker->park, deadline);
+}
+
+static void io_reach(struct wf_driver *driver)
+{
+    driver_of(driver)->io->backend->reach(driver_of(driver));
+}
+
+static void io_poll(struct wf_driver *driver, unsigned room)
+{
+    struct wf_io_driver *self = driver_of(driver);
+    if (wf_io_is_used(self->io)) {
+        unsigned max = self->io->events_max;
+        self->io->backend->poll(self, room < max ? room : max);
+    }
+}
+
+static bool io_is_left(struct wf_driver *driver)
+{
+    struct wf_io_driver *self = driver_of(driver);
+    return wf_io_is_used(self->io) && self->io->backend->is_left(self);
+}
+
+static void io_help(struct wf_driver *driver)
+{
+    driver_of(driver)->io->backend->help(driver_of(driver));
+}
+
+static const struct wf_driver_ops driver_ops = {
+    .park = io_park, .reach = io_reach, .poll = io_poll, .is_left = io_is_left, .help = io_help
+};
+
+void wf_io_count_watched(struct wf_io *io)
+{
+    struct wf_sched *sched = io->sched;
+    /* release [IO2]: the backend is there. */
+    (void)wf_fetch_add_release(&io->watched, 1);
+    const struct wf_worker *here = wf_worker_current();
+    if (here != NULL && here->sched == sched) {
+        return;
+    }
+    /* fence [I1], A2: who goes to sleep sees the source, or is seen asleep. */
+    wf_fence_full();
+    if (wf_idle_unparked(&sched->idle) == 0) {
+        wf_worker_wake(&sched->workers[0]);
+    }
+}
+
+/* --- Which backend ---------------------------------------------------------------------- */
+
+static void explain(struct wf_io *io, const char *format, const char *text)
+{
+    (void)snprintf(io->reason, sizeof io->reason, format, text);
+}
+
+static int use(struct wf_io *io, const struct wf_io_backend *backend)
+{
+    io->backend = backend;
+    return backend->open(io);
+}
+
+/* Under the lock. io_uring, if it is wanted; 0 if it can be had. */
+static int try_uring(struct wf_io *io)
+{
+#ifdef WF_HAS_URING
+    explain(io, "%s", "it was asked for");
+    return use(io, &wf_io_uring);
+#else
+    (void)io;
+    return -ENOSYS;
+#endif
+}
+
+/* Under the lock. */
+static int choose(struct wf_io *io)
+{
+    if (io->wanted == WEFT_IO_URING) {
+        return try_uring(io);
+    }
+    bool is_asked_for = io->wanted == WEFT_IO_EPOLL;
+    explain(io, "%s", is_asked_for ? "it was asked for" : "it takes less of the processor");
+    return use(io, &wf_io_epoll);
+}
+
+int wf_io_open(struct wf_io *io)
+{
+    /* acquire [IO2]: the backend is there. */
+    if (wf_likely(wf_load_acquire(&io->is_open))) {
+        return 0;
+    }
+    wf_lock(&io->lock);
+    /* relaxed: written under the lock. */
+    int err = wf_load_relaxed(&io->is_open) ? 0 : choose(io);
+    if (err == 0) {
+        /* release [IO2]: the backend is there. */
+        wf_store_release(&io->is_open, true);
+    }
+    wf_unlock(&io->lock);
+    return err;
+}
+
+/* --- The table of sources --------------------------------------------------------------- */
+
+static size_t chunk_bytes(uint32_t chunk)
+{
+    return ((size_t)WF_IO_CHUNK << chunk) * sizeof(struct wf_source);
+}
+
+int wf_io_make_chunk(struct wf_io *io, uint32_t chunk)
+{
+    struct wf_source *sources = wf_alloc_zeroed(&io->sched->options.allocator, chunk_bytes(chunk),
+                                                _Alignof(struct wf_source));
+    if (sources == NULL) {
+        return -ENOMEM;
+    }
+    /* relaxed: whoever is told of a source sees it, see wf_io_source(). */
+    wf_store_relaxed(&io->chunks[chunk], sources);
+    return 0;
+}
+
+/* --- The runtime's ---------------------------------------------------------------------- */
+
+static size_t drivers_bytes(const struct wf_sched *sched)
+{
+    return sched->options.workers * sizeof(struct wf_io_driver);
+}
+
+int wf_io_create(struct wf_sched *sched)
+{
+    const weft_allocator *allocator = &sched->options.allocator;
+    struct wf_io *io = wf_alloc_zeroed(allocator, sizeof *io, _Alignof(struct wf_io));
+    struct wf_io_driver *drivers =
+        wf_alloc_zeroed(allocator, drivers_bytes(sched), _Alignof(struct wf_io_driver));
+    if (io == NULL || drivers == NULL) {
+        wf_free(allocator, drivers, drivers_bytes(sched), _Alignof(struct wf_io_driver));
+        wf_free(allocator, io, sizeof *io, _Alignof(struct wf_io));
+        return -ENOMEM;
+    }
+    io->sched = sched;
+    io->drivers = drivers;
+    io->events_max = sched->options.io_events_max;
+    io->wanted = sched->options.io_backend;
+    wf_lock_init(&io->lock, WF_RANK_IO);
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        drivers[i] = (struct wf_io_driver){ .driver.ops = &driver_ops,
+                                            .io = io,
+                                            .worker = &sched->workers[i] };
+        sched->workers[i].driver = &drivers[i].driver;
+    }
+    sched->io = io;
+    return 0;
+}
+
+/* What was never closed. */
+static void close_source(struct wf_source *source)
+{
+    /* relaxed: nobody else uses the runtime any more. */
+    if (wf_load_relaxed(&source->users) != 0 && source->fd >= 0 && !source->is_foreign) {
+        (void)close(source->fd);
+    }
+}
+
+void wf_io_destroy(struct wf_sched *sched)
+{
+    struct wf_io *io = sched->io;
+    if (io == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < io->made; i++) {
+        close_source(wf_io_source(io, i));
+    }
+    /* relaxed: nobody else uses the runtime any more. */
+    if (wf_load_relaxed(&io->is_open)) {
+        io->backend->close(io);
+    }
+    const weft_allocator *allocator = &sched->options.allocator;
+    for (uint32_t i = 0; i < WF_IO_CHUNKS_MAX; i++) {
+        /* relaxed: as above, nobody else. */
+        wf_free(allocator, wf_load_relaxed(&io->chunks[i]), chunk_bytes(i),
+                _Alignof(struct wf_source));
+    }
+    wf_free(allocator, io->drivers, drivers_bytes(sched), _Alignof(struct wf_io_driver));
+    wf_free(allocator, io, sizeof *io, _Alignof(struct wf_io));
+    sched->io = NULL;
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        sched->workers[i].driver = NULL;
+    }
+}
+
+struct wf_io *wf_io_must(const char *call)
+{
+    return wf_thread_must_sched(call)->io;
+}
+
+int wf_io_info(struct wf_io *io, weft_io_info *info)
+{
+    int err = wf_io_open(io);
+    if (err == 0) {
+        info->backend = io->backend->name;
+        memcpy(info->reason, io->reason, sizeof info->reason);
+    }
+    return err;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * io.h - the I/O of one runtime: its sources, the backend that tells of their events, and a
+ * driver for each worker.
+ */
+#ifndef WF_IO_IO_H
+#define WF_IO_IO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weft/io.h>
+
+#include "base/lock.h"
+#include "io/source.h"
+#include "sched/driver.h"
+
+struct wf_io;
+struct wf_sched;
+struct wf_worker;
+
+enum {
+#ifdef WF_MODEL
+    WF_IO_CHUNK = 1,
+#else
+    WF_IO_CHUNK = 64, /* sources of the first chunk; each has twice as many as the one before */
+#endif
+    WF_IO_CHUNKS_MAX = 20,
+};
+
+/* What a worker sleeps in. */
+struct wf_io_driver {
+    struct wf_driver driver;
+    struct wf_io *io;
+    struct wf_worker *worker;
+    void *own; /* the backend's */
+};
+
+/* How the kernel tells of events. */
+struct wf_io_backend {
+    const char *name;
+    /* 0, or why it cannot be had here: -errno. */
+    int (*open)(struct wf_io *io);
+    void (*close)(struct wf_io *io);
+    /* Under the latch of the source: the next event, for reading or writing, is told, at
+     * once if there is reason to; or all of them from now on. And no more. */
+    int (*watch)(struct wf_io *io, struct wf_source *source, uint32_t what);
+    void (*unwatch)(struct wf_io *io, struct wf_source *source);
+    /* Of its worker's, as in driver.h; while there are sources. */
+    bool (*park)(struct wf_io_driver *driver, int64_t deadline);
+    void (*reach)(struct wf_io_driver *driver);
+    void (*poll)(struct wf_io_driver *driver, unsigned room);
+    bool (*is_left)(struct wf_io_driver *driver);
+    void (*help)(struct wf_io_driver *driver);
+};
+
+extern const struct wf_io_backend wf_io_epoll;
+#ifdef WF_HAS_URING
+extern const struct wf_io_backend wf_io_uring;
+#endif
+
+struct wf_io {
+    struct wf_sched *sched;              /* constant */
+    struct wf_io_driver *drivers;        /* constant: one for each worker */
+    unsigned events_max;                 /* constant: handled in one visit */
+    weft_io_backend wanted;              /* constant */
+    struct wf_lock lock;                 /* guards what follows, up to the table */
+    struct wf_source *free;              /* list */
+    uint32_t made;                       /* sources */
+    char reason[96];                     /* why this backend */
+    _Atomic(bool) is_open;               /* written under the lock: there is a backend */
+    const struct wf_io_backend *backend; /* constant once open */
+    void *own;                           /* constant once open: the backend's */
+    _Atomic(uint32_t) watched;           /* any thread: sources that are watched */
+    _Atomic(struct wf_source *) chunks[WF_IO_CHUNKS_MAX]; /* constant once made */
+};
+
+/* Where the source with this index is. */
+static inline uint32_t wf_io_chunk_of(uint32_t index)
+{
+    return 31 - (uint32_t)__builtin_clz(index / WF_IO_CHUNK + 1);
+}
+
+static inline uint32_t wf_io_place_of(uint32_t index)
+{
+    return index - WF_IO_CHUNK * ((1u << wf_io_chunk_of(index)) - 1);
+}
+
+/* For a scheduler that has not started, and after it has stopped. */
+int wf_io_create(struct wf_sched *sched);
+void wf_io_destroy(struct wf_sched *sched);
+
+/* The I/O of this task's runtime; aborts, naming the call, where there is none. */
+struct wf_io *wf_io_must(const char *call);
+
+/* One more source is watched. Any thread. */
+void wf_io_count_watched(struct wf_io *io);
+
+/* Under the lock: so many more places. -ENOMEM. */
+int wf_io_make_chunk(struct wf_io *io, uint32_t chunk);
+
+/* Any thread: what it is; opens it. */
+int wf_io_info(struct wf_io *io, weft_io_info *info);
+
+/* Any thread: opens the backend if that has not happened yet. */
+int wf_io_open(struct wf_io *io);
+
+static inline struct wf_source *wf_io_source(struct wf_io *io, uint32_t index)
+{
+    /* relaxed: who has an index got it after the source was made, and what has brought it, a
+     * lock or the kernel, brings this as well. */
+    return wf_load_relaxed(&io->chunks[wf_io_chunk_of(index)]) + wf_io_place_of(index);
+}
+
+static inline bool wf_io_is_used(const struct wf_io *io)
+{
+    /* acquire [IO2]: the backend is there. */
+    return wf_load_acquire(&io->watched) > 0;
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * transfer.c - an operation of I/O: it tries, and waits until it may try again.
+ */
+#include "io/transfer.h"
+
+#include <string.h>
+
+#include "sched/await.h"
+#include "sched/op.h"
+#include "sched/task.h"
+#include "sched/thread.h"
+
+enum {
+    PARTS_MAX = 16, /* in one poll; then others have their turn */
+};
+
+/* Is polled again soon, behind those who wait for their turn. */
+static int yield(void)
+{
+    wf_task_wake_ref(wf_thread_waiter());
+    return WEFT_PENDING;
+}
+
+static int go_on(struct wf_transfer *self)
+{
+    for (unsigned parts = 0;; parts++) {
+        if (self->waits_for != NULL) {
+            int err = self->waits_for->ops->poll(self->waits_for);
+            if (err == WEFT_PENDING) {
+                return WEFT_PENDING;
+            }
+            self->waits_for = NULL;
+            if (err != 0) {
+                return err;
+            }
+        }
+        if (parts == PARTS_MAX) {
+            return yield();
+        }
+        int result = self->ops->attempt(self);
+        if (result != WEFT_PENDING && result != WF_TRANSFER_MORE) {
+            return result;
+        }
+        if (self->cancelled) {
+            self->waits_for = NULL; /* It was not started. */
+            return WEFT_ECANCELED;
+        }
+    }
+}
+
+static void leave(struct wf_transfer *self)
+{
+    self->is_in = false;
+    self->ops->leave(self);
+}
+
+static int transfer_poll(weft_future *future)
+{
+    struct wf_transfer *self = (struct wf_transfer *)future;
+    if (!self->is_in) {
+        int err = self->cancelled ? WEFT_ECANCELED : self->ops->enter(self);
+        if (err != 0) {
+            return err;
+        }
+        self->is_in = true;
+    }
+    int result = go_on(self);
+    if (result != WEFT_PENDING) {
+        leave(self);
+    }
+    return result;
+}
+
+/* The wait has ended. If it was granted, no try of ours follows: it is somebody else's. */
+static void forgo(struct wf_transfer *self)
+{
+    struct wf_op *op = wf_op_of(self->waits_for);
+    if (op != NULL) {
+        op->flag = false;
+    }
+    (void)self->waits_for->ops->poll(self->waits_for);
+    self->waits_for = NULL;
+}
+
+/* It has ended then, and holds nothing: who has lost a select is not polled again. */
+static bool transfer_cancel(weft_future *future)
+{
+    struct wf_transfer *self = (struct wf_transfer *)future;
+    self->cancelled = true;
+    if (self->waits_for != NULL) {
+        if (!self->waits_for->ops->cancel(self->waits_for)) {
+            return false;
+        }
+        forgo(self);
+    }
+    if (self->is_in) {
+        leave(self);
+    }
+    return true;
+}
+
+static const weft_future_ops transfer_ops = { .poll = transfer_poll, .cancel = transfer_cancel };
+
+struct wf_transfer *wf_transfer_init(weft_io *io, const struct wf_transfer_ops *ops, void *object)
+{
+    struct wf_transfer *self = (struct wf_transfer *)io;
+    self->future.ops = &transfer_ops;
+    self->ops = ops;
+    self->waits_for = NULL;
+    self->object = object;
+    self->vectors = NULL;
+    self->count = 0;
+    self->flags = 0;
+    self->done = 0;
+    memset(self->room, 0, sizeof self->room);
+    self->is_in = false;
+    self->cancelled = false;
+    return self;
+}
+
+int wf_transfer_await(weft_io *io, weft_time deadline, const char *call)
+{
+    wf_await_must_suspend(call, "in a body, prepare a weft_io and await it");
+    return weft_await(&io->future, deadline);
+}

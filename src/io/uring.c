@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uring.c - events by io_uring: a ring for each worker.
+ *
+ * Who waits for a descriptor puts a poll of it into the ring of the worker it is on: one
+ * that ends with its first event. Polls of many tasks go to the kernel by one call, when
+ * the worker looks for events or goes to sleep, and a worker sleeps in its own ring while
+ * there are polls in it. It is woken by an eventfd, of which there is a poll as well.
+ *
+ * The kernel delivers what a thread has asked for when that thread comes by (cooperative
+ * task run), since to interrupt it for each event costs more than the event. So nothing
+ * comes for a worker that computes; and what it has put into its ring, it has perhaps not
+ * handed over. Both is seen from outside (is_left). Who helps hands over, makes the kernel
+ * interrupt all that runs, once (membarrier), and takes the events out of the ring: rings
+ * have locks, and any thread may use them.
+ *
+ * A descriptor is not closed before the kernel has let go of it, and that is not before its
+ * polls have ended: so those are cancelled.
+ *
+ * Who puts a poll into the ring of a worker that sleeps on its futex wakes it:
+ *
+ *   Arm, another thread                     Park, the worker
+ *   A1  polls + 1                           P1  set my bit: parked
+ *   A2  full fence                          P3  full fence
+ *   A3  parked? Wake it                     P4  polls? Sleep in the ring, else on the
+ *                                               futex
+ *
+ * Rejected, with figures in docs/adr/0013-readiness.md: polls that last, reads by the
+ * kernel, one ring for all, delivery by interrupts, and delivery to one thread only.
+ *
+ * Edges: idle.c's [I1], the fences of A2 and P3.
+ */
+#ifdef WF_HAS_URING
+
+#include <errno.h>
+#include <liburing.h>
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "io/io.h"
+#include "sched/idle.h"
+#include "sched/sched.h"
+#include "sched/worker.h"
+
+enum {
+    ENTRIES = 256,
+    COMPLETIONS = 2048, /* The kernel keeps more, if there are. */
+    DIRECTION_SHIFT = 62,
+};
+
+/* What is not a source's. */
+#define WAKE_DATA   (UINT64_MAX - 1)
+#define IGNORE_DATA UINT64_MAX
+
+/* An event that was taken out of a ring. */
+struct event {
+    uint64_t data;
+    int result;
+};
+
+struct ring {
+    struct wf_lock lock; /* guards the ring */
+    struct io_uring uring;
+    _Atomic(uint32_t) polls;   /* any thread: in the ring, also those not handed over */
+    _Atomic(uint32_t) waiting; /* written under the lock: not handed over */
+    _Atomic(uint32_t) taken;   /* written under the lock: events, so far */
+    int wake_fd;
+    bool is_wake_armed;   /* under the lock */
+    unsigned count;       /* its worker: events from its sleep that were not handled */
+    struct event *caught; /* its worker */
+};
+
+static struct ring *ring_of(const struct wf_io_driver *driver)
+{
+    return driver->own;
+}
+
+/* --- Handing over ----------------------------------------------------------------------- */
+
+/* Under the lock. */
+static void hand_over(struct ring *ring)
+{
+    /* relaxed: written under the lock. */
+    if (wf_load_relaxed(&ring->waiting) == 0) {
+        return;
+    }
+    int saved = errno;
+    int submitted;
+    do {
+        submitted = io_uring_submit(&ring->uring);
+    } while (submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY);
+    WF_ASSERT(submitted >= 0);
+    errno = saved;
+    /* relaxed: written under the lock; others look. */
+    wf_store_relaxed(&ring->waiting, 0u);
+}
+
+/* Under the lock: the next entry, which its caller fills. */
+static struct io_uring_sqe *next_entry(struct ring *ring)
+{
+    struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);
+    if (entry == NULL) {
+        hand_over(ring);
+        entry = io_uring_get_sqe(&ring->uring);
+    }
+    WF_ASSERT(entry != NULL);
+    /* relaxed: written under the lock. */
+    wf_store_relaxed(&ring->waiting, wf_load_relaxed(&ring->waiting) + 1);
+    return entry;
+}
+
+static uint64_t data_of(uint64_t tag, unsigned direction)
+{
+    return tag | (uint64_t)direction << DIRECTION_SHIFT;
+}
+
+/* --- Events ----------------------------------------------------------------------------- */
+
+static unsigned events_of(int mask)
+{
+    unsigned events = 0;
+    if ((mask & POLLIN) != 0) {
+        events |= WF_EVENT_READ;
+    }
+    if ((mask & POLLOUT) != 0) {
+        events |= WF_EVENT_WRITE;
+    }
+    if ((mask & (POLLRDHUP | POLLHUP | POLLERR | POLLPRI)) != 0) {
+        events |= WF_EVENT_END;
+    }
+    return events;
+}
+
+static void handle(struct wf_io *io, struct ring *ring, const struct event *events, unsigned count)
+{
+    unsigned ended = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (events[i].data == IGNORE_DATA || events[i].data == WAKE_DATA) {
+            continue;
+        }
+        unsigned direction = (unsigned)(events[i].data >> DIRECTION_SHIFT);
+        unsigned what = direction == 0 ? WF_EVENT_READ_OVER : WF_EVENT_WRITE_OVER;
+        int result = events[i].result;
+        /* What the kernel refuses to wait for is tried, and found out. */
+        what |= result >= 0 ? events_of(result) : result == -ECANCELED ? 0 : WF_EVENT_END;
+        wf_source_fire(io, events[i].data & ~(UINT64_C(3) << DIRECTION_SHIFT), what);
+        ended++;
+    }
+    /* relaxed: who sleeps in the ring for nothing sleeps all the same. */
+    (void)wf_fetch_sub_relaxed(&ring->polls, ended);
+}
+
+/* Under the lock: takes up to max events out. */
+static unsigned take_out(struct ring *ring, struct event *events, unsigned max)
+{
+    struct io_uring_cqe *entry;
+    unsigned head;
+    unsigned count = 0;
+    io_uring_for_each_cqe(&ring->uring, head, entry)
+    {
+        if (count == max) {
+            break;
+        }
+        if (entry->user_data == WAKE_DATA) {
+            uint64_t value;
+            ring->is_wake_armed = false;
+            ssize_t got = read(ring->wake_fd, &value, sizeof value);
+            (void)got; /* Another wake may have been read with it. */
+        }
+        events[count++] = (struct event){ entry->user_data, entry->res };
+    }
+    io_uring_cq_advance(&ring->uring, count);
+    /* relaxed: written under the lock; others look. */
+    wf_store_relaxed(&ring->taken, wf_load_relaxed(&ring->taken) + count);
+    return count;
+}
+
+/* Does the kernel have something for the thread that will come by? */
+static bool has_deferred(const struct ring *ring)
+{
+    return (IO_URING_READ_ONCE(*ring->uring.sq.kflags) &
+            (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+}
+
+static bool has_events(const struct ring *ring)
+{
+    /* relaxed: a look; who takes events out holds the lock. */
+    uint32_t taken = wf_load_relaxed(&ring->taken);
+    return io_uring_smp_load_acquire(ring->uring.cq.ktail) != taken;
+}
+
+/* --- Sleeping --------------------------------------------------------------------------- */
+
+/* Comes by at the kernel, and waits there until this time of the machine's for an event;
+ * INT64_MIN: does not wait. */
+static void come_by(const struct ring *ring, int64_t until)
+{
+    int saved = errno;
+    struct __kernel_timespec timeout;
+    struct io_uring_getevents_arg arg = { .sigmask_sz = _NSIG / 8 };
+    unsigned wanted = until != INT64_MIN;
+    if (wanted != 0 && until != WF_NEVER) {
+        int64_t left = until - wf_clock_real();
+        left = left > 0 ? left : 0;
+        timeout.tv_sec = left / 1000000000;
+        timeout.tv_nsec = left % 1000000000;
+        arg.ts = (uintptr_t)&timeout;
+    }
+    long rc = syscall(SYS_io_uring_enter, ring->uring.ring_fd, 0, wanted,
+                      IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
+    WF_ASSERT(rc >= 0 || errno == ETIME || errno == EINTR || errno == EBUSY || errno == EAGAIN);
+    errno = saved;
+}
+
+/* A sleeper while the program's time is paused. */
+struct sleeper {
+    struct wf_clock_sleeper base;
+    const struct ring *ring;
+};
+
+static void write_eventfd(const struct ring *ring)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    ssize_t written = write(ring->wake_fd, &one, sizeof one);
+    WF_ASSERT(written == sizeof one);
+    errno = saved;
+}
+
+static void wake_sleeper(struct wf_clock_sleeper *self)
+{
+    write_eventfd(((struct sleeper *)self)->ring);
+}
+
+/* Under the lock: a wake is an event, too. */
+static void arm_wake(struct ring *ring)
+{
+    if (!ring->is_wake_armed) {
+        struct io_uring_sqe *entry = next_entry(ring);
+        io_uring_prep_poll_add(entry, ring->wake_fd, POLLIN);
+        io_uring_sqe_set_data64(entry, WAKE_DATA);
+        ring->is_wake_armed = true;
+    }
+}
+
+/* Is there anything but wakes, which may be late ones? */
+static bool is_something(const struct ring *ring)
+{
+    for (unsigned i = 0; i < ring->count; i++) {
+        if (ring->caught[i].data != WAKE_DATA) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Away from its park. Returns false if the deadline ended it. */
+static bool sleep_in_ring(struct wf_io_driver *driver, int64_t deadline)
+{
+    struct ring *ring = ring_of(driver);
+    struct sleeper sleeper = { .base.wake = wake_sleeper, .ring = ring };
+    bool late;
+    do {
+        wf_lock(&ring->lock);
+        arm_wake(ring);
+        hand_over(ring);
+        wf_unlock(&ring->lock);
+        int64_t until = wf_clock_sleep_begin(&sleeper.base, deadline);
+        come_by(ring, until == INT64_MIN ? 0 : until);
+        late = wf_clock_sleep_end(&sleeper.base);
+        wf_lock(&ring->lock);
+        ring->count = take_out(ring, ring->caught, driver->io->events_max);
+        wf_unlock(&ring->lock);
+    } while (!late && !is_something(ring) && wf_park_is_away(&driver->worker->park));
+    return !late || ring->count > 0;
+}
+
+static bool uring_park(struct wf_io_driver *driver, int64_t deadline)
+{
+    struct wf_park *park = &driver->worker->park;
+    struct ring *ring = ring_of(driver);
+    if (ring->count > 0) {
+        return true; /* There is something to do from the last time. */
+    }
+    /* relaxed: behind the fence [I1], P4. */
+    if (wf_load_relaxed(&ring->polls) == 0) {
+        return wf_park_sleep(park, deadline);
+    }
+    bool woken = true;
+    if (wf_park_leave(park)) {
+        woken = sleep_in_ring(driver, deadline);
+        woken = wf_park_come_back(park) || woken;
+    }
+    return woken;
+}
+
+static void uring_reach(struct wf_io_driver *driver)
+{
+    write_eventfd(ring_of(driver));
+}
+
+/* --- Awake ------------------------------------------------------------------------------ */
+
+static void uring_poll(struct wf_io_driver *driver, unsigned room)
+{
+    struct ring *ring = ring_of(driver);
+    /* relaxed: a look; what others have put there they have handed over. */
+    if (ring->count == 0 && room > 0 && wf_load_relaxed(&ring->polls) > 0) {
+        if (has_deferred(ring)) {
+            come_by(ring, INT64_MIN);
+        }
+        wf_lock(&ring->lock);
+        hand_over(ring);
+        ring->count = take_out(ring, ring->caught, room);
+        wf_unlock(&ring->lock);
+    }
+    unsigned count = ring->count;
+    ring->count = 0;
+    handle(driver->io, ring, ring->caught, count);
+}
+
+static bool uring_is_left(struct wf_io_driver *driver)
+{
+    const struct ring *ring = ring_of(driver);
+    /* relaxed: looks; who helps takes the lock. */
+    return wf_load_relaxed(&ring->polls) > 0 &&
+           (wf_load_relaxed(&ring->waiting) > 0 || has_events(ring) || has_deferred(ring));
+}
+
+/* Makes the kernel interrupt all threads of this process that run: what they are to come by
+ * for, they come by for. */
+static void interrupt_all(void)
+{
+    int saved = errno;
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    errno = saved;
+}
+
+static void uring_help(struct wf_io_driver *driver)
+{
+    struct ring *ring = ring_of(driver);
+    struct event events[64];
+    unsigned max = driver->io->events_max;
+    if (has_deferred(ring)) {
+        interrupt_all();
+    }
+    wf_lock(&ring->lock);
+    hand_over(ring);
+    unsigned count = take_out(ring, events, max < 64 ? max : 64);
+    wf_unlock(&ring->lock);
+    handle(driver->io, ring, events, count);
+}
+
+/* --- Descriptors ------------------------------------------------------------------------ */
+
+/* The ring of this worker; from outside, some. */
+static struct wf_io_driver *choose_driver(struct wf_io *io)
+{
+    const struct wf_worker *here = wf_worker_current();
+    if (here != NULL && here->sched == io->sched) {
+        return &io->drivers[here->index];
+    }
+    /* relaxed: any order of turns will do. */
+    uint32_t turn = wf_fetch_add_relaxed(&io->sched->next_pin, 1);
+    return &io->drivers[turn % io->sched->options.workers];
+}
+
+static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what)
+{
+    unsigned direction = what == WF_SOURCE_READABLE ? 0 : 1;
+    if ((source->armed & 1u << direction) != 0) {
+        return 0;
+    }
+    struct wf_io_driver *driver = choose_driver(io);
+    struct ring *ring = ring_of(driver);
+    bool is_own = driver->worker == wf_worker_current();
+    /* relaxed: before the fence, A1. */
+    (void)wf_fetch_add_relaxed(&ring->polls, 1);
+    wf_lock(&ring->lock);
+    struct io_uring_sqe *entry = next_entry(ring);
+    unsigned mask = direction == 0 ? POLLIN | POLLRDHUP | POLLPRI : POLLOUT;
+    if (source->is_foreign) {
+        mask = POLLIN | POLLOUT | POLLRDHUP | POLLPRI;
+    }
+    io_uring_prep_poll_add(entry, source->fd, mask);
+    io_uring_sqe_set_data64(entry, data_of(wf_source_tag(source), direction));
+    if (!is_own) {
+        hand_over(ring);
+    }
+    wf_unlock(&ring->lock);
+    source->armed |= 1u << direction;
+    source->home[direction] = driver->worker->index;
+    if (!is_own) {
+        /* fence [I1], A2: the worker sees the poll, or is seen parked. */
+        wf_fence_full();
+        if (wf_idle_is_parked(&io->sched->idle, driver->worker->index)) {
+            wf_worker_wake(driver->worker);
+        }
+    }
+    return 0;
+}
+
+static void uring_unwatch(struct wf_io *io, struct wf_source *source)
+{
+    for (unsigned direction = 0; direction < 2; direction++) {
+        if ((source->armed & 1u << direction) == 0) {
+            continue;
+        }
+        struct ring *ring = ring_of(&io->drivers[source->home[direction]]);
+        wf_lock(&ring->lock);
+        struct io_uring_sqe *entry = next_entry(ring);
+        io_uring_prep_poll_remove(entry, data_of(wf_source_tag(source), direction));
+        io_uring_sqe_set_data64(entry, IGNORE_DATA);
+        hand_over(ring);
+        wf_unlock(&ring->lock);
+        /* Its end is for nobody. */
+        source->armed &= (uint8_t) ~(1u << direction);
+    }
+}
+
+/* --- The rings -------------------------------------------------------------------------- */
+
+static int open_uring(struct io_uring *uring)
+{
+    struct io_uring_params params = { .cq_entries = COMPLETIONS };
+    params.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_COOP_TASKRUN |
+                   IORING_SETUP_TASKRUN_FLAG;
+    int err = io_uring_queue_init_params(ENTRIES, uring, &params);
+    if (err == 0 && (params.features & IORING_FEAT_EXT_ARG) == 0) {
+        io_uring_queue_exit(uring);
+        err = -ENOSYS;
+    }
+    return err;
+}
+
+static size_t caught_bytes(const struct wf_io *io)
+{
+    return io->events_max * sizeof(struct event);
+}
+
+static void close_ring(struct wf_io *io, struct ring *ring)
+{
+    const weft_allocator *allocator = &io->sched->options.allocator;
+    io_uring_queue_exit(&ring->uring);
+    (void)close(ring->wake_fd);
+    wf_free(allocator, ring->caught, caught_bytes(io), _Alignof(struct event));
+    wf_free(allocator, ring, sizeof *ring, _Alignof(struct ring));
+}
+
+static int open_ring(struct wf_io *io, struct ring **out)
+{
+    const weft_allocator *allocator = &io->sched->options.allocator;
+    int err = -ENOMEM;
+    struct ring *ring = wf_alloc_zeroed(allocator, sizeof *ring, _Alignof(struct ring));
+    if (ring == NULL) {
+        return err;
+    }
+    wf_lock_init(&ring->lock, WF_RANK_RING);
+    ring->caught = wf_alloc_zeroed(allocator, caught_bytes(io), _Alignof(struct event));
+    if (ring->caught == NULL) {
+        goto undo_ring;
+    }
+    ring->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ring->wake_fd < 0) {
+        err = -errno;
+        goto undo_caught;
+    }
+    err = open_uring(&ring->uring);
+    if (err != 0) {
+        goto undo_eventfd;
+    }
+    *out = ring;
+    return 0;
+
+undo_eventfd:
+    (void)close(ring->wake_fd);
+undo_caught:
+    wf_free(allocator, ring->caught, caught_bytes(io), _Alignof(struct event));
+undo_ring:
+    wf_free(allocator, ring, sizeof *ring, _Alignof(struct ring));
+    return err;
+}
+
+static void close_rings(struct wf_io *io)
+{
+    for (unsigned i = 0; i < io->sched->options.workers; i++) {
+        if (io->drivers[i].own != NULL) {
+            close_ring(io, io->drivers[i].own);
+            io->drivers[i].own = NULL;
+        }
+    }
+}
+
+static int uring_open(struct wf_io *io)
+{
+    int saved = errno;
+    int err =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : -errno;
+    for (unsigned i = 0; err == 0 && i < io->sched->options.workers; i++) {
+        struct ring *ring = NULL;
+        err = open_ring(io, &ring);
+        io->drivers[i].own = ring;
+    }
+    if (err != 0) {
+        close_rings(io);
+    }
+    errno = saved;
+    return err;
+}
+
+const struct wf_io_backend wf_io_uring = {
+    .name = "io_uring",
+    .open = uring_open,
+    .close = close_rings,
+    .watch = uring_watch,
+    .unwatch = uring_unwatch,
+    .park = uring_park,
+    .reach = uring_reach,
+    .poll = uring_poll,
+    .is_left = uring_is_left,
+    .help = uring_help,
+};
+
+#else
+
+typedef int wf_io_uring_is_not_built_in; /* A file must not be empty. */
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * io.c - how a runtime does its I/O.
+ */
+#include <weft/io.h>
+
+#include "io/io.h"
+#include "rt/runtime.h"
+#include "sched/sched.h"
+
+int weft_runtime_io(weft_runtime *rt, weft_io_info *info)
+{
+    wf_runtime_check_fork(rt, "weft_runtime_io");
+    return wf_io_info(rt->sched->io, info);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * backend.c - what every backend of I/O must do.
+ */
+#include "backend.h"
+
+#include <stdatomic.h>
+
+#include "links.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+static weft_runtime *start(weft_io_backend backend, unsigned workers)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = workers;
+    config.io = backend;
+    return test_start_with(&config);
+}
+
+static int read_until_it_ends(void *arg)
+{
+    char buffer[64];
+    ssize_t n;
+    int sum = 0;
+    while ((n = weft_read(arg, buffer, sizeof buffer, WEFT_NEVER)) > 0) {
+        sum += (int)n;
+    }
+    return n == 0 ? sum : (int)n;
+}
+
+/* --- Idle ------------------------------------------------------------------------------- */
+
+enum {
+    LINKS = 20,
+};
+
+static struct link links[LINKS];
+static weft_task *readers[LINKS];
+
+static int open_links(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < LINKS; i++) {
+        links[i] = link_open((enum link_kind)(i % LINK_KINDS));
+        CHECK_EQ(weft_go(&readers[i], read_until_it_ends, links[i].far), 0);
+    }
+    return 0;
+}
+
+static int end_links(void *arg)
+{
+    int sum = 0;
+    (void)arg;
+    for (unsigned i = 0; i < LINKS; i++) {
+        int result;
+        weft_stream_close(links[i].near);
+        CHECK_EQ(weft_join(readers[i], &result, WEFT_NEVER), 0);
+        CHECK_GE(result, 0);
+        sum += result;
+        weft_stream_close(links[i].far);
+    }
+    return sum;
+}
+
+void backend_is_idle(weft_io_backend backend)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3; i++) {
+        weft_runtime *rt = start(backend, workers[i]);
+        CHECK_EQ(test_run(rt, open_links, NULL), 0);
+        test_wait_ns(50 * WEFT_MS); /* The watch looks for a while. */
+        uint64_t wakes = test_wakes(rt);
+        int64_t cpu = test_cpu_ns();
+        test_wait_ns(200 * WEFT_MS);
+        CHECK_EQ(test_wakes(rt), wakes);
+        if (!test_is_sanitized()) {
+            CHECK_LT(test_cpu_ns() - cpu, 2 * WEFT_MS);
+        }
+        CHECK_EQ(test_run(rt, end_links, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Wakes ------------------------------------------------------------------------------ */
+
+static int count_sleeps(void *arg)
+{
+    _Atomic(bool) *is_over = arg;
+    int sleeps = 0;
+    while (!atomic_load(is_over)) {
+        CHECK_EQ(weft_sleep(WEFT_MS), 0);
+        sleeps++;
+    }
+    return sleeps;
+}
+
+static int return_1(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+void backend_wakes_for_everything(weft_io_backend backend)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3; i++) {
+        weft_runtime *rt = start(backend, workers[i]);
+        _Atomic(bool) is_over = false;
+        CHECK_EQ(test_run(rt, open_links, NULL), 0);
+        weft_task *sleeper = test_go(rt, count_sleeps, &is_over);
+        uint64_t rounds = test_scale(2000) + 50;
+        for (uint64_t round = 0; round < rounds; round++) {
+            CHECK_EQ(weft_try_write(links[round % LINKS].near, "x", 1), 1);
+            CHECK_EQ(test_join_soon(test_go(rt, return_1, NULL)), 1);
+            if (round % 10 == 0) {
+                test_wait_ns(100 * WEFT_US); /* All fall asleep. */
+            }
+        }
+        atomic_store(&is_over, true);
+        CHECK_GE(test_join_soon(sleeper), 1);
+        CHECK_EQ(test_run(rt, end_links, NULL), (int)rounds);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Paused time ------------------------------------------------------------------------ */
+
+static int sleep_an_hour(void *arg)
+{
+    (void)arg;
+    return weft_sleep(3600 * WEFT_S);
+}
+
+void backend_knows_paused_time(weft_io_backend backend)
+{
+    static const unsigned workers[] = { 1, 2 };
+    for (unsigned i = 0; i < 2; i++) {
+        weft_runtime *rt = start(backend, workers[i]);
+        CHECK_EQ(test_run(rt, open_links, NULL), 0);
+        weft_clock_pause();
+        for (unsigned round = 0; round < 5; round++) {
+            weft_task *sleeper = test_go(rt, sleep_an_hour, NULL);
+            CHECK_EQ(weft_try_write(links[0].near, "x", 1), 1);
+            while (weft_try_join(sleeper, NULL) == -EAGAIN) {
+                weft_clock_advance(600 * WEFT_S);
+            }
+        }
+        weft_clock_resume();
+        CHECK_EQ(test_run(rt, end_links, NULL), 5);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Busy workers ----------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) answers;
+
+static int answer(void *arg)
+{
+    struct link *link = arg;
+    char byte;
+    while (weft_read(link->far, &byte, 1, WEFT_NEVER) == 1) {
+        atomic_fetch_add(&answers, 1);
+    }
+    return 0;
+}
+
+enum {
+    QUESTIONS = 5,
+};
+
+/* Asks, and does not let go of its worker until there is an answer. */
+static int ask_and_compute(void *arg)
+{
+    struct link *link = arg;
+    for (uint64_t i = 1; i <= QUESTIONS; i++) {
+        CHECK_EQ(weft_try_write(link->near, "?", 1), 1);
+        test_wait_for(&answers, i);
+    }
+    return 0;
+}
+
+static void fork_nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* The same, with forks in between. */
+static int ask_and_fork(void *arg)
+{
+    struct link *link = arg;
+    for (uint64_t i = 1; i <= QUESTIONS; i++) {
+        CHECK_EQ(weft_try_write(link->near, "?", 1), 1);
+        while (atomic_load(&answers) < i) {
+            weft_join2(fork_nothing, NULL, fork_nothing, NULL);
+        }
+    }
+    return 0;
+}
+
+static int (*busy_function)(void *arg);
+
+static int be_busy(void *arg)
+{
+    struct link link = link_open((enum link_kind)(uintptr_t)arg);
+    weft_task *answerer;
+    atomic_store(&answers, 0);
+    CHECK_EQ(weft_go(&answerer, answer, &link), 0);
+    CHECK_EQ(weft_sleep(WEFT_MS), 0); /* It waits now, through this worker or another. */
+    CHECK_EQ(busy_function(&link), 0);
+    weft_stream_close(link.near);
+    CHECK_EQ(weft_join(answerer, NULL, WEFT_NEVER), 0);
+    weft_stream_close(link.far);
+    return 0;
+}
+
+void backend_does_not_freeze(weft_io_backend backend)
+{
+    static const struct {
+        unsigned workers;
+        int (*function)(void *arg);
+    } runs[] = { { 2, ask_and_compute }, { 8, ask_and_compute }, { 1, ask_and_fork } };
+    for (unsigned i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        weft_runtime *rt = start(backend, runs[i].workers);
+        busy_function = runs[i].function;
+        for (uintptr_t kind = 0; kind < LINK_KINDS; kind++) {
+            CHECK_EQ(test_run(rt, be_busy, (void *)kind), 0);
+        }
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Turns ------------------------------------------------------------------------------ */
+
+static int count_turns(void *arg)
+{
+    _Atomic(bool) *is_over = arg;
+    int turns = 0;
+    while (!atomic_load(is_over)) {
+        CHECK_EQ(weft_yield(), 0);
+        turns++;
+    }
+    return turns;
+}
+
+static int flood(void *arg)
+{
+    _Atomic(bool) is_over = false;
+    weft_task *counter;
+    int turns;
+    int all = (int)test_scale(2000);
+    (void)arg;
+    CHECK_EQ(weft_go(&counter, count_turns, &is_over), 0);
+    for (int round = 0; round < all; round++) {
+        for (unsigned i = 0; i < LINKS; i++) {
+            CHECK_EQ(weft_write(links[i].near, "x", 1, WEFT_NEVER), 1);
+        }
+        CHECK_EQ(weft_yield(), 0);
+    }
+    atomic_store(&is_over, true);
+    CHECK_EQ(weft_join(counter, &turns, WEFT_NEVER), 0);
+    CHECK_GE(turns, all / 2);
+    return all * LINKS;
+}
+
+void backend_takes_turns(weft_io_backend backend)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.io = backend;
+    config.max_io_completions = 1; /* One event, and then tasks. */
+    weft_runtime *rt = test_start_with(&config);
+    CHECK_EQ(test_run(rt, open_links, NULL), 0);
+    int all = test_run(rt, flood, NULL);
+    CHECK_EQ(test_run(rt, end_links, NULL), all);
+    weft_runtime_destroy(rt);
+}

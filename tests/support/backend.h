@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * backend.h - what every backend of I/O must do, for the tests of each. They run with the
+ * backend that config.io or WEFT_IO names.
+ */
+#ifndef TEST_BACKEND_H
+#define TEST_BACKEND_H
+
+#include <weft.h>
+
+/* Without I/O for a while, but with connections open, no worker runs. */
+void backend_is_idle(weft_io_backend backend);
+
+/* Workers that sleep are woken by events, by tasks from outside and by timers, all mixed. */
+void backend_wakes_for_everything(weft_io_backend backend);
+
+/* With the program's time paused, who sleeps in the backend wakes when it is moved. */
+void backend_knows_paused_time(weft_io_backend backend);
+
+/* Events of a worker that computes are handled: by one that is free, or at its forks. */
+void backend_does_not_freeze(weft_io_backend backend);
+
+/* A flood of events does not keep other tasks waiting. */
+void backend_takes_turns(weft_io_backend backend);
+
+#endif

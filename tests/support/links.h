@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * links.h - two streams that are connected to each other, of each kind. Each call checks
+ * that it succeeds.
+ */
+#ifndef TEST_LINKS_H
+#define TEST_LINKS_H
+
+#include <weft.h>
+
+enum link_kind {
+    LINK_TCP,
+    LINK_LOCAL, /* a pair of Unix sockets */
+    LINK_PIPE,  /* what is written to near is read from far */
+    LINK_KINDS,
+};
+
+struct link {
+    weft_stream *near;
+    weft_stream *far;
+};
+
+/* On a fiber. */
+struct link link_open(enum link_kind kind);
+void link_close(struct link *link);
+
+/* Runs the function on a fiber, for each kind of link, with 1, 2 and 8 workers; the link is
+ * opened before, and closed after unless the function has set an end of it to NULL. */
+void link_run_all(int (*function)(void *link));
+
+/* The same for the two kinds that go both ways. */
+void link_run_both_ways(int (*function)(void *link));
+
+/* Bytes to know again: byte i of a stream with this seed. */
+unsigned char link_byte(uint64_t seed, uint64_t i);
+void link_fill(void *buffer, size_t size, uint64_t seed, uint64_t first);
+void link_check(const void *buffer, size_t size, uint64_t seed, uint64_t first);
+
+/* On a fiber: returns when so many calls are under way at a stream, or at a source. */
+struct wf_source;
+void link_wait_for_calls(const weft_stream *stream, uint32_t count);
+void source_wait_for_calls(const struct wf_source *source, uint32_t count);
+
+/* How many descriptors this process has. */
+unsigned link_fds(void);
+
+#endif

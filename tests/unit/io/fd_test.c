@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors of libraries that do their own reading and writing.
+ */
+#include <weft/io.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "crowd.h"
+#include "io/source.h"
+#include "links.h"
+#include "rt.h"
+#include "test.h"
+
+enum {
+    EITHER = WEFT_READABLE | WEFT_WRITABLE,
+};
+
+static int ends[2];
+
+static void run_with_pair(int (*function)(void *arg))
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3; i++) {
+        weft_runtime *rt = test_start(workers[i]);
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+        CHECK_EQ(test_run(rt, function, NULL), 0);
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static int write_soon(void *arg)
+{
+    CHECK_EQ(weft_sleep(WEFT_MS), 0);
+    CHECK_EQ(write(ends[1], arg, 3), 3);
+    return 0;
+}
+
+static int wait_for_bytes(void *arg)
+{
+    (void)arg;
+    weft_fd *handle;
+    weft_task *writer;
+    char text[] = "abc";
+    char buffer[8];
+    CHECK_EQ(weft_fd_open(&handle, ends[0]), 0);
+    CHECK_EQ(weft_fd_wait(handle, WEFT_READABLE, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    for (unsigned i = 0; i < 10; i++) {
+        CHECK_EQ(weft_go(&writer, write_soon, text), 0);
+        CHECK_EQ(weft_fd_wait(handle, WEFT_READABLE, WEFT_NEVER), WEFT_READABLE);
+        /* As long as there is something, it is. */
+        CHECK_EQ(read(ends[0], buffer, 1), 1);
+        CHECK_EQ(weft_fd_wait(handle, WEFT_READABLE, WEFT_NEVER), WEFT_READABLE);
+        CHECK_EQ(weft_fd_wait(handle, EITHER, WEFT_NEVER), EITHER);
+        CHECK_EQ(read(ends[0], buffer, 8), 2);
+        CHECK_EQ(weft_fd_wait(handle, EITHER, WEFT_NEVER), WEFT_WRITABLE);
+        CHECK_EQ(weft_fd_wait(handle, WEFT_READABLE, 0), WEFT_ETIMEDOUT);
+        CHECK_EQ(weft_join(writer, NULL, WEFT_NEVER), 0);
+    }
+    CHECK_EQ(weft_fd_wait(handle, 0, WEFT_NEVER), -EINVAL);
+    CHECK_EQ(weft_fd_wait(handle, 8, WEFT_NEVER), -EINVAL);
+    weft_fd_close(handle);
+    CHECK_NE(fcntl(ends[0], F_GETFD), -1);
+    return 0;
+}
+
+static void what_is_ready_stays_ready_until_it_is_read(void)
+{
+    run_with_pair(wait_for_bytes);
+}
+
+/* Returns how much fitted. */
+static uint64_t fill_up(void)
+{
+    static char data[65536];
+    uint64_t all = 0;
+    ssize_t n;
+    while ((n = write(ends[0], data, sizeof data)) > 0) {
+        all += (uint64_t)n;
+    }
+    return all;
+}
+
+static int drain_soon(void *arg)
+{
+    static char data[65536];
+    uint64_t left = *(uint64_t *)arg;
+    CHECK_EQ(weft_sleep(WEFT_MS), 0);
+    while (left > 0) {
+        ssize_t n = read(ends[1], data, sizeof data);
+        CHECK(n > 0);
+        left -= (uint64_t)n;
+    }
+    return 0;
+}
+
+static int wait_for_room(void *arg)
+{
+    (void)arg;
+    weft_fd *handle;
+    weft_task *reader;
+    CHECK_EQ(weft_fd_open(&handle, ends[0]), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        uint64_t full = fill_up();
+        CHECK_EQ(weft_go(&reader, drain_soon, &full), 0);
+        CHECK_EQ(weft_fd_wait(handle, i % 2 == 0 ? WEFT_WRITABLE : EITHER, WEFT_NEVER),
+                 WEFT_WRITABLE);
+        CHECK_EQ(weft_join(reader, NULL, WEFT_NEVER), 0);
+    }
+    weft_fd_close(handle);
+    return 0;
+}
+
+static void who_waits_for_room_is_told(void)
+{
+    run_with_pair(wait_for_room);
+}
+
+static weft_fd *shared;
+
+static int wait_at_shared(void *arg)
+{
+    (void)arg;
+    return weft_fd_wait(shared, WEFT_READABLE, WEFT_NEVER);
+}
+
+static int wake_all(void *arg)
+{
+    (void)arg;
+    weft_task *tasks[8];
+    int result;
+    CHECK_EQ(weft_fd_open(&shared, ends[0]), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        CHECK_EQ(weft_go(&tasks[i], wait_at_shared, NULL), 0);
+    }
+    source_wait_for_calls(wf_container_of(shared, struct wf_source, room), 8);
+    CHECK_EQ(write(ends[1], "x", 1), 1);
+    for (unsigned i = 0; i < 8; i++) {
+        CHECK_EQ(weft_join(tasks[i], &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, WEFT_READABLE);
+    }
+    char byte;
+    CHECK_EQ(read(ends[0], &byte, 1), 1);
+    for (unsigned i = 0; i < 8; i++) {
+        CHECK_EQ(weft_go(&tasks[i], wait_at_shared, NULL), 0);
+    }
+    source_wait_for_calls(wf_container_of(shared, struct wf_source, room), 8);
+    weft_fd_close(shared);
+    for (unsigned i = 0; i < 8; i++) {
+        CHECK_EQ(weft_join(tasks[i], &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, WEFT_ECLOSED);
+    }
+    return 0;
+}
+
+static void all_who_wait_are_told_of_an_event_and_of_the_end(void)
+{
+    run_with_pair(wake_all);
+}
+
+static int hang_up(void *arg)
+{
+    (void)arg;
+    weft_fd *handle;
+    CHECK_EQ(weft_fd_open(&handle, ends[0]), 0);
+    CHECK_EQ(shutdown(ends[1], SHUT_RDWR), 0);
+    CHECK_EQ(weft_fd_wait(handle, WEFT_READABLE, WEFT_NEVER), WEFT_READABLE);
+    CHECK_EQ(weft_fd_wait(handle, EITHER, WEFT_NEVER), EITHER);
+    weft_fd_close(handle);
+    return 0;
+}
+
+static void a_peer_that_has_gone_is_an_event(void)
+{
+    run_with_pair(hang_up);
+}
+
+static int open_what_cannot_be(void *arg)
+{
+    (void)arg;
+    weft_fd *handle;
+    char path[] = "/tmp/weft-fd-XXXXXX";
+    int file = mkstemp(path);
+    CHECK(file >= 0);
+    CHECK_EQ(weft_fd_open(&handle, file), -EPERM);
+    CHECK_EQ(weft_fd_open(&handle, -1), -EBADF);
+    CHECK_EQ(weft_fd_open(&handle, 19999), -EBADF);
+    (void)close(file);
+    (void)unlink(path);
+    weft_fd_close(NULL);
+    return 0;
+}
+
+static void files_and_what_is_not_open_are_refused(void)
+{
+    run_with_pair(open_what_cannot_be);
+}
+
+/* --- All kinds of tasks at one descriptor ----------------------------------------------- */
+
+enum {
+    MEMBERS = 8,
+};
+
+static weft_io ios[MEMBERS];
+static int counter; /* an eventfd that gives 1 at a time */
+
+static int take_turns(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    weft_io *io = &ios[self->index];
+    uint64_t one = 1;
+    WEFT_BEGIN(co);
+    while (self->sum < crowd_rounds() / 10 + 2) {
+        weft_fd_wait_init(io, shared, WEFT_READABLE);
+        WEFT_AWAIT(co, self->err, &io->future);
+        CHECK_EQ(self->err, WEFT_READABLE);
+        if (read(counter, &one, sizeof one) == sizeof one) {
+            CHECK_EQ(one, 1);
+            self->sum++;
+            CHECK_EQ(write(counter, &one, sizeof one), sizeof one);
+        }
+    }
+    WEFT_END(co, 0);
+}
+
+static int open_shared(void *arg)
+{
+    (void)arg;
+    return weft_fd_open(&shared, counter);
+}
+
+static void all_kinds_of_tasks_wait_at_one_descriptor(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3 * CROWD_KINDS; i++) {
+        weft_runtime *rt = test_start(workers[i % 3]);
+        counter = eventfd(1, EFD_NONBLOCK | EFD_SEMAPHORE | EFD_CLOEXEC);
+        CHECK_EQ(test_run(rt, open_shared, NULL), 0);
+        CHECK_EQ(crowd_run(rt, (enum crowd_kind)(i / 3), MEMBERS, take_turns, NULL),
+                 MEMBERS * (crowd_rounds() / 10 + 2));
+        weft_fd_close(shared);
+        (void)close(counter);
+        weft_runtime_destroy(rt);
+    }
+}
+
+TEST_MAIN({
+    TEST(what_is_ready_stays_ready_until_it_is_read),
+    TEST(who_waits_for_room_is_told),
+    TEST(all_who_wait_are_told_of_an_event_and_of_the_end),
+    TEST(a_peer_that_has_gone_is_an_event),
+    TEST(files_and_what_is_not_open_are_refused),
+    TEST(all_kinds_of_tasks_wait_at_one_descriptor),
+})

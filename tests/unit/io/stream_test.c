@@ -1,0 +1,763 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading from and writing to streams: on fibers, in bodies, on threads; to their limits.
+ */
+#include "io/stream.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "crowd.h"
+#include "links.h"
+#include "rt.h"
+#include "test.h"
+
+/* --- One byte, many bytes --------------------------------------------------------------- */
+
+static int write_hello(void *arg)
+{
+    struct link *link = arg;
+    CHECK_EQ(weft_yield(), 0);
+    CHECK_EQ(weft_write(link->near, "hello", 5, WEFT_NEVER), 5);
+    return 0;
+}
+
+static int read_before_it_is_written(void *arg)
+{
+    struct link *link = arg;
+    weft_task *writer;
+    char buffer[16];
+    CHECK_EQ(weft_go(&writer, write_hello, link), 0);
+    CHECK_EQ(weft_read(link->far, buffer, sizeof buffer, WEFT_NEVER), 5);
+    CHECK_EQ(memcmp(buffer, "hello", 5), 0);
+    CHECK_EQ(weft_join(writer, NULL, WEFT_NEVER), 0);
+    return 0;
+}
+
+static void a_read_waits_for_what_is_written(void)
+{
+    link_run_all(read_before_it_is_written);
+}
+
+static int read_twice(void *arg)
+{
+    struct link *link = arg;
+    char buffer[8];
+    for (unsigned i = 0; i < 100; i++) {
+        CHECK_EQ(weft_write(link->near, "abcdef", 6, WEFT_NEVER), 6);
+        CHECK_EQ(weft_read(link->far, buffer, 4, WEFT_NEVER), 4);
+        CHECK_EQ(weft_read(link->far, buffer + 4, 4, WEFT_NEVER), 2);
+        CHECK_EQ(memcmp(buffer, "abcdef", 6), 0);
+        CHECK_EQ(weft_try_read(link->far, buffer, sizeof buffer), -EAGAIN);
+    }
+    return 0;
+}
+
+static void what_is_left_is_read_by_the_next(void)
+{
+    link_run_all(read_twice);
+}
+
+static int read_to_the_end(void *arg)
+{
+    struct link *link = arg;
+    char buffer[8];
+    CHECK_EQ(weft_write(link->near, "xy", 2, WEFT_NEVER), 2);
+    weft_stream_close(link->near);
+    link->near = NULL;
+    CHECK_EQ(weft_read(link->far, buffer, sizeof buffer, WEFT_NEVER), 2);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(weft_read(link->far, buffer, sizeof buffer, WEFT_NEVER), 0);
+        CHECK_EQ(weft_try_read(link->far, buffer, sizeof buffer), 0);
+    }
+    CHECK_EQ(weft_read_exact(link->far, buffer, 1, WEFT_NEVER), WEFT_EEND);
+    return 0;
+}
+
+static void the_end_of_a_stream_is_zero(void)
+{
+    link_run_all(read_to_the_end);
+}
+
+static int end_while_somebody_reads(void *arg)
+{
+    struct link *link = arg;
+    char buffer[8];
+    CHECK_EQ(weft_yield(), 0);
+    CHECK_EQ(weft_sleep(WEFT_MS), 0);
+    weft_stream_close(link->near);
+    link->near = NULL;
+    (void)buffer;
+    return 0;
+}
+
+static int read_until_it_ends(void *arg)
+{
+    struct link *link = arg;
+    weft_task *ender;
+    char buffer[8];
+    CHECK_EQ(weft_go(&ender, end_while_somebody_reads, link), 0);
+    CHECK_EQ(weft_read(link->far, buffer, sizeof buffer, WEFT_NEVER), 0);
+    CHECK_EQ(weft_join(ender, NULL, WEFT_NEVER), 0);
+    return 0;
+}
+
+static void who_waits_is_told_of_the_end(void)
+{
+    link_run_all(read_until_it_ends);
+}
+
+static int move_nothing(void *arg)
+{
+    struct link *link = arg;
+    struct iovec none[2] = { { NULL, 0 }, { NULL, 0 } };
+    CHECK_EQ(weft_read(link->far, NULL, 0, WEFT_NEVER), 0);
+    CHECK_EQ(weft_write(link->near, NULL, 0, WEFT_NEVER), 0);
+    CHECK_EQ(weft_read_exact(link->far, NULL, 0, WEFT_NEVER), 0);
+    CHECK_EQ(weft_write_all(link->near, NULL, 0, WEFT_NEVER), 0);
+    CHECK_EQ(weft_readv(link->far, none, 2, WEFT_NEVER), 0);
+    CHECK_EQ(weft_writev(link->near, none, 2, WEFT_NEVER), 0);
+    CHECK_EQ(weft_readv_exact(link->far, none, 2, WEFT_NEVER), 0);
+    CHECK_EQ(weft_writev_all(link->near, none, 2, WEFT_NEVER), 0);
+    CHECK_EQ(weft_try_read(link->far, NULL, 0), 0);
+    CHECK_EQ(weft_try_write(link->near, NULL, 0), 0);
+    return 0;
+}
+
+static void nothing_is_moved_at_once(void)
+{
+    link_run_all(move_nothing);
+}
+
+/* --- More than fits --------------------------------------------------------------------- */
+
+enum {
+    MUCH = 4 * 1000 * 1000,
+};
+
+static size_t much(void)
+{
+    return MUCH / (test_is_sanitized() ? 8 : 1);
+}
+
+static int write_much(void *arg)
+{
+    struct link *link = arg;
+    unsigned char *data = malloc(much());
+    link_fill(data, much(), 1, 0);
+    CHECK_EQ(weft_write_all(link->near, data, much(), WEFT_NEVER), 0);
+    free(data);
+    weft_stream_close(link->near);
+    link->near = NULL;
+    return 0;
+}
+
+static int read_much(void *arg)
+{
+    struct link *link = arg;
+    weft_task *writer;
+    unsigned char buffer[10007];
+    uint64_t at = 0;
+    ssize_t n;
+    CHECK_EQ(weft_go(&writer, write_much, link), 0);
+    while ((n = weft_read(link->far, buffer, sizeof buffer, WEFT_NEVER)) > 0) {
+        link_check(buffer, (size_t)n, 1, at);
+        at += (uint64_t)n;
+    }
+    CHECK_EQ(n, 0);
+    CHECK_EQ(at, much());
+    CHECK_EQ(weft_join(writer, NULL, WEFT_NEVER), 0);
+    return 0;
+}
+
+static void a_writer_waits_for_a_slow_reader(void)
+{
+    link_run_all(read_much);
+}
+
+static int read_much_exactly(void *arg)
+{
+    struct link *link = arg;
+    weft_task *writer;
+    unsigned char *data = malloc(much() + 1);
+    CHECK_EQ(weft_go(&writer, write_much, link), 0);
+    CHECK_EQ(weft_read_exact(link->far, data, much() / 2, WEFT_NEVER), 0);
+    link_check(data, much() / 2, 1, 0);
+    /* There is one byte less than that. */
+    size_t rest = much() - much() / 2;
+    struct iovec vectors[3] = { { data, 10 }, { data + 10, 0 }, { data + 10, rest - 9 } };
+    CHECK_EQ(weft_readv_exact(link->far, vectors, 3, WEFT_NEVER), WEFT_EEND);
+    CHECK_EQ(vectors[0].iov_len, 0);
+    CHECK_EQ(vectors[2].iov_len, 1);
+    CHECK((unsigned char *)vectors[2].iov_base == data + rest);
+    link_check(data, rest, 1, much() / 2);
+    CHECK_EQ(weft_join(writer, NULL, WEFT_NEVER), 0);
+    free(data);
+    return 0;
+}
+
+static void what_is_read_exactly_is_all_or_said_to_be_less(void)
+{
+    link_run_all(read_much_exactly);
+}
+
+/* Others have their turn, though there is always something to read. */
+static int read_all_at_once(void *arg)
+{
+    struct link *link = arg;
+    unsigned char *data = malloc(much());
+    CHECK_EQ(weft_read_exact(link->far, data, much(), WEFT_NEVER), 0);
+    link_check(data, much(), 1, 0);
+    free(data);
+    return 0;
+}
+
+static int read_beside_a_writer(void *arg)
+{
+    weft_task *reader;
+    CHECK_EQ(weft_go(&reader, read_all_at_once, arg), 0);
+    CHECK_EQ(write_much(arg), 0);
+    CHECK_EQ(weft_join(reader, NULL, WEFT_NEVER), 0);
+    return 0;
+}
+
+static void much_is_read_by_one_call(void)
+{
+    link_run_all(read_beside_a_writer);
+}
+
+static int move_vectors(void *arg)
+{
+    struct link *link = arg;
+    char one[3];
+    char two[4];
+    char text[] = "abcdefg";
+    struct iovec from[] = { { text, 2 }, { NULL, 0 }, { text + 2, 5 } };
+    struct iovec to[] = { { one, sizeof one }, { two, sizeof two } };
+    CHECK_EQ(weft_writev(link->near, from, 3, WEFT_NEVER), 7);
+    CHECK_EQ(weft_readv(link->far, to, 2, WEFT_NEVER), 7);
+    CHECK_EQ(memcmp(one, "abc", 3), 0);
+    CHECK_EQ(memcmp(two, "defg", 4), 0);
+    CHECK_EQ(weft_writev_all(link->near, from, 3, WEFT_NEVER), 0);
+    CHECK_EQ(from[2].iov_len, 0);
+    CHECK_EQ(weft_readv_exact(link->far, to, 2, WEFT_NEVER), 0);
+    CHECK_EQ(memcmp(two, "defg", 4), 0);
+    return 0;
+}
+
+static void vectors_are_one_after_the_other(void)
+{
+    link_run_all(move_vectors);
+}
+
+static int move_many_vectors(void *arg)
+{
+    enum {
+        COUNT = 3000,
+    };
+    struct link *link = arg;
+    static unsigned char from[COUNT];
+    static unsigned char to[COUNT];
+    static struct iovec vectors[COUNT];
+    link_fill(from, COUNT, 3, 0);
+    for (int i = 0; i < COUNT; i++) {
+        vectors[i] = (struct iovec){ from + i, 1 };
+    }
+    CHECK_EQ(weft_writev_all(link->near, vectors, COUNT, WEFT_NEVER), 0);
+    for (int i = 0; i < COUNT; i++) {
+        vectors[i] = (struct iovec){ to + i, 1 };
+    }
+    CHECK_EQ(weft_readv_exact(link->far, vectors, COUNT, WEFT_NEVER), 0);
+    link_check(to, COUNT, 3, 0);
+    return 0;
+}
+
+static void there_may_be_more_vectors_than_the_system_takes(void)
+{
+    link_run_all(move_many_vectors);
+}
+
+static int peek_first(void *arg)
+{
+    struct link *link = arg;
+    char buffer[4] = "";
+    CHECK_EQ(weft_write(link->near, "peek", 4, WEFT_NEVER), 4);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(weft_peek(link->far, buffer, 2, WEFT_NEVER), 2);
+        CHECK_EQ(memcmp(buffer, "pe", 2), 0);
+    }
+    CHECK_EQ(weft_read(link->far, buffer, 4, WEFT_NEVER), 4);
+    CHECK_EQ(memcmp(buffer, "peek", 4), 0);
+    return 0;
+}
+
+static int peek_at_a_pipe(void *arg)
+{
+    (void)arg;
+    struct link link = link_open(LINK_PIPE);
+    char byte;
+    CHECK_EQ(weft_write(link.near, "x", 1, WEFT_NEVER), 1);
+    CHECK_EQ(weft_peek(link.far, &byte, 1, WEFT_NEVER), -EOPNOTSUPP);
+    link_close(&link);
+    return 0;
+}
+
+static void what_is_peeked_at_is_read_again(void)
+{
+    link_run_both_ways(peek_first);
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, peek_at_a_pipe, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* --- Deadlines and cancellation --------------------------------------------------------- */
+
+/* Fills the stream until nothing fits any more. Returns how much did. */
+static uint64_t fill_up(weft_stream *stream, uint64_t seed)
+{
+    unsigned char data[4096];
+    uint64_t at = 0;
+    ssize_t n;
+    do {
+        link_fill(data, sizeof data, seed, at);
+        n = weft_try_write(stream, data, sizeof data);
+        at += n > 0 ? (uint64_t)n : 0;
+    } while (n > 0);
+    CHECK_EQ(n, -EAGAIN);
+    return at;
+}
+
+static void drain(weft_stream *stream, uint64_t seed, uint64_t count)
+{
+    unsigned char data[4096];
+    for (uint64_t at = 0; at < count;) {
+        size_t part = count - at < sizeof data ? (size_t)(count - at) : sizeof data;
+        ssize_t n = weft_read(stream, data, part, WEFT_NEVER);
+        CHECK(n > 0);
+        link_check(data, (size_t)n, seed, at);
+        at += (uint64_t)n;
+    }
+}
+
+static int run_out_of_time(void *arg)
+{
+    struct link *link = arg;
+    char buffer[4];
+    weft_time start = weft_now();
+    CHECK_EQ(weft_read(link->far, buffer, 4, weft_after(3 * WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_read_exact(link->far, buffer, 4, weft_after(3 * WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_GE(weft_now() - start, 6 * WEFT_MS);
+    CHECK_EQ(weft_read(link->far, buffer, 4, 0), WEFT_ETIMEDOUT);
+    uint64_t full = fill_up(link->near, 5);
+    CHECK_EQ(weft_write(link->near, "no", 2, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    drain(link->far, 5, full);
+    CHECK_EQ(weft_write(link->near, "yes", 3, WEFT_NEVER), 3);
+    CHECK_EQ(weft_try_read(link->far, buffer, 4), 3);
+    CHECK_EQ(weft_try_write(link->near, "yes", 3), 3);
+    CHECK_EQ(weft_try_read(link->far, buffer, 4), 3);
+    return 0;
+}
+
+static void a_call_that_is_late_has_done_nothing(void)
+{
+    link_run_all(run_out_of_time);
+}
+
+static int read_and_be_cancelled(void *arg)
+{
+    struct link *link = arg;
+    char buffer[4];
+    ssize_t n = weft_read(link->far, buffer, 4, WEFT_NEVER);
+    CHECK_EQ(weft_read(link->far, buffer, 4, WEFT_NEVER), WEFT_ECANCELED);
+    return (int)n;
+}
+
+static int cancel_a_reader(void *arg)
+{
+    struct link *link = arg;
+    char buffer[4];
+    weft_task *reader;
+    int result;
+    for (unsigned i = 0; i < 50; i++) {
+        CHECK_EQ(weft_go(&reader, read_and_be_cancelled, link), 0);
+        CHECK_EQ(weft_sleep(i % 3 * 100 * WEFT_US), 0);
+        CHECK_EQ(weft_write(link->near, "ab", 2, WEFT_NEVER), 2);
+        weft_cancel(reader);
+        CHECK_EQ(weft_join(reader, &result, WEFT_NEVER), 0);
+        /* It was read, or it is still there. */
+        if (result == WEFT_ECANCELED) {
+            CHECK_EQ(weft_read(link->far, buffer, 4, WEFT_NEVER), 2);
+        } else {
+            CHECK_EQ(result, 2);
+        }
+        CHECK_EQ(weft_try_read(link->far, buffer, 4), -EAGAIN);
+    }
+    return 0;
+}
+
+static void a_cancelled_read_takes_all_or_nothing(void)
+{
+    link_run_all(cancel_a_reader);
+}
+
+/* --- Closing ---------------------------------------------------------------------------- */
+
+static int read_what_is_closed(void *arg)
+{
+    char byte;
+    return (int)weft_read(((struct link *)arg)->far, &byte, 1, WEFT_NEVER);
+}
+
+static int write_what_is_closed(void *arg)
+{
+    return (int)weft_write(((struct link *)arg)->near, "x", 1, WEFT_NEVER);
+}
+
+static int close_under_others(void *arg)
+{
+    struct link *link = arg;
+    weft_task *readers[3];
+    weft_task *writer;
+    int result;
+    (void)fill_up(link->near, 1);
+    CHECK_EQ(weft_go(&writer, write_what_is_closed, link), 0);
+    link_wait_for_calls(link->near, 1);
+    weft_stream_close(link->near);
+    CHECK_EQ(weft_join(writer, &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, WEFT_ECLOSED);
+    link->near = NULL;
+    drain(link->far, 1, 0);
+    struct link other = link_open(LINK_LOCAL);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(weft_go(&readers[i], read_what_is_closed, &other), 0);
+    }
+    link_wait_for_calls(other.far, 3);
+    weft_stream_close(other.far);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(weft_join(readers[i], &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, WEFT_ECLOSED);
+    }
+    weft_stream_close(other.near);
+    return 0;
+}
+
+static void who_waits_at_what_is_closed_is_told(void)
+{
+    link_run_all(close_under_others);
+}
+
+static int shut_sides(void *arg)
+{
+    struct link *link = arg;
+    char buffer[4];
+    CHECK_EQ(weft_write(link->near, "hi", 2, WEFT_NEVER), 2);
+    CHECK_EQ(weft_stream_shutdown(link->near, WEFT_WRITE_SIDE), 0);
+    CHECK_EQ(weft_read_exact(link->far, buffer, 2, WEFT_NEVER), 0);
+    CHECK_EQ(weft_read(link->far, buffer, 4, WEFT_NEVER), 0);
+    CHECK_EQ(weft_write(link->near, "hi", 2, WEFT_NEVER), -EPIPE);
+    /* The other direction goes on. */
+    CHECK_EQ(weft_write(link->far, "back", 4, WEFT_NEVER), 4);
+    CHECK_EQ(weft_read(link->near, buffer, 4, WEFT_NEVER), 4);
+    CHECK_EQ(weft_stream_shutdown(link->far, WEFT_BOTH_SIDES), 0);
+    CHECK_EQ(weft_read(link->near, buffer, 4, WEFT_NEVER), 0);
+    return 0;
+}
+
+static int shut_a_pipe(void *arg)
+{
+    (void)arg;
+    struct link link = link_open(LINK_PIPE);
+    CHECK_EQ(weft_stream_shutdown(link.near, WEFT_WRITE_SIDE), -EOPNOTSUPP);
+    link_close(&link);
+    return 0;
+}
+
+static void one_side_ends_and_the_other_goes_on(void)
+{
+    link_run_both_ways(shut_sides);
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, shut_a_pipe, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int write_to_nobody(void *arg)
+{
+    struct link *link = arg;
+    weft_stream_close(link->far);
+    link->far = NULL;
+    ssize_t n = 0;
+    for (unsigned i = 0; i < 1000 && n >= 0; i++) { /* TCP needs a while to know. */
+        n = weft_write(link->near, "x", 1, WEFT_NEVER);
+    }
+    CHECK(n == -EPIPE || n == -ECONNRESET);
+    return 0;
+}
+
+static void a_peer_that_is_gone_is_an_error_and_no_signal(void)
+{
+    link_run_all(write_to_nobody);
+}
+
+/* --- In bodies and on threads ----------------------------------------------------------- */
+
+enum {
+    PAIRS = 6,
+    MESSAGE = 1000,
+};
+
+/* Member 2i writes to member 2i + 1 over link i, which checks what it gets. */
+static struct end {
+    weft_io io;
+    unsigned char buffer[MESSAGE];
+} ends[2 * PAIRS];
+
+static struct link links[PAIRS];
+static enum link_kind crowd_link_kind;
+
+static int talk(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    struct end *end = &ends[self->index];
+    struct link *link = &links[self->index / 2];
+    bool writes = self->index % 2 == 0;
+    WEFT_BEGIN(co);
+    for (self->round = 0; self->round < crowd_rounds() / 10 + 2; self->round++) {
+        if (writes) {
+            link_fill(end->buffer, MESSAGE, self->index / 2, self->round * MESSAGE);
+            weft_write_all_init(&end->io, link->near, end->buffer, MESSAGE);
+        } else {
+            weft_read_exact_init(&end->io, link->far, end->buffer, MESSAGE);
+        }
+        WEFT_AWAIT(co, self->err, &end->io.future);
+        CHECK_EQ(self->err, 0);
+        if (!writes) {
+            link_check(end->buffer, MESSAGE, self->index / 2, self->round * MESSAGE);
+        }
+        self->sum++;
+    }
+    WEFT_END(co, 0);
+}
+
+static int open_links(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < PAIRS; i++) {
+        links[i] = link_open(crowd_link_kind);
+    }
+    return 0;
+}
+
+static void all_kinds_of_tasks_talk(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned kind = 0; kind < LINK_KINDS; kind++) {
+        crowd_link_kind = (enum link_kind)kind;
+        for (unsigned i = 0; i < 3 * CROWD_KINDS; i++) {
+            weft_runtime *rt = test_start(workers[i % 3]);
+            CHECK_EQ(test_run(rt, open_links, NULL), 0);
+            uint64_t sum = crowd_run(rt, (enum crowd_kind)(i / 3), 2 * PAIRS, talk, NULL);
+            CHECK_EQ(sum, 2 * PAIRS * (crowd_rounds() / 10 + 2));
+            for (unsigned j = 0; j < PAIRS; j++) {
+                link_close(&links[j]);
+            }
+            weft_runtime_destroy(rt);
+        }
+    }
+}
+
+/* --- In a select ------------------------------------------------------------------------ */
+
+static int select_a_read(void *arg)
+{
+    struct link *link = arg;
+    struct link other = link_open(LINK_LOCAL);
+    char one[4];
+    char two[4];
+    weft_io reads[2];
+    for (unsigned i = 0; i < 20; i++) {
+        weft_stream *winner = i % 2 == 0 ? link->near : other.near;
+        weft_stream *loser = i % 2 == 0 ? other.near : link->near;
+        CHECK_EQ(weft_write(winner, "won", 3, WEFT_NEVER), 3);
+        weft_read_init(&reads[0], link->far, one, sizeof one);
+        weft_read_init(&reads[1], other.far, two, sizeof two);
+        weft_branch branches[] = { { .future = &reads[0].future }, { .future = &reads[1].future } };
+        CHECK_EQ(weft_select(branches, 2, 0, WEFT_NEVER), (int)(i % 2));
+        CHECK_EQ(branches[i % 2].result, 3);
+        CHECK_EQ(weft_write(loser, "lost", 4, WEFT_NEVER), 4);
+        CHECK_EQ(weft_read(i % 2 == 0 ? other.far : link->far, two, 4, WEFT_NEVER), 4);
+        CHECK_EQ(memcmp(two, "lost", 4), 0);
+    }
+    link_close(&other);
+    return 0;
+}
+
+static int select_a_readable(void *arg)
+{
+    struct link *link = arg;
+    weft_op readable;
+    weft_op writable;
+    char buffer[4];
+    weft_readable_init(&readable, link->far);
+    weft_writable_init(&writable, link->near);
+    weft_branch branches[] = { { .future = &readable.future }, { .future = &writable.future } };
+    CHECK_EQ(weft_select(branches, 2, WEFT_SELECT_ORDERED, WEFT_NEVER), 1);
+    CHECK_EQ(weft_try_write(link->near, "now", 3), 3);
+    CHECK_EQ(weft_select(branches, 1, 0, WEFT_NEVER), 0);
+    CHECK_EQ(branches[0].result, 0);
+    CHECK_EQ(weft_try_read(link->far, buffer, 4), 3);
+    CHECK_EQ(weft_try_read(link->far, buffer, 4), -EAGAIN);
+    CHECK_EQ(weft_select(branches, 1, 0, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    return 0;
+}
+
+static void nothing_is_read_by_who_loses_a_select(void)
+{
+    link_run_all(select_a_read);
+    link_run_all(select_a_readable);
+}
+
+/* --- Many at one stream ----------------------------------------------------------------- */
+
+enum {
+    READERS = 10,
+    BYTES = 1000,
+};
+
+static _Atomic(uint64_t) bytes_read;
+
+static int read_single_bytes(void *arg)
+{
+    struct link *link = arg;
+    char byte;
+    ssize_t n;
+    while ((n = weft_read(link->far, &byte, 1, WEFT_NEVER)) == 1) {
+        atomic_fetch_add(&bytes_read, 1);
+    }
+    return (int)n;
+}
+
+static int share_a_stream(void *arg)
+{
+    struct link *link = arg;
+    weft_task *readers[READERS];
+    char bytes[BYTES] = "";
+    int result;
+    atomic_store(&bytes_read, 0);
+    for (unsigned i = 0; i < READERS; i++) {
+        CHECK_EQ(weft_go(&readers[i], read_single_bytes, link), 0);
+    }
+    CHECK_EQ(weft_sleep(WEFT_MS), 0);
+    CHECK_EQ(weft_write_all(link->near, bytes, BYTES, WEFT_NEVER), 0);
+    weft_stream_close(link->near);
+    link->near = NULL;
+    for (unsigned i = 0; i < READERS; i++) {
+        CHECK_EQ(weft_join(readers[i], &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, 0);
+    }
+    CHECK_EQ(atomic_load(&bytes_read), BYTES);
+    return 0;
+}
+
+/*
+ * Goal:   of many who wait at one stream none sleeps beside what is there.
+ * Method: one event for many bytes, each of which is read by a call of its own.
+ */
+static void many_read_from_one_stream(void)
+{
+    link_run_all(share_a_stream);
+}
+
+/* --- Misuse ----------------------------------------------------------------------------- */
+
+static int close_twice(void *arg)
+{
+    (void)arg;
+    struct link link = link_open(LINK_LOCAL);
+    weft_stream_close(link.near);
+    weft_stream_close(link.near);
+    return 0;
+}
+
+static int read_after_close(void *arg)
+{
+    (void)arg;
+    char byte;
+    struct link link = link_open(LINK_LOCAL);
+    weft_stream_close(link.near);
+    return (int)weft_read(link.near, &byte, 1, WEFT_NEVER);
+}
+
+static void run_close_twice(void)
+{
+    CHECK_EQ(weft_run(NULL, close_twice, NULL), 0);
+}
+
+static void run_read_after_close(void)
+{
+    CHECK_EQ(weft_run(NULL, read_after_close, NULL), 0);
+}
+
+static weft_stream *stream_of_body;
+
+static int read_in_a_body(weft_co *co, void *state)
+{
+    char byte;
+    (void)co;
+    (void)state;
+    return (int)weft_read(stream_of_body, &byte, 1, WEFT_NEVER);
+}
+
+static int misuse_in_a_body(void *arg)
+{
+    (void)arg;
+    weft_task *task;
+    struct link link = link_open(LINK_LOCAL);
+    stream_of_body = link.near;
+    CHECK_EQ(weft_spawn(&task, &(weft_spec){ .body = read_in_a_body }), 0);
+    return weft_join(task, NULL, WEFT_NEVER);
+}
+
+static void run_misuse_in_a_body(void)
+{
+    CHECK_EQ(weft_run(NULL, misuse_in_a_body, NULL), 0);
+}
+
+static void misuse_aborts_with_a_sentence(void)
+{
+    CHECK_ABORTS(run_close_twice, "weft_stream_close: it was closed before");
+    CHECK_ABORTS(run_read_after_close, "weft_read: it was closed before");
+    CHECK_ABORTS(run_misuse_in_a_body, "prepare a weft_io and await it");
+}
+
+static void closing_null_is_nothing(void)
+{
+    weft_stream_close(NULL);
+}
+
+TEST_MAIN({
+    TEST(misuse_aborts_with_a_sentence),
+    TEST(closing_null_is_nothing),
+    TEST(a_read_waits_for_what_is_written),
+    TEST(what_is_left_is_read_by_the_next),
+    TEST(the_end_of_a_stream_is_zero),
+    TEST(who_waits_is_told_of_the_end),
+    TEST(nothing_is_moved_at_once),
+    TEST(a_writer_waits_for_a_slow_reader),
+    TEST(what_is_read_exactly_is_all_or_said_to_be_less),
+    TEST(much_is_read_by_one_call),
+    TEST(vectors_are_one_after_the_other),
+    TEST(there_may_be_more_vectors_than_the_system_takes),
+    TEST(what_is_peeked_at_is_read_again),
+    TEST(a_call_that_is_late_has_done_nothing),
+    TEST(a_cancelled_read_takes_all_or_nothing),
+    TEST(who_waits_at_what_is_closed_is_told),
+    TEST(one_side_ends_and_the_other_goes_on),
+    TEST(a_peer_that_is_gone_is_an_error_and_no_signal),
+    TEST(all_kinds_of_tasks_talk),
+    TEST(nothing_is_read_by_who_loses_a_select),
+    TEST(many_read_from_one_stream),
+})

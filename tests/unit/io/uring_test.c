@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events by io_uring: what every backend must do.
+ */
+#include "io/io.h"
+
+#include <stdlib.h>
+
+#include "backend.h"
+#include "rt.h"
+#include "test.h"
+
+static void without_events_nobody_runs(void)
+{
+    backend_is_idle(WEFT_IO_URING);
+}
+
+static void events_tasks_and_timers_wake(void)
+{
+    backend_wakes_for_everything(WEFT_IO_URING);
+}
+
+static void who_sleeps_in_it_knows_paused_time(void)
+{
+    backend_knows_paused_time(WEFT_IO_URING);
+}
+
+static void a_busy_worker_does_not_freeze_it(void)
+{
+    backend_does_not_freeze(WEFT_IO_URING);
+}
+
+static void events_and_tasks_take_turns(void)
+{
+    backend_takes_turns(WEFT_IO_URING);
+}
+
+TEST_MAIN({
+    TEST(without_events_nobody_runs),
+    TEST(events_tasks_and_timers_wake),
+    TEST(who_sleeps_in_it_knows_paused_time),
+    TEST(a_busy_worker_does_not_freeze_it),
+    TEST(events_and_tasks_take_turns),
+})
