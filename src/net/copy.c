@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * copy.c - from one stream to another.
+ */
+#include <weft/buffered.h>
+
+#include <weft/fiber.h>
+#include <weft/task.h>
+
+enum {
+    PART = 16 * 1024, /* on the stack; more makes it no faster */
+};
+
+int weft_copy(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
+{
+    char buffer[PART];
+    uint64_t all = 0;
+    ssize_t n;
+    int err = 0;
+    while (err == 0 && (n = weft_read(from, buffer, sizeof buffer, deadline)) != 0) {
+        if (n < 0) {
+            err = (int)n;
+            break;
+        }
+        struct iovec rest = { buffer, (size_t)n };
+        err = weft_writev_all(to, &rest, 1, deadline);
+        all += (uint64_t)n - rest.iov_len;
+    }
+    if (copied != NULL) {
+        *copied = all;
+    }
+    return err;
+}
+
+/* One direction. */
+struct direction {
+    weft_stream *from;
+    weft_stream *to;
+    weft_time deadline;
+};
+
+static int copy_one_way(void *arg)
+{
+    const struct direction *direction = arg;
+    int err = weft_copy(direction->from, direction->to, NULL, direction->deadline);
+    if (err == 0) {
+        int shut = weft_stream_shutdown(direction->to, WEFT_WRITE_SIDE);
+        /* The peer may have gone already: that is no error of ours. */
+        err = shut == -ENOTCONN || shut == -EOPNOTSUPP ? 0 : shut;
+    }
+    if (err != 0) {
+        /* So that the other direction ends, too; what is shut already is. */
+        int from = weft_stream_shutdown(direction->from, WEFT_BOTH_SIDES);
+        int to = weft_stream_shutdown(direction->to, WEFT_BOTH_SIDES);
+        (void)from;
+        (void)to;
+    }
+    return err;
+}
+
+int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
+{
+    struct direction there = { one, other, deadline };
+    struct direction back = { other, one, deadline };
+    weft_task *task;
+    int there_result = 0;
+    int err = weft_go(&task, copy_one_way, &there);
+    if (err != 0) {
+        return err;
+    }
+    int result = copy_one_way(&back);
+    weft_shield_enter(); /* The other one uses this frame. */
+    err = weft_join(task, &there_result, WEFT_NEVER);
+    weft_shield_leave();
+    return result != 0 ? result : err != 0 ? err : there_result;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * listen.c - listeners, and the connections that they accept.
+ *
+ * Without descriptors a connection cannot be accepted, and waits in the backlog. No event
+ * says when there are some again, so an accept sleeps and tries anew, longer each time.
+ */
+#include <weft/net.h>
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "io/fd_stream.h"
+#include "io/io.h"
+#include "io/source.h"
+#include "io/transfer.h"
+#include "net/nap.h"
+#include "net/place.h"
+#include "net/resolve.h"
+#include "net/socket.h"
+
+enum {
+    ADDRESSES_MAX = 8,
+    BACKLOG_DEFAULT = 1 << 16, /* The system takes less of it. */
+};
+
+/* In the room of its source. */
+struct weft_listener {
+    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* to be removed at the end */
+    bool is_tcp;
+    bool nagle;
+};
+
+_Static_assert(sizeof(struct weft_listener) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
+
+static struct wf_source *source_of(const weft_listener *listener)
+{
+    return wf_container_of(listener, struct wf_source, room);
+}
+
+static weft_listener *listener_of(struct wf_source *source)
+{
+    return (weft_listener *)(void *)source->room;
+}
+
+/* --- Accepting -------------------------------------------------------------------------- */
+
+static int accept_enter(struct wf_transfer *self)
+{
+    return wf_source_enter(source_of(self->object), "weft_accept");
+}
+
+static void accept_leave(struct wf_transfer *self)
+{
+    struct wf_source *source = source_of(self->object);
+    if (self->cancelled) { /* In a nap: somebody else may try. */
+        wf_source_pass_on(source, WF_SOURCE_READABLE);
+    }
+    wf_source_leave(source);
+}
+
+static int wait_for_one(struct wf_transfer *self)
+{
+    wf_source_wait_init(&self->wait, source_of(self->object), WF_SOURCE_READABLE, true);
+    self->waits_for = &self->wait.future;
+    return WEFT_PENDING;
+}
+
+static int open_accepted(const weft_listener *listener, int fd, weft_stream **stream)
+{
+    if (listener->is_tcp && !listener->nagle) {
+        (void)wf_socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    }
+    int err = wf_fd_stream_open(source_of(listener)->io, fd,
+                                listener->is_tcp ? WF_FD_TCP : WF_FD_LOCAL, stream);
+    return err != 0 ? wf_socket_undo(fd, err) : 0;
+}
+
+/* What to do when there is no connection. */
+static int judge_failure(struct wf_transfer *self, uint32_t seen, int error)
+{
+    switch (error) {
+    case EAGAIN:
+        wf_source_exhausted(source_of(self->object), seen, WF_SOURCE_READABLE);
+        return wait_for_one(self);
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        return wf_nap(self, source_of(self->object)->io->sched);
+    /* Errors of that connection, and not of the listener. */
+    case EINTR:
+    case ECONNABORTED:
+    case ECONNRESET:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+    case EPERM: /* a firewall */
+    case ETIMEDOUT:
+        return WF_TRANSFER_MORE;
+    default:
+        wf_source_pass_on(source_of(self->object), WF_SOURCE_READABLE);
+        return -error;
+    }
+}
+
+static int accept_attempt(struct wf_transfer *self)
+{
+    const weft_listener *listener = self->object;
+    struct wf_source *source = source_of(listener);
+    uint32_t seen = wf_source_look(source);
+    if ((seen & WF_SOURCE_READABLE) == 0) {
+        return wait_for_one(self);
+    }
+    int fd = accept4(source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        return judge_failure(self, seen, errno);
+    }
+    if ((seen & WF_SOURCE_READERS) != 0) {
+        wf_source_pass_on(source, WF_SOURCE_READABLE);
+    }
+    return open_accepted(listener, fd, self->own.iov_base);
+}
+
+static const struct wf_transfer_ops accept_ops = { accept_enter, accept_leave, accept_attempt };
+
+void weft_accept_init(weft_io *io, weft_listener *listener, weft_stream **stream)
+{
+    struct wf_transfer *self = wf_transfer_init(io, &accept_ops, listener);
+    self->own.iov_base = stream;
+}
+
+int weft_accept(weft_listener *listener, weft_stream **stream, weft_time deadline)
+{
+    weft_io io;
+    weft_accept_init(&io, listener, stream);
+    return wf_transfer_await(&io, deadline, "weft_accept");
+}
+
+/* --- Listening -------------------------------------------------------------------------- */
+
+static void release_listener(struct wf_source *source)
+{
+    weft_listener *listener = listener_of(source);
+    if (listener->path[0] != '\0') {
+        (void)unlink(listener->path);
+    }
+}
+
+static int open_listener(struct wf_io *io, int fd, weft_listener **out)
+{
+    struct wf_source *source;
+    int family = 0;
+    int err = wf_source_open(io, fd, &source);
+    if (err != 0) {
+        return err;
+    }
+    weft_listener *listener = listener_of(source);
+    *listener = (weft_listener){ 0 };
+    (void)wf_socket_get(fd, SOL_SOCKET, SO_DOMAIN, &family);
+    listener->is_tcp = family == AF_INET || family == AF_INET6;
+    source->release = release_listener;
+    *out = listener;
+    return 0;
+}
+
+/* Is there a socket at the path that nobody listens at? Then it may go. */
+static void remove_stale(const weft_address *address)
+{
+    struct stat status;
+    const char *path = address->to.local.sun_path;
+    if (stat(path, &status) != 0 || !S_ISSOCK(status.st_mode)) {
+        return;
+    }
+    int fd = wf_socket_new(AF_UNIX, SOCK_STREAM);
+    if (fd < 0) {
+        return;
+    }
+    if (connect(fd, &address->to.any, address->size) != 0 && errno == ECONNREFUSED) {
+        (void)unlink(path);
+    }
+    (void)close(fd);
+}
+
+static bool has_path(const weft_address *address)
+{
+    return address->to.any.sa_family == AF_UNIX && address->to.local.sun_path[0] != '\0';
+}
+
+static int bind_local(int fd, const weft_address *address, const weft_listen_options *options)
+{
+    if (!has_path(address)) {
+        return wf_socket_bind(fd, address);
+    }
+    if (options->replace_path) {
+        remove_stale(address);
+    }
+    /* Never more than is allowed, also for a moment; and then what is wanted. */
+    if (options->mode != 0 && fchmod(fd, options->mode) != 0) {
+        return -errno;
+    }
+    int err = wf_socket_bind(fd, address);
+    if (err == 0 && options->mode != 0 && chmod(address->to.local.sun_path, options->mode) != 0) {
+        err = -errno;
+        (void)unlink(address->to.local.sun_path);
+    }
+    return err;
+}
+
+static int bind_inet(int fd, const weft_address *address, const weft_listen_options *options)
+{
+    int err = 0;
+    if (!options->fresh_port) {
+        err = wf_socket_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    }
+    if (err == 0 && options->reuse_port) {
+        err = wf_socket_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    }
+    if (err == 0 && address->to.any.sa_family == AF_INET6) {
+        err = wf_socket_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, options->v6_only);
+    }
+    return err != 0 ? err : wf_socket_bind(fd, address);
+}
+
+/* A socket that listens at the address; or an error. */
+static int listen_at(const weft_address *address, const weft_listen_options *options)
+{
+    int fd = wf_socket_new(address->to.any.sa_family, SOCK_STREAM);
+    if (fd < 0) {
+        return fd;
+    }
+    bool is_local = address->to.any.sa_family == AF_UNIX;
+    int err = is_local ? bind_local(fd, address, options) : bind_inet(fd, address, options);
+    if (err != 0) {
+        return wf_socket_undo(fd, err);
+    }
+    int backlog = options->backlog > 0 ? options->backlog : BACKLOG_DEFAULT;
+    if (listen(fd, backlog) != 0) {
+        err = -errno;
+        if (is_local && has_path(address)) {
+            (void)unlink(address->to.local.sun_path);
+        }
+        return wf_socket_undo(fd, err);
+    }
+    return fd;
+}
+
+/* It is there: makes a listener of it. */
+static int finish(struct wf_io *io, int fd, const weft_address *address,
+                  const weft_listen_options *options, weft_listener **out)
+{
+    int err = open_listener(io, fd, out);
+    if (err != 0) {
+        if (has_path(address)) {
+            (void)unlink(address->to.local.sun_path);
+        }
+        return wf_socket_undo(fd, err);
+    }
+    (*out)->nagle = options->nagle;
+    if (has_path(address) && !options->keep_path) {
+        memcpy((*out)->path, address->to.local.sun_path, sizeof(*out)->path);
+    }
+    return 0;
+}
+
+int weft_listen(weft_listener **listener, const char *place, const weft_listen_options *options)
+{
+    static const weft_listen_options defaults;
+    struct wf_io *io = wf_io_must("weft_listen");
+    const char *rest = place;
+    enum wf_place kind = wf_place_kind(&rest);
+    if (kind == WF_PLACE_UDP || kind == WF_PLACE_UNIXGRAM) {
+        return -EINVAL;
+    }
+    options = options != NULL ? options : &defaults;
+    weft_address addresses[ADDRESSES_MAX];
+    int count = wf_resolve(addresses, ADDRESSES_MAX, place, true, WEFT_NEVER, "weft_listen");
+    int fd = count;
+    int at = 0;
+    for (; at < count; at++) {
+        fd = listen_at(&addresses[at], options);
+        if (fd >= 0) {
+            break;
+        }
+    }
+    return fd < 0 ? fd : finish(io, fd, &addresses[at], options, listener);
+}
+
+int weft_listener_adopt(weft_listener **listener, int fd)
+{
+    struct wf_io *io = wf_io_must("weft_listener_adopt");
+    int listens = 0;
+    int err = wf_socket_get(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens);
+    if (err == 0 && listens == 0) {
+        err = -EINVAL;
+    }
+    if (err == 0) {
+        err = wf_fd_do_not_block(fd);
+    }
+    return err != 0 ? err : open_listener(io, fd, listener);
+}
+
+/* --- The rest --------------------------------------------------------------------------- */
+
+int weft_listener_address(weft_listener *listener, weft_address *address)
+{
+    struct wf_source *source = source_of(listener);
+    int err = wf_source_enter(source, "weft_listener_address");
+    if (err == 0) {
+        err = wf_socket_address(source->fd, address);
+        wf_source_leave(source);
+    }
+    return err;
+}
+
+int weft_listener_fd(const weft_listener *listener)
+{
+    return source_of(listener)->fd;
+}
+
+int weft_listener_set_option(weft_listener *listener, weft_option option, int value)
+{
+    struct wf_source *source = source_of(listener);
+    int err = wf_source_enter(source, "weft_listener_set_option");
+    if (err == 0) {
+        err = wf_socket_set_option(source->fd, option, value);
+        wf_source_leave(source);
+    }
+    return err;
+}
+
+int weft_listener_option(weft_listener *listener, weft_option option, int *value)
+{
+    struct wf_source *source = source_of(listener);
+    int err = wf_source_enter(source, "weft_listener_option");
+    if (err == 0) {
+        err = wf_socket_option(source->fd, option, value);
+        wf_source_leave(source);
+    }
+    return err;
+}
+
+void weft_listener_close(weft_listener *listener)
+{
+    if (listener != NULL) {
+        wf_source_close(source_of(listener), "weft_listener_close");
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * socket.h - what listeners, connections and datagrams have in common.
+ */
+#ifndef WF_NET_SOCKET_H
+#define WF_NET_SOCKET_H
+
+#include <stdbool.h>
+
+#include <weft/net.h>
+
+/* A new socket that does not block and is closed at exec; or an error. */
+int wf_socket_new(int family, int type);
+
+/* setsockopt() of a number, and getsockopt(). */
+int wf_socket_set(int fd, int level, int name, int value);
+int wf_socket_get(int fd, int level, int name, int *value);
+
+/* Binds it; 0 or an error. */
+int wf_socket_bind(int fd, const weft_address *address);
+
+/* Where it is, and where its peer is. */
+int wf_socket_address(int fd, weft_address *address);
+int wf_socket_peer(int fd, weft_address *address);
+
+/* An option, in the words of its family. */
+int wf_socket_set_option(int fd, weft_option option, int value);
+int wf_socket_option(int fd, weft_option option, int *value);
+
+/* Closes a descriptor that nobody has seen, and returns the error that led to it. */
+int wf_socket_undo(int fd, int err);
+
+#endif

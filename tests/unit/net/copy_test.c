@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copying from one stream to another, and both ways.
+ */
+#include <weft/buffered.h>
+
+#include <weft.h>
+
+#include "links.h"
+#include "rt.h"
+#include "test.h"
+
+enum {
+    SIZE = 300 * 1000,
+};
+
+static int write_bytes(void *arg)
+{
+    static unsigned char data[SIZE];
+    weft_stream *stream = arg;
+    link_fill(data, SIZE, 1, 0);
+    CHECK_EQ(weft_write_all(stream, data, SIZE, WEFT_NEVER), 0);
+    return weft_stream_shutdown(stream, WEFT_WRITE_SIDE);
+}
+
+static int read_bytes(void *arg)
+{
+    static unsigned char data[SIZE];
+    CHECK_EQ(weft_read_exact(arg, data, SIZE, WEFT_NEVER), 0);
+    link_check(data, SIZE, 1, 0);
+    CHECK_EQ(weft_read(arg, data, 1, WEFT_NEVER), 0);
+    return 0;
+}
+
+static int copy_through(void *arg)
+{
+    struct link *link = arg;
+    struct link next = link_open(LINK_LOCAL);
+    weft_task *writer;
+    weft_task *reader;
+    uint64_t copied;
+    CHECK_EQ(weft_go(&writer, write_bytes, link->near), 0);
+    CHECK_EQ(weft_go(&reader, read_bytes, next.far), 0);
+    CHECK_EQ(weft_copy(link->far, next.near, &copied, WEFT_NEVER), 0);
+    CHECK_EQ(copied, SIZE);
+    CHECK_EQ(weft_stream_shutdown(next.near, WEFT_WRITE_SIDE), 0);
+    CHECK_EQ(weft_join(writer, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_join(reader, NULL, WEFT_NEVER), 0);
+    link_close(&next);
+    return 0;
+}
+
+static void all_bytes_are_copied(void)
+{
+    link_run_both_ways(copy_through);
+}
+
+static int stop_a_copy(void *arg)
+{
+    struct link *link = arg;
+    struct link next = link_open(LINK_LOCAL);
+    uint64_t copied;
+    char buffer[8];
+    CHECK_EQ(weft_write(link->near, "abc", 3, WEFT_NEVER), 3);
+    CHECK_EQ(weft_copy(link->far, next.near, &copied, weft_after(5 * WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(copied, 3);
+    CHECK_EQ(weft_read(next.far, buffer, 8, WEFT_NEVER), 3);
+    weft_stream_close(next.far);
+    CHECK_EQ(weft_write(link->near, "abc", 3, WEFT_NEVER), 3);
+    int err = weft_copy(link->far, next.near, NULL, WEFT_NEVER);
+    CHECK(err == -EPIPE || err == -ECONNRESET);
+    weft_stream_close(next.near);
+    return 0;
+}
+
+static void a_copy_says_how_far_it_came(void)
+{
+    link_run_both_ways(stop_a_copy);
+}
+
+/* --- Both ways ------------------------------------------------------------------------------ */
+
+struct both {
+    weft_stream *one;
+    weft_stream *other;
+};
+
+static int copy_both(void *arg)
+{
+    const struct both *both = arg;
+    return weft_copy_both(both->one, both->other, WEFT_NEVER);
+}
+
+/* client: link.near; the copy is between link.far and next.near; server: next.far */
+static int copy_both_ways(void *arg)
+{
+    struct link *link = arg;
+    struct link next = link_open(LINK_TCP);
+    struct both both = { link->far, next.near };
+    weft_task *tasks[5];
+    CHECK_EQ(weft_go(&tasks[0], copy_both, &both), 0);
+    CHECK_EQ(weft_go(&tasks[1], write_bytes, link->near), 0);
+    CHECK_EQ(weft_go(&tasks[2], read_bytes, next.far), 0);
+    CHECK_EQ(weft_join(tasks[1], NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_join(tasks[2], NULL, WEFT_NEVER), 0);
+    /* One direction has ended, the other one goes on. */
+    CHECK_EQ(weft_go(&tasks[3], write_bytes, next.far), 0);
+    CHECK_EQ(weft_go(&tasks[4], read_bytes, link->near), 0);
+    int result;
+    CHECK_EQ(weft_join(tasks[3], NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_join(tasks[4], NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_join(tasks[0], &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, 0);
+    link_close(&next);
+    return 0;
+}
+
+static void both_directions_end_by_themselves(void)
+{
+    link_run_both_ways(copy_both_ways);
+}
+
+static int end_both(void *arg)
+{
+    struct link *link = arg;
+    struct link next = link_open(LINK_LOCAL);
+    struct both both = { link->far, next.near };
+    weft_task *task;
+    int result;
+    CHECK_EQ(weft_copy_both(link->far, next.near, weft_after(2 * WEFT_MS)), WEFT_ETIMEDOUT);
+    struct link again = link_open(LINK_LOCAL);
+    struct link last = link_open(LINK_LOCAL);
+    both = (struct both){ again.far, last.near };
+    CHECK_EQ(weft_go(&task, copy_both, &both), 0);
+    link_wait_for_calls(again.far, 1);
+    weft_cancel(task);
+    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, WEFT_ECANCELED);
+    link_close(&again);
+    link_close(&last);
+    link_close(&next);
+    return 0;
+}
+
+static void a_deadline_or_a_cancellation_ends_both(void)
+{
+    link_run_both_ways(end_both);
+}
+
+TEST_MAIN({
+    TEST(all_bytes_are_copied),
+    TEST(a_copy_says_how_far_it_came),
+    TEST(both_directions_end_by_themselves),
+    TEST(a_deadline_or_a_cancellation_ends_both),
+})

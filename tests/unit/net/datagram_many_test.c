@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many messages: several by one call, many who send and receive, and no room for more.
+ */
+#include <weft/datagram.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft.h>
+
+#include "crowd.h"
+#include "messages.h"
+#include "ports.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+/* Two sockets that know each other's addresses. */
+static struct {
+    weft_datagram *one;
+    weft_datagram *two;
+    weft_address to_one;
+    weft_address to_two;
+} box;
+
+enum kind {
+    UDP,
+    NAMED,
+    PAIR,
+    KINDS,
+};
+
+static int open_box(void *kind)
+{
+    switch (*(const enum kind *)kind) {
+    case UDP:
+        box.one = message_open("udp://127.0.0.1:0", &box.to_one);
+        box.two = message_open("udp://127.0.0.1:0", &box.to_two);
+        break;
+    case NAMED:
+        box.one = message_open(port_name("unixgram:").text, &box.to_one);
+        box.two = message_open(port_name("unixgram:").text, &box.to_two);
+        break;
+    default:
+        CHECK_EQ(weft_datagram_pair(&box.one, &box.two), 0);
+        box.to_one = box.to_two = (weft_address){ .size = 0 };
+        break;
+    }
+    return 0;
+}
+
+static int close_box(void *arg)
+{
+    (void)arg;
+    weft_datagram_close(box.one);
+    weft_datagram_close(box.two);
+    return 0;
+}
+
+static weft_runtime *start(unsigned workers, enum kind kind)
+{
+    weft_runtime *rt = test_start(workers);
+    CHECK_EQ(test_run(rt, open_box, &kind), 0);
+    return rt;
+}
+
+static void stop(weft_runtime *rt)
+{
+    CHECK_EQ(test_run(rt, close_box, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static int (*box_function)(void *arg);
+
+static int run_with_box(void *kind)
+{
+    CHECK_EQ(open_box(kind), 0);
+    CHECK_EQ(box_function(kind), 0);
+    return close_box(NULL);
+}
+
+static void run_with_boxes(int (*function)(void *kind))
+{
+    box_function = function;
+    for (enum kind kind = UDP; kind < KINDS; kind++) {
+        port_run_all(run_with_box, &kind);
+    }
+}
+
+/* --- Several by one call ------------------------------------------------------------- */
+
+enum {
+    PACKETS = 100,
+    SIZE = 8,
+};
+
+static char data[PACKETS][SIZE];
+static weft_packet packets[PACKETS];
+
+/* Message i has i % SIZE bytes, all of them i. */
+static void fill_packets(const weft_address *to)
+{
+    memset(packets, 0x55, sizeof packets);
+    for (unsigned i = 0; i < PACKETS; i++) {
+        memset(data[i], (int)i, SIZE);
+        packets[i].data = data[i];
+        packets[i].size = i % SIZE;
+        packets[i].address = *to;
+    }
+}
+
+static void empty_packets(size_t room)
+{
+    memset(packets, 0x55, sizeof packets);
+    memset(data, '#', sizeof data);
+    for (unsigned i = 0; i < PACKETS; i++) {
+        packets[i].data = data[i];
+        packets[i].size = room;
+    }
+}
+
+/* Message at was received as packet i. */
+static void check_packet(unsigned i, unsigned at, size_t room)
+{
+    CHECK_EQ(packets[i].received, at % SIZE);
+    for (size_t j = 0; j < SIZE; j++) {
+        bool is_there = j < at % SIZE && j < room;
+        CHECK_EQ(data[i][j], is_there ? (char)at : '#');
+    }
+    const weft_address *from = &packets[i].address;
+    CHECK_EQ(from->size, box.to_one.size);
+    CHECK_EQ(memcmp(&from->to, &box.to_one.to, from->size), 0);
+}
+
+/* A Unix socket takes ten messages, or so many as this machine allows. */
+static unsigned move_packets(unsigned wanted, unsigned at_once, size_t room)
+{
+    fill_packets(&box.to_two);
+    int sent = weft_datagram_send_many(box.one, packets, wanted, WEFT_NEVER);
+    CHECK_GE(sent, 1);
+    CHECK_LE(sent, (int)wanted);
+    CHECK_LE(sent, WEFT_PACKETS_MAX);
+    for (unsigned at = 0; at < (unsigned)sent;) {
+        empty_packets(room);
+        int received =
+            weft_datagram_receive_many(box.two, packets, at_once, weft_after(60 * WEFT_S));
+        CHECK_GE(received, 1);
+        CHECK_LE(received, (int)at_once);
+        for (unsigned i = 0; i < (unsigned)received; i++) {
+            check_packet(i, at + i, room);
+        }
+        at += (unsigned)received;
+    }
+    message_check_none(box.two);
+    return (unsigned)sent;
+}
+
+static int move_by_counts(void *kind)
+{
+    CHECK_EQ(move_packets(1, 1, SIZE), 1);
+    CHECK_EQ(move_packets(5, PACKETS, SIZE), 5);
+    CHECK_EQ(move_packets(9, 4, 3), 9);
+    unsigned most = move_packets(PACKETS, PACKETS, SIZE);
+    if (*(const enum kind *)kind == UDP) {
+        CHECK_EQ(most, WEFT_PACKETS_MAX);
+        CHECK_EQ(move_packets(WEFT_PACKETS_MAX, WEFT_PACKETS_MAX, SIZE), WEFT_PACKETS_MAX);
+    }
+    return 0;
+}
+
+static void several_are_moved_by_one_call(void)
+{
+    run_with_boxes(move_by_counts);
+}
+
+static int receive_all_at_once(void *kind)
+{
+    (void)kind;
+    for (unsigned i = 0; i < 7; i++) {
+        message_send(box.one, "x", box.to_two.size > 0 ? &box.to_two : NULL);
+    }
+    empty_packets(SIZE);
+    CHECK_EQ(weft_datagram_receive_many(box.two, packets, PACKETS, WEFT_NEVER), 7);
+    return 0;
+}
+
+static void all_that_are_there_are_received_by_one_call(void)
+{
+    run_with_boxes(receive_all_at_once);
+}
+
+static int move_none(void *kind)
+{
+    (void)kind;
+    CHECK_EQ(weft_datagram_send_many(box.one, NULL, 0, WEFT_NEVER), 0);
+    CHECK_EQ(weft_datagram_receive_many(box.two, NULL, 0, WEFT_NEVER), 0);
+    empty_packets(SIZE);
+    CHECK_EQ(weft_datagram_receive_many(box.two, packets, 3, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    return 0;
+}
+
+static void none_are_moved_at_once(void)
+{
+    run_with_boxes(move_none);
+}
+
+static int send_a_bad_one(void *kind)
+{
+    static char much[1 << 20];
+    (void)kind;
+    fill_packets(&box.to_two);
+    packets[2].data = much;
+    packets[2].size = sizeof much;
+    CHECK_EQ(weft_datagram_send_many(box.one, packets, 5, WEFT_NEVER), 2);
+    CHECK_EQ(weft_datagram_send_many(box.one, packets + 2, 3, WEFT_NEVER), -EMSGSIZE);
+    empty_packets(SIZE);
+    CHECK_EQ(weft_datagram_receive_many(box.two, packets, 5, WEFT_NEVER), 2);
+    check_packet(1, 1, SIZE);
+    message_check_none(box.two);
+    return 0;
+}
+
+static void those_before_a_bad_one_are_sent(void)
+{
+    run_with_boxes(send_a_bad_one);
+}
+
+static int send_to_several(void *arg)
+{
+    weft_datagram *third;
+    weft_address to_third;
+    (void)arg;
+    third = message_open("udp://127.0.0.1:0", &to_third);
+    fill_packets(&box.to_two);
+    packets[1].address = to_third;
+    packets[3].address = to_third;
+    CHECK_EQ(weft_datagram_send_many(box.one, packets, 4, WEFT_NEVER), 4);
+    message_check(third, "\1");
+    message_check(third, "\3\3\3");
+    message_check(box.two, "");
+    message_check(box.two, "\2\2");
+    weft_datagram_close(third);
+    return 0;
+}
+
+static void each_of_several_has_its_address(void)
+{
+    box_function = send_to_several;
+    port_run_all(run_with_box, &(enum kind){ UDP });
+}
+
+/* --- No room ------------------------------------------------------------------------- */
+
+static int send_one(weft_datagram *socket, weft_time deadline)
+{
+    return box.to_two.size > 0 ? (int)weft_datagram_send_to(socket, "x", 1, &box.to_two, deadline)
+                               : (int)weft_datagram_send(socket, "x", 1, deadline);
+}
+
+static int send_from_one(void *arg)
+{
+    (void)arg;
+    return send_one(box.one, WEFT_NEVER);
+}
+
+/* Sends until there is no room, from the first socket or another. Returns how many there were. */
+static int fill_up(void *other)
+{
+    int count = 0;
+    int err;
+    while ((err = send_one(other != NULL ? other : box.one, 0)) == 1) {
+        count++;
+    }
+    CHECK_EQ(err, WEFT_ETIMEDOUT);
+    return count;
+}
+
+static int open_third(void *third)
+{
+    weft_address address;
+    *(weft_datagram **)third = message_open(port_name("unixgram:").text, &address);
+    return 0;
+}
+
+static int receive_so_many(void *count)
+{
+    char byte;
+    for (int i = 0; i < *(const int *)count; i++) {
+        CHECK_EQ(weft_datagram_receive(box.two, &byte, 1, weft_after(60 * WEFT_S)), 1);
+    }
+    return 0;
+}
+
+/* Who waits does not compute. */
+static void check_idle(void)
+{
+    weft_time begin = weft_now();
+    int64_t cpu = test_cpu_ns();
+    test_wait_ns(200 * WEFT_MS);
+    CHECK_LT(test_cpu_ns() - cpu, (weft_now() - begin) / 8);
+}
+
+static void check_that_it_waits(weft_runtime *rt, weft_datagram *filler)
+{
+    int count = test_run(rt, fill_up, filler);
+    CHECK_GE(count, 1);
+    weft_task *sender = test_go_first(rt, send_from_one, NULL);
+    weft_cancel(sender);
+    CHECK_EQ(test_join_soon(sender), WEFT_ECANCELED);
+    sender = test_go_first(rt, send_from_one, NULL);
+    check_idle();
+    CHECK_EQ(test_run(rt, receive_so_many, &count), 0);
+    CHECK_EQ(test_join_within(sender, 10 * WEFT_S), 1);
+    CHECK_EQ(test_run(rt, receive_so_many, &(int){ 1 }), 0);
+    stop(rt);
+}
+
+static void who_sends_in_a_pair_waits_for_room(void)
+{
+    check_that_it_waits(start(1, PAIR), NULL);
+}
+
+static void who_has_used_the_room_waits_for_it(void)
+{
+    check_that_it_waits(start(1, NAMED), NULL);
+}
+
+static void who_is_connected_waits_for_room_that_others_use(void)
+{
+    weft_runtime *rt = start(1, NAMED);
+    weft_datagram *third;
+    CHECK_EQ(test_run(rt, open_third, &third), 0);
+    CHECK_EQ(weft_datagram_connect(box.one, &box.to_two), 0);
+    check_that_it_waits(rt, third);
+}
+
+/* The system does not tell who is not connected when there is room: it tells of an event with
+ * each try, although that was in vain. */
+static void who_is_not_connected_waits_for_room_that_others_use(void)
+{
+    weft_runtime *rt = start(1, NAMED);
+    weft_datagram *third;
+    CHECK_EQ(test_run(rt, open_third, &third), 0);
+    check_that_it_waits(rt, third);
+}
+
+static int send_much_from_one(void *arg)
+{
+    static char much[1 << 20];
+    (void)arg;
+    return (int)weft_datagram_send(box.one, much, sizeof much, WEFT_NEVER);
+}
+
+/*
+ * Goal:   who was woken and fails leaves the room to the next who waits for it.
+ * Method: two wait for room, the first with a message that is too large. Then all that was there
+ *         is received, on the only worker: there is one event for it.
+ */
+static void who_fails_wakes_the_next(void)
+{
+    weft_runtime *rt = start(1, PAIR);
+    int count = test_run(rt, fill_up, NULL);
+    weft_task *bad = test_go_first(rt, send_much_from_one, NULL);
+    weft_task *good = test_go_first(rt, send_from_one, NULL);
+    CHECK_EQ(test_run(rt, receive_so_many, &count), 0);
+    CHECK_EQ(test_join_soon(bad), -EMSGSIZE);
+    CHECK_EQ(test_join_within(good, 10 * WEFT_S), 1);
+    stop(rt);
+}
+
+/* --- Many who send and receive ------------------------------------------------------- */
+
+enum {
+    MEMBERS = 16,
+    NUMBERS_MAX = 10000,
+};
+
+/* Even members send a number each time, odd ones receive one. */
+static struct talker {
+    weft_io io;
+    uint32_t number;
+} talkers[MEMBERS];
+
+static _Atomic(uint32_t) seen[NUMBERS_MAX];
+
+static uint64_t talks(void)
+{
+    return crowd_rounds() / 10 + 3;
+}
+
+static int send_or_receive(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    struct talker *talker = &talkers[self->index];
+    bool sends = self->index % 2 == 0;
+    WEFT_BEGIN(co);
+    for (self->round = 0; self->round < talks(); self->round++) {
+        talker->number = (uint32_t)(self->index / 2 * talks() + self->round);
+        if (sends) {
+            weft_datagram_send_init(&talker->io, box.one, &talker->number, 4);
+        } else {
+            weft_datagram_receive_init(&talker->io, box.two, &talker->number, 4);
+        }
+        WEFT_AWAIT(co, self->err, &talker->io.future);
+        CHECK_EQ(self->err, 4);
+        if (!sends) {
+            CHECK_LT(talker->number, NUMBERS_MAX);
+            atomic_fetch_add(&seen[talker->number], 1);
+            self->sum++;
+        }
+    }
+    WEFT_END(co, 0);
+}
+
+/*
+ * Goal:   each message is received once, and nobody waits beside one that is there.
+ * Method: as many receive as send, each as often; each message is a number. With a pair none is
+ *         lost.
+ */
+static void many_receive_from_one_socket(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3 * CROWD_KINDS; i++) {
+        weft_runtime *rt = start(workers[i % 3], PAIR);
+        uint64_t total = MEMBERS / 2 * talks();
+        CHECK_LT(total, NUMBERS_MAX);
+        CHECK_EQ(crowd_run(rt, (enum crowd_kind)(i / 3), MEMBERS, send_or_receive, NULL), total);
+        for (uint64_t j = 0; j < total; j++) {
+            CHECK_EQ(atomic_exchange(&seen[j], 0), 1);
+        }
+        stop(rt);
+    }
+}
+
+static int receive_one(void *arg)
+{
+    uint32_t number = NUMBERS_MAX;
+    (void)arg;
+    CHECK_EQ(weft_datagram_receive(box.two, &number, 4, WEFT_NEVER), 4);
+    CHECK_LT(number, NUMBERS_MAX);
+    atomic_fetch_add(&seen[number], 1);
+    return 0;
+}
+
+static int send_all_at_once(void *arg)
+{
+    static uint32_t numbers[MEMBERS];
+    (void)arg;
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        numbers[i] = i;
+        packets[i] = (weft_packet){ .data = &numbers[i], .size = 4, .address = box.to_two };
+    }
+    CHECK_EQ(weft_datagram_send_many(box.one, packets, MEMBERS, WEFT_NEVER), MEMBERS);
+    return 0;
+}
+
+/* All of them wait, and then all messages come by one call. */
+static void one_event_for_many_wakes_as_many(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3; i++) {
+        weft_runtime *rt = start(workers[i], UDP);
+        weft_task *tasks[MEMBERS];
+        for (unsigned j = 0; j < MEMBERS; j++) {
+            tasks[j] = test_go(rt, receive_one, NULL);
+        }
+        port_wait_for_users(box.two, MEMBERS);
+        CHECK_EQ(test_run(rt, send_all_at_once, NULL), 0);
+        for (unsigned j = 0; j < MEMBERS; j++) {
+            CHECK_EQ(test_join_soon(tasks[j]), 0);
+        }
+        for (unsigned j = 0; j < MEMBERS; j++) {
+            CHECK_EQ(atomic_exchange(&seen[j], 0), 1);
+        }
+        stop(rt);
+    }
+}
+
+/* --- In bodies ----------------------------------------------------------------------- */
+
+struct echo {
+    weft_io io;
+    weft_address from;
+    weft_packet packet;
+    char buffer[SIZE];
+    int err;
+};
+
+/* Each call of the interface that a body awaits. */
+static int echo_in_a_body(weft_co *co, void *state)
+{
+    struct echo *self = test_arg(state);
+    WEFT_BEGIN(co);
+    weft_datagram_peek_init(&self->io, box.two, self->buffer, SIZE, &self->from);
+    WEFT_AWAIT(co, self->err, &self->io.future);
+    CHECK_EQ(self->err, 3);
+    weft_datagram_receive_from_init(&self->io, box.two, self->buffer, SIZE, &self->from);
+    WEFT_AWAIT(co, self->err, &self->io.future);
+    CHECK_EQ(self->err, 3);
+    weft_datagram_send_to_init(&self->io, box.two, self->buffer, 3, &self->from);
+    WEFT_AWAIT(co, self->err, &self->io.future);
+    CHECK_EQ(self->err, 3);
+    self->packet = (weft_packet){ .data = self->buffer, .size = SIZE };
+    weft_datagram_receive_many_init(&self->io, box.one, &self->packet, 1);
+    WEFT_AWAIT(co, self->err, &self->io.future);
+    CHECK_EQ(self->err, 1);
+    CHECK_EQ(self->packet.received, 3);
+    self->packet.size = 3;
+    self->packet.address = box.to_two;
+    weft_datagram_send_many_init(&self->io, box.one, &self->packet, 1);
+    WEFT_AWAIT(co, self->err, &self->io.future);
+    CHECK_EQ(self->err, 1);
+    WEFT_END(co, 0);
+}
+
+static int send_abc(void *arg)
+{
+    (void)arg;
+    message_send(box.one, "abc", &box.to_two);
+    return 0;
+}
+
+static int check_abc(void *arg)
+{
+    (void)arg;
+    message_check(box.two, "abc");
+    return 0;
+}
+
+static void bodies_send_and_receive(void)
+{
+    static const enum kind kinds[] = { UDP, NAMED };
+    for (unsigned i = 0; i < 2; i++) {
+        struct echo echo;
+        weft_runtime *rt = start(1, kinds[i]);
+        weft_task *body = test_spawn(rt, echo_in_a_body, &echo);
+        test_settle(rt);
+        CHECK_EQ(test_run(rt, send_abc, NULL), 0);
+        CHECK_EQ(test_join_soon(body), 0);
+        CHECK_EQ(test_run(rt, check_abc, NULL), 0);
+        stop(rt);
+    }
+}
+
+TEST_MAIN({
+    TEST(several_are_moved_by_one_call),
+    TEST(all_that_are_there_are_received_by_one_call),
+    TEST(none_are_moved_at_once),
+    TEST(those_before_a_bad_one_are_sent),
+    TEST(each_of_several_has_its_address),
+    TEST(who_sends_in_a_pair_waits_for_room),
+    TEST(who_is_connected_waits_for_room_that_others_use),
+    TEST(many_receive_from_one_socket),
+    TEST(one_event_for_many_wakes_as_many),
+    TEST(bodies_send_and_receive),
+    TEST(who_has_used_the_room_waits_for_it),
+    TEST(who_is_not_connected_waits_for_room_that_others_use),
+    TEST(who_fails_wakes_the_next),
+})

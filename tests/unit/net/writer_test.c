@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing to a stream through a buffer.
+ */
+#include <weft/buffered.h>
+
+#include <string.h>
+
+#include <weft.h>
+
+#include "links.h"
+#include "rt.h"
+#include "test.h"
+
+static char buffer[16];
+static weft_writer writer;
+
+static void check_comes(struct link *link, const char *wanted)
+{
+    char data[64];
+    size_t size = strlen(wanted);
+    if (size > 0) {
+        CHECK_EQ(weft_read_exact(link->far, data, size, WEFT_NEVER), 0);
+        CHECK_EQ(memcmp(data, wanted, size), 0);
+    }
+    CHECK_EQ(weft_try_read(link->far, data, sizeof data), -EAGAIN);
+}
+
+static int collect(void *arg)
+{
+    struct link *link = arg;
+    weft_writer_init(&writer, link->near, buffer, sizeof buffer);
+    CHECK_EQ(weft_writer_write(&writer, "0123456789", 10, WEFT_NEVER), 0);
+    check_comes(link, "");
+    CHECK_EQ(weft_writer_write(&writer, "abcdef", 6, WEFT_NEVER), 0);
+    check_comes(link, "");
+    CHECK_EQ(weft_writer_write(&writer, "g", 1, WEFT_NEVER), 0);
+    check_comes(link, "0123456789abcdef");
+    CHECK_EQ(weft_writer_write(&writer, "more than the buffer holds", 26, WEFT_NEVER), 0);
+    check_comes(link, "gmore than the buffer holds");
+    CHECK_EQ(weft_writer_write(&writer, "x", 1, WEFT_NEVER), 0);
+    CHECK_EQ(weft_writer_write(&writer, NULL, 0, WEFT_NEVER), 0);
+    CHECK_EQ(weft_writer_flush(&writer, WEFT_NEVER), 0);
+    CHECK_EQ(weft_writer_flush(&writer, WEFT_NEVER), 0);
+    check_comes(link, "x");
+    return 0;
+}
+
+static void what_fits_is_collected(void)
+{
+    link_run_all(collect);
+}
+
+static int print(void *arg)
+{
+    struct link *link = arg;
+    weft_writer_init(&writer, link->near, buffer, sizeof buffer);
+    CHECK_EQ(weft_writer_print(&writer, WEFT_NEVER, "%d and %s", 12, "more"), 0);
+    check_comes(link, "");
+    CHECK_EQ(weft_writer_print(&writer, WEFT_NEVER, "%s", "fifteen bytes 1"), 0);
+    check_comes(link, "12 and more");
+    CHECK_EQ(weft_writer_print(&writer, WEFT_NEVER, "%s", "sixteen bytes 16"), -EMSGSIZE);
+    CHECK_EQ(weft_writer_flush(&writer, WEFT_NEVER), 0);
+    check_comes(link, "fifteen bytes 1");
+    return 0;
+}
+
+static void text_is_printed(void)
+{
+    link_run_all(print);
+}
+
+static int write_frames(void *arg)
+{
+    struct link *link = arg;
+    char reading[64];
+    char long_one[300];
+    weft_reader reader;
+    weft_text frame;
+    weft_writer_init(&writer, link->near, buffer, sizeof buffer);
+    weft_reader_init(&reader, link->far, reading, sizeof reading);
+    memset(long_one, 'x', sizeof long_one);
+    for (unsigned bytes = 1; bytes <= 8; bytes++) {
+        CHECK_EQ(weft_write_frame(&writer, bytes, "hello", 5, WEFT_NEVER), 0);
+        CHECK_EQ(weft_write_frame(&writer, bytes, "", 0, WEFT_NEVER), 0);
+        CHECK_EQ(weft_writer_flush(&writer, WEFT_NEVER), 0);
+        CHECK_EQ(weft_read_frame(&reader, bytes, &frame, WEFT_NEVER), 1);
+        CHECK_EQ(frame.size, 5);
+        CHECK_EQ(memcmp(frame.at, "hello", 5), 0);
+        CHECK_EQ(weft_read_frame(&reader, bytes, &frame, WEFT_NEVER), 1);
+        CHECK_EQ(frame.size, 0);
+    }
+    CHECK_EQ(weft_write_frame(&writer, 1, long_one, 256, WEFT_NEVER), -EMSGSIZE);
+    CHECK_EQ(weft_write_frame(&writer, 0, long_one, 1, WEFT_NEVER), -EINVAL);
+    CHECK_EQ(weft_write_frame(&writer, 9, long_one, 1, WEFT_NEVER), -EINVAL);
+    CHECK_EQ(weft_write_frame(&writer, 2, long_one, 256, WEFT_NEVER), 0);
+    CHECK_EQ(weft_read_exact(link->far, reading, 2, WEFT_NEVER), 0);
+    CHECK_EQ(memcmp(reading, "\1\0", 2), 0);
+    return 0;
+}
+
+static void frames_are_read_as_they_were_written(void)
+{
+    link_run_all(write_frames);
+}
+
+static int flush_late(void *arg)
+{
+    struct link *link = arg;
+    char data[4096];
+    uint64_t full = 0;
+    ssize_t n;
+    while ((n = weft_try_write(link->near, memset(data, '-', sizeof data), sizeof data)) > 0) {
+        full += (uint64_t)n;
+    }
+    weft_writer_init(&writer, link->near, buffer, sizeof buffer);
+    CHECK_EQ(weft_writer_write(&writer, "later", 5, WEFT_NEVER), 0);
+    CHECK_EQ(weft_writer_flush(&writer, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    while (full > 0) {
+        size_t part = full < sizeof data ? (size_t)full : sizeof data;
+        n = weft_read(link->far, data, part, WEFT_NEVER);
+        CHECK(n > 0);
+        full -= (uint64_t)n;
+    }
+    CHECK_EQ(weft_writer_flush(&writer, WEFT_NEVER), 0);
+    check_comes(link, "later");
+    return 0;
+}
+
+static void a_flush_goes_on_where_it_was(void)
+{
+    link_run_all(flush_late);
+}
+
+static void use_no_buffer(void)
+{
+    weft_writer_init(&writer, NULL, buffer, 0);
+}
+
+static void misuse_aborts_with_a_sentence(void)
+{
+    CHECK_ABORTS(use_no_buffer, "weft_writer_init: a buffer of no bytes");
+}
+
+TEST_MAIN({
+    TEST(misuse_aborts_with_a_sentence),
+    TEST(what_fits_is_collected),
+    TEST(text_is_printed),
+    TEST(frames_are_read_as_they_were_written),
+    TEST(a_flush_goes_on_where_it_was),
+})
