@@ -12,7 +12,7 @@ CONFIGURE = cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAG
 # "make model DEEP=1" goes further, for hours.
 export DEEP
 
-.PHONY: all run test model soak bench rivals tidy format format-check install clean deps
+.PHONY: all run test model soak bench rivals echo-rivals tidy format format-check install clean deps
 
 all: deps
 	$(CONFIGURE)
@@ -43,6 +43,10 @@ bench: all
 
 rivals: all
 	python3 bench/rivals/run.py --weft $(BUILD)/bench/weft-bench --build $(BUILD)/rivals $(RIVALS)
+
+# Echo servers under one load: weft's, those of rivals, and bare loops.
+echo-rivals: all
+	python3 bench/echo/run.py --weft $(BUILD)/bench --build $(BUILD)/rivals $(RIVALS)
 
 tidy: all
 	python3 tools/tidy --lib $(BUILD)/libweft.so

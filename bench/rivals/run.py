@@ -234,8 +234,9 @@ def fetch_crates(manifest):
         raise LeftOut(f"its packages cannot be had: {reason}")
 
 
-def build_cargo(directory, crate, name, allocator=None, **variables):
+def build_cargo(directory, crate, name, allocator=None, program=None, **variables):
     """A copy of the sources is built, so that Cargo.lock stays out of the tree."""
+    program = program or f"rival-{crate}"
     manifest = HERE / crate / "Cargo.toml"
     need_tool("cargo", "--version")
     rustc = need_tool("rustc", "--version")
@@ -250,6 +251,7 @@ def build_cargo(directory, crate, name, allocator=None, **variables):
 
     target = directory / name
     command = ["cargo", "build", "--release", "--manifest-path", copy, "--target-dir", target]
+    command += ["--bin", program]
     if allocator:
         command += ["--features", allocator]
     build(command, sources, directory / f"{name}.log", **variables)
@@ -260,7 +262,7 @@ def build_cargo(directory, crate, name, allocator=None, **variables):
     used = [f"{package} {version}" for package, version, rest in exact
             if "optional" not in rest or package == allocator]
     version = ", ".join([*used, rustc])
-    return Contender(name, target / "release" / f"rival-{crate}", version, rows_of(name))
+    return Contender(name, target / "release" / program, version, rows_of(name))
 
 
 def build_tokio(directory):
@@ -272,13 +274,13 @@ def build_tokio_mi(directory):
     return build_cargo(directory, "tokio", "tokio-mi", allocator="mimalloc")
 
 
-def build_go(directory):
+def build_go(directory, package=".", program="rival-go"):
     version = need_tool("go", "version")
     need_version("go", version, HERE / "go" / "go.mod", r"^go ([\d.]+)")
-    program = directory / "rival-go"
     # Without version control: what it says of the tree is not for a benchmark.
-    build(["go", "build", "-buildvcs=false", "-o", program, "."], HERE / "go", directory / "go.log")
-    return Contender("go", program, version.removeprefix("go version "), rows_of("go"))
+    command = ["go", "build", "-buildvcs=false", "-o", directory / program, package]
+    build(command, HERE / "go", directory / f"{program}.log")
+    return Contender("go", directory / program, version.removeprefix("go version "), rows_of("go"))
 
 
 def build_futex(directory):
@@ -444,15 +446,20 @@ def run_once(contender, row, workers):
     return result["median"]
 
 
+def turns(contenders, rounds):
+    """Every contender once in each round, in an order that rotates from round to round."""
+    for round_number in range(rounds):
+        first = round_number % len(contenders) if contenders else 0
+        yield from contenders[first:] + contenders[:first]
+
+
 def run_rounds(contenders, row, workers, rounds):
     """The figures of every contender that has the row, by its name."""
     active = [contender for contender in contenders
               if row in contender.rows and workers <= contender.workers_max]
     figures = defaultdict(list)
-    for round_number in range(rounds):
-        first = round_number % len(active) if active else 0
-        for contender in active[first:] + active[:first]:
-            figures[contender.name].append(run_once(contender, row, workers))
+    for contender in turns(active, rounds):
+        figures[contender.name].append(run_once(contender, row, workers))
     return figures
 
 
@@ -471,7 +478,8 @@ def print_machine(contenders):
 
 
 def short(value):
-    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+    decimals = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{decimals}f}"
 
 
 def cell(values):
@@ -480,11 +488,19 @@ def cell(values):
     return f"{short(statistics.median(values))} [{short(min(values))}-{short(max(values))}]"
 
 
-def ratio(figures, rival):
-    """weft's median over a rival's, or None: less than one means weft is faster."""
-    if not figures["weft"] or not figures[rival] or not statistics.median(figures[rival]):
+def ratio(figures, rival, of="weft"):
+    """One's median over a rival's, or None. Of times: less than one means that weft, or
+    who else it is of, is faster."""
+    if not figures[of] or not figures[rival] or not statistics.median(figures[rival]):
         return None
-    return statistics.median(figures["weft"]) / statistics.median(figures[rival])
+    return statistics.median(figures[of]) / statistics.median(figures[rival])
+
+
+def print_columns(table):
+    """Lines of texts, the texts of a column below each other."""
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for line in table:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip())
 
 
 def print_table(contenders, results):
@@ -497,15 +513,13 @@ def print_table(contenders, results):
         ratios = [ratio(figures, rival) for rival in rivals]
         line += ["-" if value is None else f"{value:.2f}" for value in ratios]
         table.append(line)
-    widths = [max(map(len, column)) for column in zip(*table)]
-    for line in table:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip())
+    print_columns(table)
     for row, floor in FLOORS.items():
         if any(ran == row and figures["futex"] for (ran, _), figures in results.items()):
             print(f"\nfutex beside {row} is {floor}: two plain threads, no runtime.")
 
 
-def write_csv(path, contenders, results):
+def write_csv(path, contenders, results, rows, weft="weft"):
     with path.open("w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(CSV_COLUMNS)
@@ -514,9 +528,9 @@ def write_csv(path, contenders, results):
                 values = figures[contender.name]
                 if not values:
                     continue
-                value = ratio(figures, contender.name)
+                value = ratio(figures, contender.name, of=weft)
                 spread = (statistics.median(values), min(values), max(values))
-                out.writerow([contender.rows[row], workers, ROWS[row].unit, contender.name,
+                out.writerow([contender.rows[row], workers, rows[row].unit, contender.name,
                               *(f"{figure:.2f}" for figure in spread), len(values),
                               "" if value is None else f"{value:.3f}"])
 
@@ -524,13 +538,13 @@ def write_csv(path, contenders, results):
 # --- command line ------------------------------------------------------------
 
 
-def select_rows(text):
-    """The row of exactly that name, or else those whose name begins so."""
-    names = {row: (row, FLOORS.get(row, row)) for row in ROWS}
-    exact = [row for row in ROWS if text in names[row]]
-    rows = exact or [row for row in ROWS if any(name.startswith(text) for name in names[row])]
+def select_rows(text, names):
+    """The row of exactly that name, or else those whose name begins so. A row may have
+    several names."""
+    exact = [row for row in names if text in names[row]]
+    rows = exact or [row for row in names if any(name.startswith(text) for name in names[row])]
     if not rows:
-        raise Failure(f"no row is named '{text}'; there are {', '.join(ROWS)}")
+        raise Failure(f"no row is named '{text}'; there are {', '.join(names)}")
     return rows
 
 
@@ -545,12 +559,17 @@ def parse_arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--weft", type=Path, metavar="PROGRAM",
                         help="weft-bench; without it only the rivals run")
+    parser.add_argument("--workers", type=worker_counts, default=[1, 2], metavar="N,N",
+                        help="worker counts, 1,2 by default")
+    return parse_common(parser, arguments)
+
+
+def parse_common(parser, arguments):
+    """Adds what every comparison can be told, and parses."""
     parser.add_argument("--build", type=Path, metavar="DIR", required=True,
                         help="where the rivals are built")
     parser.add_argument("--rounds", type=int, metavar="N",
                         help=f"{ROUNDS_MIN} or more, {ROUNDS_MIN} by default")
-    parser.add_argument("--workers", type=worker_counts, default=[1, 2], metavar="N,N",
-                        help="worker counts, 1,2 by default")
     parser.add_argument("--filter", default="", metavar="ROW", help="a row, or how it begins")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument("--quick", action="store_true",
@@ -565,7 +584,7 @@ def parse_arguments(arguments):
 
 def main(arguments):
     options = parse_arguments(arguments)
-    rows = select_rows(options.filter)
+    rows = select_rows(options.filter, {row: (row, FLOORS.get(row, row)) for row in ROWS})
     contenders = gather(options.weft, options.build, rows)
     if not contenders:
         raise Failure("there is no contender to run")
@@ -579,7 +598,7 @@ def main(arguments):
             results[row, workers] = run_rounds(contenders, row, workers, options.rounds)
     print_table(contenders, results)
     if options.csv:
-        write_csv(options.csv, contenders, results)
+        write_csv(options.csv, contenders, results, ROWS)
 
 
 if __name__ == "__main__":

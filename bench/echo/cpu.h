@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cpu.h - the CPU time of another process, thread by thread.
+ */
+#ifndef ECHO_CPU_H
+#define ECHO_CPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    CPU_THREADS_MAX = 4096
+};
+
+struct cpu_thread {
+    pid_t id;
+    int64_t ns;
+};
+
+struct cpu_usage {
+    struct cpu_thread threads[CPU_THREADS_MAX];
+    size_t count;
+};
+
+/* False: there is no such process, or it has too many threads. */
+bool cpu_read(struct cpu_usage *usage, pid_t process);
+
+/* What was used in between. A thread that has ended in between counts for nothing: its time
+ * is not known any more. */
+int64_t cpu_between(const struct cpu_usage *before, const struct cpu_usage *after);
+
+#endif
