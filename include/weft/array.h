@@ -45,7 +45,7 @@ WEFT_EXTERN_C_BEGIN
  */
 WEFT_API size_t weft_array_scratch(size_t count, size_t size);
 
-/* --- Loops ----------------------------------------------------------------------------- */
+/* --- Loops ------------------------------------------------------------------------------ */
 
 /* Works on neighbours in an array: so many, of which the first one has the index first.
  * 0, or an error, which ends the loop. */
@@ -125,7 +125,7 @@ WEFT_API WEFT_NODISCARD int weft_map2(const void *a, size_t a_size, const void *
 WEFT_API WEFT_NODISCARD int weft_fill(void *to, size_t count, size_t size, const void *value,
                                       const weft_par_options *options);
 
-/* --- Search ---------------------------------------------------------------------------- */
+/* --- Search ----------------------------------------------------------------------------- */
 
 /*
  * Counts the elements that pass the test. Each is tested once.
@@ -206,7 +206,7 @@ WEFT_API WEFT_NODISCARD int weft_find_any(const void *base, size_t count, size_t
                                           weft_test_fn test, void *arg, size_t *index,
                                           const weft_par_options *options);
 
-/* --- Comparison of two arrays ------------------------------------------------------------ */
+/* --- Comparison of two arrays ----------------------------------------------------------- */
 
 /*
  * Are all elements of two arrays equal, those with the same index? Compare says 0 then; if
@@ -232,7 +232,7 @@ WEFT_API WEFT_NODISCARD int weft_mismatch(const void *a, const void *b, size_t c
                                           weft_compare_fn compare, void *arg, size_t *index,
                                           const weft_par_options *options);
 
-/* --- Some of the elements ---------------------------------------------------------------- */
+/* --- Some of the elements --------------------------------------------------------------- */
 
 /*
  * Copies the elements that pass the test to another array, in their order, and counts them.
@@ -270,7 +270,7 @@ WEFT_API WEFT_NODISCARD int weft_partition(void *base, size_t count, size_t size
                                            void *arg, size_t *passed,
                                            const weft_par_options *options);
 
-/* --- Elements elsewhere ------------------------------------------------------------------ */
+/* --- Elements elsewhere ----------------------------------------------------------------- */
 
 /* A part of some array. */
 typedef struct weft_slice {
@@ -318,7 +318,7 @@ WEFT_API WEFT_NODISCARD int weft_scatter(const void *from, size_t count, size_t 
                                          const size_t *indexes, void *to, size_t to_count,
                                          const weft_par_options *options);
 
-/* --- Elements in another order ----------------------------------------------------------- */
+/* --- Elements in another order ---------------------------------------------------------- */
 
 /*
  * Turns the array round: its first element is the last one then. One that was stopped has

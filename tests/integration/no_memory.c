@@ -224,7 +224,7 @@ static void groups_of_tasks_end_without_those_that_could_not_begin(void)
     sweep(use_tasks);
 }
 
-/* --- Sequences ---------------------------------------------------------------------------------- */
+/* --- Sequences ------------------------------------------------------------------------------ */
 
 static int count_up(weft_generator *to, void *arg)
 {

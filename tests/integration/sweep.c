@@ -489,7 +489,7 @@ static void scopes_wait_for_all(void)
     sweep(&(struct program){ scopes, scopes_begin, scopes_check });
 }
 
-/* --- Sequences ---------------------------------------------------------------------------------- */
+/* --- Sequences ------------------------------------------------------------------------------ */
 
 static int count_up(weft_generator *to, void *arg)
 {
