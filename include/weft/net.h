@@ -167,7 +167,8 @@ WEFT_API WEFT_NODISCARD int weft_listener_address(weft_listener *listener, weft_
 WEFT_API int weft_listener_fd(const weft_listener *listener);
 
 /*
- * Closes it; it must not be used any more. Who waits there gets WEFT_ECLOSED. NULL is allowed.
+ * Closes it; it must not be used any more. Who waits there gets WEFT_ECLOSED, and when the last of
+ * them has left, the place is free; with io_uring a moment later. NULL is allowed.
  *
  * Context: anywhere.
  */

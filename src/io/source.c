@@ -77,6 +77,9 @@ static struct wf_waitq *queue_of(struct wf_source *source, uint32_t what)
 /* In a turn: grants to the first who waits for this, or to all. */
 static void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what, bool all)
 {
+    if ((turn->bits & waiters_of(what)) == 0) {
+        return;
+    }
     struct wf_waitq *queue = queue_of(source, what);
     while (wf_turn_claim(turn, queue) != NULL && all) {
     }

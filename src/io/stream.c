@@ -95,6 +95,14 @@ static int attempt_write(struct wf_transfer *self)
     return n == -EAGAIN ? wait_for(self, WEFT_WRITABLE) : (int)n;
 }
 
+/* So many bytes were moved: is that all? */
+static int move_transfer_on(struct wf_transfer *self, size_t bytes)
+{
+    move_on(self->vectors, self->count, bytes);
+    skip_empty(self);
+    return self->count == 0 ? 0 : WF_TRANSFER_MORE;
+}
+
 static int attempt_read_exact(struct wf_transfer *self)
 {
     weft_stream *stream = self->object;
@@ -106,8 +114,7 @@ static int attempt_read_exact(struct wf_transfer *self)
     if (n <= 0) {
         return n == -EAGAIN ? wait_for(self, WEFT_READABLE) : n == 0 ? WEFT_EEND : (int)n;
     }
-    move_on(self->vectors, self->count, (size_t)n);
-    return WF_TRANSFER_MORE;
+    return move_transfer_on(self, (size_t)n);
 }
 
 static int attempt_write_all(struct wf_transfer *self)
@@ -121,8 +128,7 @@ static int attempt_write_all(struct wf_transfer *self)
     if (n < 0) {
         return n == -EAGAIN ? wait_for(self, WEFT_WRITABLE) : (int)n;
     }
-    move_on(self->vectors, self->count, (size_t)n);
-    return WF_TRANSFER_MORE;
+    return move_transfer_on(self, (size_t)n);
 }
 
 static const struct wf_transfer_ops read_ops = { enter, leave, attempt_read };

@@ -408,6 +408,32 @@ static void who_reads_waits_for_what_is_written(void)
     weft_runtime_destroy(rt);
 }
 
+static int write_four(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_EQ(write_shared(NULL), 1);
+    }
+    return 0;
+}
+
+/* The only worker writes all of them before it looks for events. */
+static void one_event_for_many_wakes_as_many(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_task *readers[4];
+    CHECK_EQ(test_run(rt, open_shared, NULL), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        readers[i] = test_go_first(rt, read_shared, NULL);
+    }
+    CHECK_EQ(test_run(rt, write_four, NULL), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_EQ(test_join_soon(readers[i]), 1);
+    }
+    CHECK_EQ(test_run(rt, close_shared, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 static void who_writes_waits_for_room(void)
 {
     weft_runtime *rt = test_start(1);
@@ -542,6 +568,7 @@ TEST_MAIN({
     TEST(what_nobody_reads_is_closed_with_the_stream),
     TEST(only_unix_sockets_pass_descriptors),
     TEST(who_reads_waits_for_what_is_written),
+    TEST(one_event_for_many_wakes_as_many),
     TEST(who_writes_waits_for_room),
     TEST(who_waits_is_told_that_it_is_closed),
     TEST(fibers_bodies_and_threads_pass_descriptors),

@@ -560,6 +560,17 @@ static void what_is_closed_says_so_until_the_last_has_left(void)
     weft_runtime_destroy(rt);
 }
 
+/* A ring lets go of a descriptor when the thread that has waited there comes by: soon. */
+static void open_again(weft_runtime *rt, struct place *place)
+{
+    weft_time limit = weft_after(60 * WEFT_S);
+    int err;
+    do {
+        err = test_run(rt, open_one_to_close, place);
+    } while (err == -EADDRINUSE && weft_now() < limit);
+    CHECK_EQ(err, 0);
+}
+
 /* Also if the system was asked to tell of connections. */
 static void a_place_is_free_when_the_last_has_left(void)
 {
@@ -569,7 +580,7 @@ static void a_place_is_free_when_the_last_has_left(void)
         struct place place = i < 3 ? (struct place){ "127.0.0.1:0" } : port_name("unix:");
         weft_address address;
         for (uint64_t round = test_scale(40) + 2; round > 0; round--) {
-            CHECK_EQ(test_run(rt, open_one_to_close, &place), 0);
+            open_again(rt, &place);
             CHECK_EQ(weft_listener_address(closed_one, &address), 0);
             (void)weft_address_print(&address, place.text, sizeof place.text);
             weft_task *accepts = test_go(rt, accept_for_ever, NULL);
