@@ -5,7 +5,6 @@
  *     echo tcp://127.0.0.1:7000      serves until it is killed
  *     echo                           tries itself
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
