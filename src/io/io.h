@@ -93,8 +93,13 @@ void wf_io_destroy(struct wf_sched *sched);
 /* The I/O of this task's runtime; aborts, naming the call, where there is none. */
 struct wf_io *wf_io_must(const char *call);
 
-/* One more source is watched. Any thread. */
+/* One more source is watched, before any event of it comes; and one less. Any thread. */
 void wf_io_count_watched(struct wf_io *io);
+static inline void wf_io_uncount_watched(struct wf_io *io)
+{
+    /* relaxed: who sleeps for nothing sleeps all the same. */
+    (void)wf_fetch_sub_relaxed(&io->watched, 1);
+}
 
 /* Under the lock: so many more places. -ENOMEM. */
 int wf_io_make_chunk(struct wf_io *io, uint32_t chunk);

@@ -91,10 +91,16 @@ static void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what,
 /* In a turn: an event comes if this may be done from now on. */
 static int watch(struct wf_source *source, struct wf_turn *turn, uint32_t what)
 {
-    int err = source->io->backend->watch(source->io, source, what);
-    if (err == 0 && (turn->bits & WF_SOURCE_WATCHED) == 0) {
+    struct wf_io *io = source->io;
+    bool is_first = (turn->bits & WF_SOURCE_WATCHED) == 0;
+    if (is_first) { /* Counted before an event can come: workers look for none if there is none. */
+        wf_io_count_watched(io);
+    }
+    int err = io->backend->watch(io, source, what);
+    if (err == 0) {
         turn->bits |= WF_SOURCE_WATCHED;
-        wf_io_count_watched(source->io);
+    } else if (is_first) {
+        wf_io_uncount_watched(io);
     }
     return err;
 }
@@ -338,8 +344,7 @@ static void shut(struct wf_source *source)
     wf_turn_begin(&turn, source);
     if ((turn.bits & WF_SOURCE_WATCHED) != 0) {
         source->io->backend->unwatch(source->io, source);
-        /* relaxed: who sleeps for nothing sleeps all the same. */
-        (void)wf_fetch_sub_relaxed(&source->io->watched, 1);
+        wf_io_uncount_watched(source->io);
     }
     /* relaxed: under the latch. */
     wf_store_relaxed(&source->sequence, wf_load_relaxed(&source->sequence) + 1);
