@@ -142,7 +142,35 @@ static void a_plain_thread_waits_while_all_workers_sleep(void)
     }
 }
 
+static int read_what_is_there(void *arg)
+{
+    char bytes[4];
+    (void)arg;
+    for (uint64_t round = test_scale(60000) + 100; round > 0; round--) {
+        struct link link = link_open(LINK_PIPE);
+        CHECK_EQ(weft_write(link.near, "x", 1, WEFT_NEVER), 1);
+        CHECK_EQ(weft_read(link.far, bytes, sizeof bytes, WEFT_NEVER), 1);
+        CHECK_EQ(weft_write(link.near, "y", 1, WEFT_NEVER), 1);
+        CHECK_EQ(weft_read(link.far, bytes, sizeof bytes, WEFT_NEVER), 1);
+        link_close(&link);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   the event that comes with the first wait of all is not lost.
+ * Method: nothing else is watched; other workers, which the last time was left in the
+ *         backend, are faster to fetch the event than who waits to count.
+ */
+static void the_first_event_of_all_is_handled(void)
+{
+    weft_runtime *rt = test_start(8);
+    CHECK_EQ(test_run(rt, read_what_is_there, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
+    TEST(the_first_event_of_all_is_handled),
     TEST(places_of_the_table_follow_each_other),
     TEST(a_runtime_without_io_opens_nothing),
     TEST(places_are_made_as_they_are_needed),
