@@ -78,6 +78,8 @@ struct wf_strand *wf_guest_attach(void)
     (void)wf_fetch_add_relaxed(&sched->guests.count, 1);
     if (wf_watch_is_asleep(&sched->watch)) {
         wf_watch_wake(&sched->watch);
+    } else {
+        wf_watch_hurry(&sched->watch);
     }
     return strand;
 }

@@ -281,6 +281,7 @@ static void park(struct wf_worker *worker)
     if (!has_work && !has_own_duty(worker)) {
         if (worker->shares) {
             wf_job_ask_all(worker);
+            wf_watch_hurry(&sched->watch);
         }
         wf_counter_add(&worker->counters.parks, 1);
         /* A driver may wake tasks while it is in there; better to wake the watch

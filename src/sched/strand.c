@@ -182,6 +182,7 @@ struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *se
     wf_strand_be_silent(strand, 0);
     self->own.strand = strand->index;
     sit_down(worker, strand);
+    wf_watch_hurry(&worker->sched->watch); /* Forks take long, and can be asked to yield. */
     return strand;
 }
 

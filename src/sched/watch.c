@@ -8,7 +8,9 @@
  * poll it was in before and has a task in its slot, wakes a sleeping worker to
  * fetch it. While there is none that sleeps it can only ask the busy ones to yield, and
  * takes the processor from one of them to do so: then it looks a third as often. (Each look
- * costs a computation on all processors of a virtual machine 15 us.)
+ * costs a computation on all processors of a virtual machine 15 us.) While all of them go from
+ * poll to poll as well it is calm, and looks every 12 ms; a worker that goes to sleep, or begins
+ * to fork, ends that.
  *
  * An idle runtime makes no system call, so the watch sleeps without a timeout
  * once all workers have been parked for 10 ms; not at once, since waking it costs
@@ -39,8 +41,11 @@
 
 enum {
     LOOK_EVERY_NS = 500 * 1000,
-    LOOK_EVERY_BUSY_NS = 1500 * 1000, /* while no worker sleeps */
-    QUIET_LOOKS = 20,                 /* 10 ms */
+    LOOK_EVERY_BUSY_NS = 1500 * 1000,  /* while no worker sleeps */
+    LOOK_EVERY_CALM_NS = 12000 * 1000, /* and none is long in one poll */
+    CALM_LOOKS = 8,                    /* so many showed none */
+    QUIET_MAX = 3,                     /* one worker may be found asleep between its polls */
+    QUIET_LOOKS = 20,                  /* 10 ms */
 };
 
 bool wf_watch_is_asleep(const struct wf_watch *watch)
@@ -76,18 +81,24 @@ static bool has_left_driver(const struct wf_worker *worker)
     return driver != NULL && driver->ops->is_left(driver);
 }
 
+static bool all_are_busy(const struct wf_sched *sched)
+{
+    return wf_idle_unparked(&sched->idle) == sched->options.workers;
+}
+
 /* Has somebody a task in its slot, or timers or events, that it does not get round to? */
-static bool sees_stall(struct wf_sched *sched)
+static bool sees_stall(struct wf_sched *sched, unsigned *calm)
 {
     bool waiting = false;
     bool overdue = false;
-    bool all_busy = wf_idle_unparked(&sched->idle) == sched->options.workers;
+    bool all_busy = all_are_busy(sched);
     int64_t now = wf_clock_real();
     for (unsigned i = 0; i < sched->options.workers; i++) {
         struct wf_worker *worker = &sched->workers[i];
         if (wf_worker_poll_age(worker, now) < WF_WORKER_STALL_NS) {
             continue;
         }
+        *calm = 0;
         /* relaxed: looks; whoever is woken for it takes by exchange, or under a
          * lock. */
         bool has_lifo = wf_load_relaxed(&worker->lifo) != NULL;
@@ -140,10 +151,24 @@ static bool has_unparked(void *arg)
     return wf_idle_unparked(&sched->idle) > 0 || is_stopped(&sched->watch);
 }
 
-static int64_t next_look(const struct wf_sched *sched)
+/* Has somebody ended the calm? */
+static bool was_hurried(const struct wf_watch *watch, unsigned calm)
 {
-    bool all_busy = wf_idle_unparked(&sched->idle) == sched->options.workers;
-    return wf_clock_real() + (all_busy ? LOOK_EVERY_BUSY_NS : LOOK_EVERY_NS);
+    /* relaxed: a hint, see wf_watch_hurry(). */
+    return calm >= CALM_LOOKS && wf_load_relaxed(&watch->calm) == 0;
+}
+
+/* Sleeps until the next look. */
+static void pause_looking(struct wf_sched *sched, unsigned calm)
+{
+    struct wf_watch *watch = &sched->watch;
+    bool is_calm = calm >= CALM_LOOKS;
+    int64_t pause = is_calm               ? LOOK_EVERY_CALM_NS
+                    : all_are_busy(sched) ? LOOK_EVERY_BUSY_NS
+                                          : LOOK_EVERY_NS;
+    /* relaxed: a hint, see wf_watch_hurry(). */
+    wf_store_relaxed(&watch->calm, is_calm ? 1u : 0u);
+    (void)wf_park_sleep_real(&watch->park, wf_clock_real() + pause);
 }
 
 static void *watch_main(void *arg)
@@ -151,6 +176,7 @@ static void *watch_main(void *arg)
     struct wf_sched *sched = arg;
     struct wf_watch *watch = &sched->watch;
     unsigned quiet = 0;
+    unsigned calm = 0;
     wf_thread_set_name(sched->options.thread_name, "watch");
     while (!is_stopped(watch)) {
         if (quiet >= QUIET_LOOKS) {
@@ -158,10 +184,12 @@ static void *watch_main(void *arg)
             sleep_while_idle(sched);
             quiet = 0;
         } else {
-            (void)wf_park_sleep_real(&watch->park, next_look(sched));
+            pause_looking(sched, calm);
         }
         quiet = is_idle(sched) ? quiet + 1 : 0;
-        if (sees_stall(sched) || wf_guests_have_public(&sched->guests)) {
+        bool are_busy = all_are_busy(sched) || (sched->options.workers == 1 && quiet <= QUIET_MAX);
+        calm = are_busy && !was_hurried(watch, calm) ? calm + 1 : 0;
+        if (sees_stall(sched, &calm) || wf_guests_have_public(&sched->guests)) {
             wf_sched_notify(sched);
         }
     }

@@ -295,6 +295,139 @@ static void without_stealing_a_stall_wakes_nobody(void)
     weft_runtime_destroy(rt);
 }
 
+/* --- A calm watch ----------------------------------------------------------------------- */
+
+static weft_runtime *calm_runtime;
+static _Atomic(uint64_t) ended;
+
+static bool is_calm(void)
+{
+    return wf_load_relaxed(&calm_runtime->sched->watch.calm) != 0;
+}
+
+/* As the watch does before its next look, which may be a moment away and say something else. */
+static void calm_down(void)
+{
+    wf_store_relaxed(&calm_runtime->sched->watch.calm, 1u);
+}
+
+static void fork_nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* How often the calm was over when a fork was. */
+static int fork_in_the_calm(void *arg)
+{
+    unsigned *over_at_once = arg;
+    for (unsigned i = 0; i < 100; i++) {
+        CHECK_EQ(weft_yield(), 0);
+        calm_down();
+        weft_join2(fork_nothing, NULL, fork_nothing, NULL);
+        *over_at_once += !is_calm();
+    }
+    return 0;
+}
+
+/*
+ * Goal:   a fork ends the calm of the watch at once, not at its next look.
+ * Method: a fiber forks when the watch is calm, and sees whether it is after that.
+ */
+static void a_fork_ends_the_calm(void)
+{
+    unsigned over_at_once = 0;
+    calm_runtime = create(1);
+    CHECK_EQ(test_run(calm_runtime, fork_in_the_calm, &over_at_once), 0);
+    CHECK_GE(over_at_once, 90);
+    weft_runtime_destroy(calm_runtime);
+}
+
+struct sleeps {
+    _Atomic(bool) is_due; /* a worker is about to sleep */
+    unsigned seen;
+    unsigned calm; /* still, after that */
+};
+
+static int sleep_in_the_calm(void *arg)
+{
+    struct sleeps *sleeps = arg;
+    for (unsigned i = 0; i < 20; i++) {
+        calm_down();
+        atomic_store(&sleeps->is_due, true);
+        CHECK_EQ(weft_sleep(5 * WEFT_MS), 0);
+    }
+    atomic_store(&ended, 1);
+    return 0;
+}
+
+static int see_who_sleeps(void *arg)
+{
+    struct sleeps *sleeps = arg;
+    while (atomic_load(&ended) == 0) {
+        if (wf_idle_unparked(&calm_runtime->sched->idle) == 1 &&
+            atomic_exchange(&sleeps->is_due, false)) {
+            int64_t deadline = weft_now() + 20 * WEFT_US; /* It has a few steps to go. */
+            while (is_calm() && weft_now() < deadline) {
+            }
+            sleeps->seen++;
+            sleeps->calm += is_calm();
+        }
+        CHECK_EQ(weft_yield(), 0);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   a worker that goes to sleep ends the calm at once: it may be wanted for a task that
+ *         another one does not get round to.
+ * Method: a fiber sleeps when the watch is calm, and so does its worker; a fiber on the other
+ *         one sees that, and whether the calm is over. Either may lose its core for a moment.
+ */
+static void a_worker_that_goes_to_sleep_ends_the_calm(void)
+{
+    struct sleeps sleeps = { 0 };
+    calm_runtime = create(2);
+    atomic_store(&ended, 0);
+    weft_task *other;
+    weft_fiber_spec spec = { .function = sleep_in_the_calm, .arg = &sleeps };
+    CHECK_EQ(weft_runtime_go(calm_runtime, &other, &spec), 0);
+    CHECK_EQ(test_run(calm_runtime, see_who_sleeps, &sleeps), 0);
+    CHECK_EQ(weft_join(other, NULL, WEFT_NEVER), 0);
+    CHECK_LE(sleeps.calm, sleeps.seen / 2);
+    weft_runtime_destroy(calm_runtime);
+}
+
+static int yield_until_ended(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&ended) == 0) {
+        CHECK_EQ(weft_yield(), 0);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   while all workers go from poll to poll the watch becomes calm.
+ * Method: a fiber that yields, until it is. With other programs on the cores a worker may be
+ *         without one at each look; but not for ever.
+ */
+static void a_watch_with_nothing_to_see_is_calm(void)
+{
+    calm_runtime = create(1);
+    atomic_store(&ended, 0);
+    weft_task *task;
+    weft_fiber_spec yields = { .function = yield_until_ended };
+    CHECK_EQ(weft_runtime_go(calm_runtime, &task, &yields), 0);
+    int64_t deadline = weft_now() + 60 * WEFT_S;
+    while (!is_calm()) {
+        CHECK_LT(weft_now(), deadline);
+        test_wait_ns(WEFT_MS);
+    }
+    atomic_store(&ended, 1);
+    CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+    weft_runtime_destroy(calm_runtime);
+}
+
 /*
  * Goal:   stop works while the watch sleeps and while it looks around.
  * Method: stop at once, after a moment, and after it has fallen asleep; the join
@@ -336,5 +469,8 @@ TEST_MAIN({
     TEST(a_fill_of_the_lifo_slot_wakes_the_watch),
     TEST(a_watch_that_is_awake_sees_every_stall),
     TEST(without_stealing_a_stall_wakes_nobody),
+    TEST(a_watch_with_nothing_to_see_is_calm),
+    TEST(a_fork_ends_the_calm),
+    TEST(a_worker_that_goes_to_sleep_ends_the_calm),
     TEST(stop_works_whether_the_watch_sleeps_or_looks),
 })
