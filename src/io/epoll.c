@@ -239,15 +239,12 @@ static int epoll_watch(struct wf_io *io, struct wf_source *source, uint32_t what
 {
     const struct instance *instance = io->own;
     (void)what;
-    if (source->armed != 0) {
-        return 0;
-    }
     struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
                                  .data.u64 = wf_source_tag(source) };
     int saved = errno;
     int err = epoll_ctl(instance->fd, EPOLL_CTL_ADD, source->fd, &event) == 0 ? 0 : -errno;
     errno = saved;
-    source->armed = err == 0;
+    source->armed = err == 0 ? WF_EVENT_BOTH : 0;
     return err;
 }
 

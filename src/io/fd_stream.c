@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "io/call.h"
 #include "io/io.h"
 #include "io/source.h"
 #include "io/stream.h"
@@ -62,7 +63,7 @@ static size_t bytes_of(const struct iovec *vectors, int count)
 static ssize_t receive(int fd, const struct iovec *vectors, int count, int flags)
 {
     if (count == 1) {
-        return recv(fd, vectors->iov_base, vectors->iov_len, flags);
+        return wf_call_recv(fd, vectors->iov_base, vectors->iov_len, flags);
     }
     struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)vectors,
                               .msg_iovlen = (size_t)count };
@@ -81,8 +82,8 @@ static ssize_t judge_error(struct wf_source *source, uint32_t seen, uint32_t wha
     return -error;
 }
 
-static ssize_t fd_try_read(weft_stream *stream, const struct iovec *vectors, int count,
-                           unsigned flags)
+static inline __attribute__((always_inline)) ssize_t
+try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned flags)
 {
     struct wf_source *source = source_of(stream);
     bool peek = (flags & WF_TRY_PEEK) != 0;
@@ -107,12 +108,34 @@ static ssize_t fd_try_read(weft_stream *stream, const struct iovec *vectors, int
     return n;
 }
 
+static ssize_t fd_try_read(weft_stream *stream, const struct iovec *vectors, int count,
+                           unsigned flags)
+{
+    return try_read(stream, vectors, count, flags);
+}
+
+static ssize_t fd_read(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
+{
+    static const char call[] = "weft_read";
+    struct wf_source *source = source_of(stream);
+    struct iovec vector = { .iov_base = buffer, .iov_len = size };
+    ssize_t n = wf_source_enter(source, call);
+    if (wf_unlikely(n != 0)) {
+        return n;
+    }
+    while ((n = try_read(stream, &vector, 1, 0)) == -EAGAIN &&
+           (n = wf_source_await(source, WF_SOURCE_READABLE, deadline, call)) == 0) {
+    }
+    wf_source_leave(source);
+    return n;
+}
+
 /* --- Writing ---------------------------------------------------------------------------- */
 
 static ssize_t send_vectors(int fd, const struct iovec *vectors, int count)
 {
     if (count == 1) {
-        return send(fd, vectors->iov_base, vectors->iov_len, MSG_NOSIGNAL);
+        return wf_call_send(fd, vectors->iov_base, vectors->iov_len, MSG_NOSIGNAL);
     }
     struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)vectors,
                               .msg_iovlen = (size_t)count };
@@ -150,8 +173,8 @@ static ssize_t write_quietly(int fd, const struct iovec *vectors, int count)
     return n;
 }
 
-static ssize_t fd_try_write(weft_stream *stream, const struct iovec *vectors, int count,
-                            unsigned flags)
+static inline __attribute__((always_inline)) ssize_t
+try_write(weft_stream *stream, const struct iovec *vectors, int count, unsigned flags)
 {
     struct wf_source *source = source_of(stream);
     uint32_t seen = wf_source_look(source);
@@ -167,6 +190,30 @@ static ssize_t fd_try_write(weft_stream *stream, const struct iovec *vectors, in
         return judge_error(source, seen, WF_SOURCE_WRITABLE);
     }
     wf_source_moved(source, seen, WF_SOURCE_WRITABLE, (size_t)n, bytes_of(vectors, count));
+    return n;
+}
+
+static ssize_t fd_try_write(weft_stream *stream, const struct iovec *vectors, int count,
+                            unsigned flags)
+{
+    return try_write(stream, vectors, count, flags);
+}
+
+static ssize_t fd_write_begin(weft_stream *stream, const void *data, size_t size)
+{
+    struct wf_source *source = source_of(stream);
+    struct iovec vector = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
+    ssize_t n = wf_source_enter(source, "weft_write_all");
+    if (wf_unlikely(n != 0)) {
+        return n;
+    }
+    n = try_write(stream, &vector, 1, 0);
+    if (wf_unlikely(n == -EAGAIN)) {
+        return 0;
+    }
+    if (wf_likely(n < 0 || (size_t)n == size)) {
+        wf_source_leave(source);
+    }
     return n;
 }
 
@@ -209,6 +256,8 @@ static const struct wf_stream_ops fd_ops = {
     .leave = fd_leave,
     .try_read = fd_try_read,
     .try_write = fd_try_write,
+    .read = fd_read,
+    .write_begin = fd_write_begin,
     .wait_init = fd_wait_init,
     .shutdown = fd_shutdown,
     .close = fd_close,

@@ -56,10 +56,11 @@ enum {
     NEWS_MASK = (int)~(uint32_t)(WF_SOURCE_NEWS - 1),
 };
 
-#define OPEN (UINT32_C(1) << 31)
-
+/* So that one follows from the other. */
 _Static_assert(WF_SOURCE_READERS / WF_SOURCE_READABLE == WF_SOURCE_WRITERS / WF_SOURCE_WRITABLE,
                "");
+_Static_assert(WF_SOURCE_READABLE / WF_EVENT_READ == WF_SOURCE_WRITABLE / WF_EVENT_WRITE, "");
+_Static_assert(WF_EVENT_READ_OVER / WF_EVENT_READ == WF_EVENT_WRITE_OVER / WF_EVENT_WRITE, "");
 
 /* Who waits for this. */
 static uint32_t waiters_of(uint32_t what)
@@ -75,7 +76,7 @@ static struct wf_waitq *queue_of(struct wf_source *source, uint32_t what)
 /* --- Waiting ---------------------------------------------------------------------------- */
 
 /* In a turn: grants to the first who waits for this, or to all. */
-static void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what, bool all)
+static inline void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what, bool all)
 {
     if ((turn->bits & waiters_of(what)) == 0) {
         return;
@@ -92,6 +93,9 @@ static void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what,
 static int watch(struct wf_source *source, struct wf_turn *turn, uint32_t what)
 {
     struct wf_io *io = source->io;
+    if (wf_likely((source->armed * WF_SOURCE_READABLE & what) != 0)) {
+        return 0;
+    }
     bool is_first = (turn->bits & WF_SOURCE_WATCHED) == 0;
     if (is_first) { /* Counted before an event can come: workers look for none if there is none. */
         wf_io_count_watched(io);
@@ -177,6 +181,13 @@ void wf_source_wait_init(weft_op *op, struct wf_source *source, uint32_t what, b
     self->flag = is_ours;
 }
 
+int wf_source_await(struct wf_source *source, uint32_t what, weft_time deadline, const char *call)
+{
+    weft_op op;
+    wf_source_wait_init(&op, source, what, true);
+    return wf_op_await_inline((struct wf_op *)&op, &wait_ops, deadline, call);
+}
+
 /* T3, under the latch or by a CAS while it is open. */
 static bool is_old_news(uint32_t word, uint32_t seen)
 {
@@ -219,25 +230,13 @@ void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
     struct wf_turn turn;
     wf_turn_begin(&turn, source);
     if (wf_source_tag(source) == tag) {
-        if ((events & WF_EVENT_READ_OVER) != 0) {
-            source->armed &= (uint8_t)~1u;
-        }
-        if ((events & WF_EVENT_WRITE_OVER) != 0) {
-            source->armed &= (uint8_t)~2u;
-        }
-        bool all = source->is_foreign || (events & WF_EVENT_END) != 0;
-        turn.bits += WF_SOURCE_NEWS;
-        if ((events & WF_EVENT_END) != 0) {
-            turn.bits |= WF_SOURCE_UNSURE;
-        }
-        if (all || (events & WF_EVENT_READ) != 0) {
-            turn.bits |= WF_SOURCE_READABLE;
-            grant(source, &turn, WF_SOURCE_READABLE, all);
-        }
-        if (all || (events & WF_EVENT_WRITE) != 0) {
-            turn.bits |= WF_SOURCE_WRITABLE;
-            grant(source, &turn, WF_SOURCE_WRITABLE, all);
-        }
+        bool is_end = (events & WF_EVENT_END) != 0;
+        bool all = is_end || source->is_foreign;
+        uint32_t ready = all ? READY : (events & WF_EVENT_BOTH) * WF_SOURCE_READABLE;
+        source->armed &= (uint8_t) ~(events / WF_EVENT_READ_OVER & WF_EVENT_BOTH);
+        turn.bits = (turn.bits + WF_SOURCE_NEWS) | ready | (is_end ? WF_SOURCE_UNSURE : 0);
+        grant(source, &turn, ready & WF_SOURCE_READABLE, all);
+        grant(source, &turn, ready & WF_SOURCE_WRITABLE, all);
     }
     wf_turn_end(&turn);
 }
@@ -298,7 +297,7 @@ int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
     source->armed = 0;
     source->release = NULL;
     /* relaxed: nobody else knows the source yet. */
-    wf_store_relaxed(&source->users, OPEN | 1);
+    wf_store_relaxed(&source->users, WF_SOURCE_OPEN | 1);
     /* A late event may look at the place. Perhaps there is something already: it is tried. */
     (void)wf_latch_lock(&source->word);
     wf_latch_unlock(&source->word, READY);
@@ -306,13 +305,8 @@ int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
     return 0;
 }
 
-int wf_source_enter(struct wf_source *source, const char *call)
+int wf_source_enter_late(struct wf_source *source, uint32_t users, const char *call)
 {
-    /* relaxed: who closes it counts by the same word. */
-    uint32_t users = wf_fetch_add_relaxed(&source->users, 1);
-    if (wf_likely((users & OPEN) != 0)) {
-        return 0;
-    }
     if (users == 0) {
         wf_fatal("%s: it was closed before; use what was opened until it is closed, once", call);
     }
@@ -320,12 +314,8 @@ int wf_source_enter(struct wf_source *source, const char *call)
     return WEFT_ECLOSED;
 }
 
-void wf_source_leave(struct wf_source *source)
+void wf_source_end(struct wf_source *source)
 {
-    /* acq_rel [SO1]: the last one sees that all others have left. */
-    if (wf_likely(wf_fetch_sub_acq_rel(&source->users, 1) != 1)) {
-        return;
-    }
     if (source->release != NULL) {
         source->release(source);
     }
@@ -357,7 +347,7 @@ static void shut(struct wf_source *source)
 void wf_source_close(struct wf_source *source, const char *call)
 {
     /* relaxed: leaving orders it. */
-    if ((wf_fetch_and_relaxed(&source->users, ~OPEN) & OPEN) == 0) {
+    if ((wf_fetch_and_relaxed(&source->users, ~WF_SOURCE_OPEN) & WF_SOURCE_OPEN) == 0) {
         wf_fatal("%s: it was closed before; close what was opened once", call);
     }
     shut(source);
@@ -366,10 +356,10 @@ void wf_source_close(struct wf_source *source, const char *call)
 
 int wf_source_give_up(struct wf_source *source)
 {
-    uint32_t users = OPEN | 1;
+    uint32_t users = WF_SOURCE_OPEN | 1;
     /* acquire [SO1]: who was at it has left. */
     if (!wf_cas_acquire(&source->users, &users, 1u)) {
-        return (users & OPEN) != 0 ? -EBUSY : WEFT_ECLOSED;
+        return (users & WF_SOURCE_OPEN) != 0 ? -EBUSY : WEFT_ECLOSED;
     }
     int fd = source->fd;
     shut(source);

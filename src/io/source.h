@@ -34,6 +34,9 @@ enum {
     WF_SOURCE_SEQUENCE_BITS = 30, /* of its tag: a backend needs two bits */
 };
 
+/* In users. */
+#define WF_SOURCE_OPEN (UINT32_C(1) << 31)
+
 /* Never freed while its runtime is there: who comes late finds a source, perhaps another's. */
 struct wf_source {
     _Atomic(uint32_t) word;     /* latch, and what is above */
@@ -44,7 +47,7 @@ struct wf_source {
     uint32_t index;             /* constant: in the table */
     _Atomic(uint32_t) sequence; /* how often the place was used; under the latch */
     uint32_t home[2];           /* under the latch, the backend's: where it is watched */
-    uint8_t armed;              /* under the latch, the backend's: for what */
+    uint8_t armed;              /* under the latch: which events will come, some of BOTH */
     bool drains;                /* constant while open: less than asked for is all there was */
     bool is_foreign;            /* constant while open: a library's, see fd.c */
     struct wf_io *io;           /* constant */
@@ -71,8 +74,24 @@ void wf_source_close(struct wf_source *source, const char *call);
 int wf_source_give_up(struct wf_source *source);
 
 /* For a call: the descriptor is not closed in between. WEFT_ECLOSED: it is. */
-int wf_source_enter(struct wf_source *source, const char *call);
-void wf_source_leave(struct wf_source *source);
+int wf_source_enter_late(struct wf_source *source, uint32_t users, const char *call)
+    __attribute__((cold));
+void wf_source_end(struct wf_source *source);
+
+static inline int wf_source_enter(struct wf_source *source, const char *call)
+{
+    /* relaxed: who closes it counts by the same word. */
+    uint32_t users = wf_fetch_add_relaxed(&source->users, 1);
+    return wf_likely((users & WF_SOURCE_OPEN) != 0) ? 0 : wf_source_enter_late(source, users, call);
+}
+
+static inline void wf_source_leave(struct wf_source *source)
+{
+    /* acq_rel [SO1]: the last one sees that all others have left. */
+    if (wf_unlikely(wf_fetch_sub_acq_rel(&source->users, 1) == 1)) {
+        wf_source_end(source);
+    }
+}
 
 /*
  * To read (or write): begin says what is known; try the system call; and then tell: it was
@@ -101,6 +120,9 @@ static inline void wf_source_moved(struct wf_source *source, uint32_t seen, uint
  * what a backend says. Is it ours: does a call of wf_source_moved() follow? */
 void wf_source_wait_init(weft_op *op, struct wf_source *source, uint32_t what, bool is_ours);
 
+/* Waits for that, where there is a stack; a call of wf_source_moved() follows. */
+int wf_source_await(struct wf_source *source, uint32_t what, weft_time deadline, const char *call);
+
 /* The backend knows it from now on; else from the first wait on. */
 int wf_source_watch(struct wf_source *source);
 
@@ -108,6 +130,7 @@ int wf_source_watch(struct wf_source *source);
 enum {
     WF_EVENT_READ = 1,
     WF_EVENT_WRITE = 2,
+    WF_EVENT_BOTH = 3,
     WF_EVENT_END = 4,       /* of the other side; an error; urgent data */
     WF_EVENT_READ_OVER = 8, /* armed for that no more */
     WF_EVENT_WRITE_OVER = 16,

@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include "io/transfer.h"
+#include "sched/op.h"
 
 enum {
     VECTORS_MAX = 1024,          /* of one system call */
@@ -226,6 +227,9 @@ void weft_writev_all_init(weft_io *io, weft_stream *stream, struct iovec *vector
 
 ssize_t weft_read(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
 {
+    if (wf_likely(stream->ops->read != NULL && size > 0 && wf_op_may_take())) {
+        return stream->ops->read(stream, buffer, most(size), deadline);
+    }
     weft_io io;
     weft_read_init(&io, stream, buffer, size);
     return wf_transfer_await(&io, deadline, "weft_read");
@@ -273,11 +277,26 @@ ssize_t weft_writev(weft_stream *stream, const struct iovec *vectors, int count,
     return wf_transfer_await(&io, deadline, "weft_writev");
 }
 
-int weft_write_all(weft_stream *stream, const void *data, size_t size, weft_time deadline)
+/* The rest of a write that has begun. */
+static int write_rest(weft_stream *stream, const char *data, size_t size, weft_time deadline)
 {
     weft_io io;
-    weft_write_all_init(&io, stream, data, size);
+    prepare(&io, &write_all_ops, stream, no_const(data), size)->is_in = true;
     return wf_transfer_await(&io, deadline, "weft_write_all");
+}
+
+int weft_write_all(weft_stream *stream, const void *data, size_t size, weft_time deadline)
+{
+    if (wf_unlikely(stream->ops->write_begin == NULL || size == 0 || !wf_op_may_take())) {
+        weft_io io;
+        weft_write_all_init(&io, stream, data, size);
+        return wf_transfer_await(&io, deadline, "weft_write_all");
+    }
+    ssize_t n = stream->ops->write_begin(stream, data, size);
+    if (wf_likely(n < 0 || (size_t)n == size)) {
+        return n < 0 ? (int)n : 0;
+    }
+    return write_rest(stream, (const char *)data + n, size - (size_t)n, deadline);
 }
 
 int weft_writev_all(weft_stream *stream, struct iovec *vectors, int count, weft_time deadline)

@@ -26,6 +26,12 @@ struct wf_stream_ops {
                         unsigned flags);
     ssize_t (*try_write)(weft_stream *stream, const struct iovec *vectors, int count,
                          unsigned flags);
+    /* What most calls are, in one step, where there is room or data, and a stack; NULL: by the
+     * ones above. Reads, and waits for that if need be; enters and leaves. */
+    ssize_t (*read)(weft_stream *stream, void *buffer, size_t size, weft_time deadline);
+    /* Enters and tries to write: how many bytes, or an error. It has left again if that is all,
+     * or an error; else the caller goes on with the rest. */
+    ssize_t (*write_begin)(weft_stream *stream, const void *data, size_t size);
     /* Prepares to wait until a try has something to say. In an operation of ours, which tries
      * then and says so if it was not in vain, or in one of others. */
     void (*wait_init)(weft_op *op, weft_stream *stream, unsigned what, bool is_ours);

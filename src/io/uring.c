@@ -376,9 +376,6 @@ static struct wf_io_driver *choose_driver(struct wf_io *io)
 static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what)
 {
     unsigned direction = what == WF_SOURCE_READABLE ? 0 : 1;
-    if ((source->armed & 1u << direction) != 0) {
-        return 0;
-    }
     struct wf_io_driver *driver = choose_driver(io);
     struct ring *ring = ring_of(driver);
     bool is_own = driver->worker == wf_worker_current();

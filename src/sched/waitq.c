@@ -60,32 +60,6 @@ void wf_waitq_init(struct wf_waitq *queue)
     wf_list_init(&queue->nodes);
 }
 
-/* An object that is all zeros has a queue that was never initialised. */
-static struct wf_list *nodes_of(struct wf_waitq *queue)
-{
-    if (queue->nodes.next == NULL) {
-        wf_list_init(&queue->nodes);
-    }
-    return &queue->nodes;
-}
-
-void wf_waitq_add(struct wf_waitq *queue, struct wf_wait_node *node)
-{
-    wf_list_push_back(nodes_of(queue), &node->link);
-}
-
-void wf_waitq_add_first(struct wf_waitq *queue, struct wf_wait_node *node)
-{
-    wf_list_push_front(nodes_of(queue), &node->link);
-}
-
-bool wf_waitq_remove(struct wf_wait_node *node)
-{
-    bool is_linked = !wf_list_is_empty(&node->link);
-    wf_list_remove(&node->link);
-    return is_linked;
-}
-
 struct wf_wait_node *wf_waitq_first(const struct wf_waitq *queue)
 {
     if (wf_waitq_is_empty(queue)) {

@@ -194,15 +194,38 @@ void wf_wait_grant(struct wf_wait *wait);
 
 /* All under the object's lock. */
 void wf_waitq_init(struct wf_waitq *queue);
-void wf_waitq_add(struct wf_waitq *queue, struct wf_wait_node *node);
-void wf_waitq_add_first(struct wf_waitq *queue, struct wf_wait_node *node);
+
 static inline bool wf_waitq_is_empty(const struct wf_waitq *queue)
 {
     return queue->nodes.next == NULL || wf_list_is_empty(&queue->nodes);
 }
 
+/* An object that is all zeros has a queue that was never initialised. */
+static inline struct wf_list *wf_waitq_nodes(struct wf_waitq *queue)
+{
+    if (wf_unlikely(queue->nodes.next == NULL)) {
+        wf_list_init(&queue->nodes);
+    }
+    return &queue->nodes;
+}
+
+static inline void wf_waitq_add(struct wf_waitq *queue, struct wf_wait_node *node)
+{
+    wf_list_push_back(wf_waitq_nodes(queue), &node->link);
+}
+
+static inline void wf_waitq_add_first(struct wf_waitq *queue, struct wf_wait_node *node)
+{
+    wf_list_push_front(wf_waitq_nodes(queue), &node->link);
+}
+
 /* Takes the node off its list; false if it is on none. */
-bool wf_waitq_remove(struct wf_wait_node *node);
+static inline bool wf_waitq_remove(struct wf_wait_node *node)
+{
+    bool is_linked = !wf_list_is_empty(&node->link);
+    wf_list_remove(&node->link);
+    return is_linked;
+}
 
 /* The first node, which may be of a wait that is decided; or NULL. */
 struct wf_wait_node *wf_waitq_first(const struct wf_waitq *queue);

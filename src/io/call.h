@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * call.h - system calls that are made for each message.
+ *
+ * Those of the C library are points at which a thread may be cancelled (pthread_cancel), which
+ * a worker never is: with a second thread in the process each costs two atomic exchanges and
+ * thirty instructions more. Under a sanitizer they are the library's, which it knows: it learns
+ * from them what was written, and what happened before.
+ */
+#ifndef WF_IO_CALL_H
+#define WF_IO_CALL_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "fiber/sanitizer.h"
+
+#if defined(SYS_recvfrom) && defined(SYS_sendto) && !defined(WF_TSAN) && !defined(WF_ASAN)
+#define WF_CALL_IS_PLAIN 1
+#else
+#define WF_CALL_IS_PLAIN 0
+#endif
+
+static inline ssize_t wf_call_recv(int fd, void *buffer, size_t size, int flags)
+{
+#if WF_CALL_IS_PLAIN
+    return syscall(SYS_recvfrom, fd, buffer, size, flags, NULL, NULL);
+#else
+    return recv(fd, buffer, size, flags);
+#endif
+}
+
+static inline ssize_t wf_call_send(int fd, const void *data, size_t size, int flags)
+{
+#if WF_CALL_IS_PLAIN
+    return syscall(SYS_sendto, fd, data, size, flags, NULL, 0);
+#else
+    return send(fd, data, size, flags);
+#endif
+}
+
+#endif
