@@ -227,6 +227,7 @@ void weft_writev_all_init(weft_io *io, weft_stream *stream, struct iovec *vector
 
 ssize_t weft_read(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
 {
+    wf_await_point(&deadline);
     if (wf_likely(stream->ops->read != NULL && size > 0 && wf_op_may_take())) {
         return stream->ops->read(stream, buffer, most(size), deadline);
     }
@@ -287,6 +288,7 @@ static int write_rest(weft_stream *stream, const char *data, size_t size, weft_t
 
 int weft_write_all(weft_stream *stream, const void *data, size_t size, weft_time deadline)
 {
+    wf_await_point(&deadline);
     if (wf_unlikely(stream->ops->write_begin == NULL || size == 0 || !wf_op_may_take())) {
         weft_io io;
         weft_write_all_init(&io, stream, data, size);

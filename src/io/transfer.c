@@ -121,6 +121,11 @@ struct wf_transfer *wf_transfer_init(weft_io *io, const struct wf_transfer_ops *
 
 int wf_transfer_await(weft_io *io, weft_time deadline, const char *call)
 {
+    struct wf_transfer *self = (struct wf_transfer *)io;
     wf_await_must_suspend(call, "in a body, prepare a weft_io and await it");
-    return weft_await(&io->future, deadline);
+    int result = weft_await(&io->future, deadline);
+    if (wf_unlikely(self->is_in)) { /* It was entered by who has made it, and never polled. */
+        leave(self);
+    }
+    return result;
 }

@@ -7,17 +7,20 @@
  * the worker looks for events or goes to sleep, and a worker sleeps in its own ring while
  * there are polls in it. It is woken by an eventfd, of which there is a poll as well.
  *
- * The kernel delivers what a thread has asked for when that thread comes by (cooperative
+ * The kernel delivers what a thread has handed over when that thread comes by (cooperative
  * task run), since to interrupt it for each event costs more than the event. So nothing
  * comes for a worker that computes; and what it has put into its ring, it has perhaps not
- * handed over. Both is seen from outside (is_left). Who helps hands over, makes the kernel
- * interrupt all that runs, once (membarrier), and takes the events out of the ring: rings
- * have locks, and any thread may use them.
+ * handed over. Both is seen from outside (is_left), of all rings, since workers hand over for
+ * each other. Who helps hands over, makes the kernel interrupt all that runs, once
+ * (membarrier), and takes the events out of the rings: rings have locks, and any thread may
+ * use them. But workers and the watch hand over, and another thread only if a ring is full. Of
+ * a plain thread nobody knows whether it computes; and when a thread ends, the kernel cancels all
+ * that it has handed over: then who waits tries, and waits anew.
  *
  * A descriptor is not closed before the kernel has let go of it, and that is not before its
  * polls have ended: so those are cancelled.
  *
- * Who puts a poll into the ring of a worker that sleeps on its futex wakes it:
+ * Who puts a poll into the ring of a worker that sleeps tells it:
  *
  *   Arm, another thread                     Park, the worker
  *   A1  polls + 1                           P1  set my bit: parked
@@ -74,6 +77,8 @@ struct ring {
     _Atomic(uint32_t) taken;   /* written under the lock: events, so far */
     int wake_fd;
     bool is_wake_armed;   /* under the lock */
+    struct wf_io *io;     /* constant */
+    uint32_t owed;        /* under the lock: see cancel_poll() */
     unsigned count;       /* its worker: events from its sleep that were not handled */
     struct event *caught; /* its worker */
 };
@@ -101,6 +106,9 @@ static void hand_over(struct ring *ring)
     errno = saved;
     /* relaxed: written under the lock; others look. */
     wf_store_relaxed(&ring->waiting, 0u);
+    for (; ring->owed > 0; ring->owed--) {
+        wf_io_uncount_watched(ring->io);
+    }
 }
 
 /* Under the lock: the next entry, which its caller fills. */
@@ -139,6 +147,16 @@ static unsigned events_of(int mask)
     return events;
 }
 
+/* What the kernel refuses to wait for, or waits for no longer, is tried and found out. */
+static unsigned what_happened(unsigned direction, int result)
+{
+    unsigned what = result == -ECANCELED ? 0 : result < 0 ? WF_EVENT_END : events_of(result);
+    if (direction == 0) {
+        return WF_EVENT_READ_OVER | (what != 0 ? what : WF_EVENT_READ);
+    }
+    return WF_EVENT_WRITE_OVER | (what != 0 ? what : WF_EVENT_WRITE);
+}
+
 static void handle(struct wf_io *io, struct ring *ring, const struct event *events, unsigned count)
 {
     unsigned ended = 0;
@@ -147,11 +165,8 @@ static void handle(struct wf_io *io, struct ring *ring, const struct event *even
             continue;
         }
         unsigned direction = (unsigned)(events[i].data >> DIRECTION_SHIFT);
-        unsigned what = direction == 0 ? WF_EVENT_READ_OVER : WF_EVENT_WRITE_OVER;
-        int result = events[i].result;
-        /* What the kernel refuses to wait for is tried, and found out. */
-        what |= result >= 0 ? events_of(result) : result == -ECANCELED ? 0 : WF_EVENT_END;
-        wf_source_fire(io, events[i].data & ~(UINT64_C(3) << DIRECTION_SHIFT), what);
+        uint64_t tag = events[i].data & ~(UINT64_C(3) << DIRECTION_SHIFT);
+        wf_source_fire(io, tag, what_happened(direction, events[i].result));
         ended++;
     }
     /* relaxed: who sleeps in the ring for nothing sleeps all the same. */
@@ -327,12 +342,22 @@ static void uring_poll(struct wf_io_driver *driver, unsigned room)
     handle(driver->io, ring, ring->caught, count);
 }
 
-static bool uring_is_left(struct wf_io_driver *driver)
+static bool is_left(const struct ring *ring)
 {
-    const struct ring *ring = ring_of(driver);
     /* relaxed: looks; who helps takes the lock. */
     return wf_load_relaxed(&ring->polls) > 0 &&
            (wf_load_relaxed(&ring->waiting) > 0 || has_events(ring) || has_deferred(ring));
+}
+
+static bool uring_is_left(struct wf_io_driver *driver)
+{
+    const struct wf_io *io = driver->io;
+    for (unsigned i = 0; i < io->sched->options.workers; i++) {
+        if (is_left(ring_of(&io->drivers[i]))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Makes the kernel interrupt all threads of this process that run: what they are to come by
@@ -344,28 +369,47 @@ static void interrupt_all(void)
     errno = saved;
 }
 
-static void uring_help(struct wf_io_driver *driver)
+static void help_ring(struct wf_io *io, struct ring *ring)
 {
-    struct ring *ring = ring_of(driver);
     struct event events[64];
-    unsigned max = driver->io->events_max;
-    if (has_deferred(ring)) {
-        interrupt_all();
-    }
+    unsigned max = io->events_max;
     wf_lock(&ring->lock);
     hand_over(ring);
     unsigned count = take_out(ring, events, max < 64 ? max : 64);
     wf_unlock(&ring->lock);
-    handle(driver->io, ring, events, count);
+    handle(io, ring, events, count);
+}
+
+static void uring_help(struct wf_io_driver *driver)
+{
+    struct wf_io *io = driver->io;
+    bool interrupted = false;
+    for (unsigned i = 0; i < io->sched->options.workers; i++) {
+        struct ring *ring = ring_of(&io->drivers[i]);
+        if (!is_left(ring)) {
+            continue;
+        }
+        if (!interrupted && has_deferred(ring)) {
+            interrupt_all();
+            interrupted = true;
+        }
+        help_ring(io, ring);
+    }
 }
 
 /* --- Descriptors ------------------------------------------------------------------------ */
+
+/* Is this one of our workers? */
+static bool is_ours(const struct wf_io *io, const struct wf_worker *worker)
+{
+    return worker != NULL && worker->sched == io->sched;
+}
 
 /* The ring of this worker; from outside, some. */
 static struct wf_io_driver *choose_driver(struct wf_io *io)
 {
     const struct wf_worker *here = wf_worker_current();
-    if (here != NULL && here->sched == io->sched) {
+    if (is_ours(io, here)) {
         return &io->drivers[here->index];
     }
     /* relaxed: any order of turns will do. */
@@ -373,12 +417,21 @@ static struct wf_io_driver *choose_driver(struct wf_io *io)
     return &io->drivers[turn % io->sched->options.workers];
 }
 
+/* A plain thread has put something into the ring of this driver, whose worker hands it over. */
+static void tell(struct wf_io *io, struct wf_io_driver *driver)
+{
+    /* fence [I1], A2: the worker sees the poll, or is seen parked. */
+    wf_fence_full();
+    if (wf_idle_is_parked(&io->sched->idle, driver->worker->index)) {
+        wf_worker_wake(driver->worker);
+    }
+}
+
 static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what)
 {
     unsigned direction = what == WF_SOURCE_READABLE ? 0 : 1;
     struct wf_io_driver *driver = choose_driver(io);
     struct ring *ring = ring_of(driver);
-    bool is_own = driver->worker == wf_worker_current();
     /* relaxed: before the fence, A1. */
     (void)wf_fetch_add_relaxed(&ring->polls, 1);
     wf_lock(&ring->lock);
@@ -389,37 +442,67 @@ static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what
     }
     io_uring_prep_poll_add(entry, source->fd, mask);
     io_uring_sqe_set_data64(entry, data_of(wf_source_tag(source), direction));
-    if (!is_own) {
-        hand_over(ring);
-    }
     wf_unlock(&ring->lock);
     source->armed |= 1u << direction;
     source->home[direction] = driver->worker->index;
-    if (!is_own) {
-        /* fence [I1], A2: the worker sees the poll, or is seen parked. */
-        wf_fence_full();
-        if (wf_idle_is_parked(&io->sched->idle, driver->worker->index)) {
-            wf_worker_wake(driver->worker);
-        }
+    if (driver->worker != wf_worker_current()) {
+        tell(io, driver);
     }
     return 0;
+}
+
+/* Under the lock: a poll that was not handed over is none. The kernel would look for its
+ * descriptor later, and find another's. */
+static bool take_back(struct ring *ring, uint64_t data)
+{
+    const struct io_uring_sq *queue = &ring->uring.sq;
+    for (unsigned i = queue->sqe_head; i != queue->sqe_tail; i++) {
+        struct io_uring_sqe *entry = &queue->sqes[i & queue->ring_mask];
+        if (entry->opcode == IORING_OP_POLL_ADD && entry->user_data == data) {
+            io_uring_prep_nop(entry);
+            io_uring_sqe_set_data64(entry, IGNORE_DATA);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By a plain thread: until its worker has handed that over, there is something to watch. */
+static void cancel_poll(struct wf_io *io, struct wf_io_driver *driver, uint64_t data)
+{
+    struct ring *ring = ring_of(driver);
+    bool may_hand_over = is_ours(io, wf_worker_current());
+    wf_lock(&ring->lock);
+    bool is_back = take_back(ring, data);
+    if (!is_back) {
+        struct io_uring_sqe *entry = next_entry(ring);
+        io_uring_prep_poll_remove(entry, data);
+        io_uring_sqe_set_data64(entry, IGNORE_DATA);
+        if (may_hand_over) {
+            hand_over(ring);
+        } else {
+            ring->owed++;
+            wf_io_count_watched(io);
+        }
+    }
+    wf_unlock(&ring->lock);
+    if (is_back) {
+        /* relaxed: as where events are handled. */
+        (void)wf_fetch_sub_relaxed(&ring->polls, 1);
+    } else if (!may_hand_over) {
+        tell(io, driver);
+    }
 }
 
 static void uring_unwatch(struct wf_io *io, struct wf_source *source)
 {
     for (unsigned direction = 0; direction < 2; direction++) {
-        if ((source->armed & 1u << direction) == 0) {
-            continue;
+        if ((source->armed & 1u << direction) != 0) {
+            struct wf_io_driver *driver = &io->drivers[source->home[direction]];
+            cancel_poll(io, driver, data_of(wf_source_tag(source), direction));
+            /* Its end is for nobody. */
+            source->armed &= (uint8_t) ~(1u << direction);
         }
-        struct ring *ring = ring_of(&io->drivers[source->home[direction]]);
-        wf_lock(&ring->lock);
-        struct io_uring_sqe *entry = next_entry(ring);
-        io_uring_prep_poll_remove(entry, data_of(wf_source_tag(source), direction));
-        io_uring_sqe_set_data64(entry, IGNORE_DATA);
-        hand_over(ring);
-        wf_unlock(&ring->lock);
-        /* Its end is for nobody. */
-        source->armed &= (uint8_t) ~(1u << direction);
     }
 }
 
@@ -461,6 +544,7 @@ static int open_ring(struct wf_io *io, struct ring **out)
         return err;
     }
     wf_lock_init(&ring->lock, WF_RANK_RING);
+    ring->io = io;
     ring->caught = wf_alloc_zeroed(allocator, caught_bytes(io), _Alignof(struct event));
     if (ring->caught == NULL) {
         goto undo_ring;

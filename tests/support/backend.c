@@ -4,6 +4,7 @@
  */
 #include "backend.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "links.h"
@@ -276,4 +277,83 @@ void backend_takes_turns(weft_io_backend backend)
     int all = test_run(rt, flood, NULL);
     CHECK_EQ(test_run(rt, end_links, NULL), all);
     weft_runtime_destroy(rt);
+}
+
+/* --- Plain threads ---------------------------------------------------------------------- */
+
+struct visit {
+    struct link link;
+    _Atomic(uint64_t) has_waited; /* the thread, for a moment */
+    _Atomic(uint64_t) may_end;    /* and computes until then */
+};
+
+static void *visit(void *arg)
+{
+    struct visit *self = arg;
+    char byte;
+    CHECK_EQ(weft_read(self->link.far, &byte, 1, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    atomic_store(&self->has_waited, 1);
+    while (atomic_load(&self->may_end) == 0) {
+    }
+    return NULL;
+}
+
+static int read_byte(void *arg)
+{
+    char byte;
+    return (int)weft_read(arg, &byte, 1, WEFT_NEVER);
+}
+
+static int write_to_reader(void *arg)
+{
+    struct visit *self = arg;
+    weft_task *reader;
+    CHECK_EQ(weft_go(&reader, read_byte, self->link.far), 0);
+    link_wait_for_calls(self->link.far, 1);
+    CHECK_EQ(weft_write_all(self->link.near, "x", 1, WEFT_NEVER), 0);
+    return test_join_soon(reader);
+}
+
+static int open_visited(void *arg)
+{
+    ((struct visit *)arg)->link = link_open(LINK_LOCAL);
+    return 0;
+}
+
+static int close_visited(void *arg)
+{
+    link_close(&((struct visit *)arg)->link);
+    return 0;
+}
+
+/* Once while the thread computes, once after it has ended. */
+static void be_visited(weft_runtime *rt, bool ends)
+{
+    struct visit self = { 0 };
+    pthread_t thread;
+    CHECK_EQ(test_run(rt, open_visited, &self), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, visit, &self), 0);
+    test_wait_for(&self.has_waited, 1);
+    if (ends) {
+        atomic_store(&self.may_end, 1);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+    CHECK_EQ(test_run(rt, write_to_reader, &self), 1);
+    if (!ends) {
+        atomic_store(&self.may_end, 1);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+    CHECK_EQ(test_run(rt, close_visited, &self), 0);
+}
+
+void backend_outlives_threads(weft_io_backend backend)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3; i++) {
+        weft_runtime *rt = start(backend, workers[i]);
+        for (unsigned round = 0; round < 10; round++) {
+            be_visited(rt, round % 2 == 0);
+        }
+        weft_runtime_destroy(rt);
+    }
 }

@@ -23,4 +23,8 @@ void backend_does_not_freeze(weft_io_backend backend);
 /* A flood of events does not keep other tasks waiting. */
 void backend_takes_turns(weft_io_backend backend);
 
+/* What a plain thread has waited for is still waited for by others while that thread computes,
+ * and when it has ended. */
+void backend_outlives_threads(weft_io_backend backend);
+
 #endif

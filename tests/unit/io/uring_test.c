@@ -35,10 +35,16 @@ static void events_and_tasks_take_turns(void)
     backend_takes_turns(WEFT_IO_URING);
 }
 
+static void a_thread_that_has_waited_keeps_nothing(void)
+{
+    backend_outlives_threads(WEFT_IO_URING);
+}
+
 TEST_MAIN({
     TEST(without_events_nobody_runs),
     TEST(events_tasks_and_timers_wake),
     TEST(who_sleeps_in_it_knows_paused_time),
     TEST(a_busy_worker_does_not_freeze_it),
     TEST(events_and_tasks_take_turns),
+    TEST(a_thread_that_has_waited_keeps_nothing),
 })
