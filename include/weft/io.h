@@ -293,6 +293,16 @@ WEFT_API int weft_stream_fd(const weft_stream *stream);
  */
 WEFT_API WEFT_NODISCARD int weft_pipe(weft_stream **reader, weft_stream **writer);
 
+/*
+ * Makes two streams that are connected to each other in memory, as those of weft_stream_pair()
+ * are by the kernel: for tests, and for parts of a program that speak a protocol with each
+ * other. Up to capacity bytes are under way in each direction.
+ *
+ * Context: a task, or a blocking job.
+ * Errors:  -EINVAL (a capacity of 0), -ENOMEM, and those of weft_pipe() on the first use of I/O.
+ */
+WEFT_API WEFT_NODISCARD int weft_duplex(weft_stream **one, weft_stream **other, size_t capacity);
+
 enum {
     WEFT_READABLE = 1,
     WEFT_WRITABLE = 2,

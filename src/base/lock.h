@@ -36,6 +36,7 @@ enum wf_rank {
     WF_RANK_CLOCK,
     WF_RANK_PIPELINE,
     WF_RANK_RING,
+    WF_RANK_DUPLEX,
     WF_RANK_COUNT,
 };
 

@@ -119,8 +119,11 @@ int wf_source_watch(struct wf_source *source)
 }
 
 /* Asks the kernel, for who does not try at once. What comes after this makes an event. */
-static bool is_ready(const struct wf_source *source, uint32_t what)
+static bool is_ready(struct wf_source *source, uint32_t what)
 {
+    if (source->is_ready != NULL) {
+        return source->is_ready(source, what);
+    }
     struct pollfd look = { .fd = source->fd,
                            .events = what == WF_SOURCE_READABLE ? POLLIN | POLLRDHUP : POLLOUT };
     int saved = errno;
@@ -296,6 +299,7 @@ int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
     source->is_foreign = false;
     source->armed = 0;
     source->release = NULL;
+    source->is_ready = NULL;
     /* relaxed: nobody else knows the source yet. */
     wf_store_relaxed(&source->users, WF_SOURCE_OPEN | 1);
     /* A late event may look at the place. Perhaps there is something already: it is tried. */

@@ -54,6 +54,8 @@ struct wf_source {
     struct wf_source *next;     /* in the list of free ones */
     /* What it is, to who has opened it: called by the last user, before the end. */
     void (*release)(struct wf_source *source);
+    /* Under the latch: would a try say something? NULL: the kernel knows. */
+    bool (*is_ready)(struct wf_source *source, uint32_t what);
     _Alignas(16) unsigned char room[WF_SOURCE_ROOM];
 };
 

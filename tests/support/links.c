@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <stdatomic.h>
 
-#include "io/fd_stream.h"
 #include "io/source.h"
 #include "rt.h"
 #include "test.h"
@@ -36,6 +35,9 @@ struct link link_open(enum link_kind kind)
         break;
     case LINK_LOCAL:
         CHECK_EQ(weft_stream_pair(&link.near, &link.far), 0);
+        break;
+    case LINK_MEMORY:
+        CHECK_EQ(weft_duplex(&link.near, &link.far, 65536), 0);
         break;
     default:
         CHECK_EQ(weft_pipe(&link.far, &link.near), 0);
@@ -122,7 +124,8 @@ void source_wait_for_calls(const struct wf_source *source, uint32_t count)
 
 void link_wait_for_calls(const weft_stream *stream, uint32_t count)
 {
-    source_wait_for_calls(wf_fd_stream_source(stream), count);
+    /* All of ours are in the room of a source. */
+    source_wait_for_calls(wf_container_of(stream, struct wf_source, room), count);
 }
 
 unsigned link_fds(void)

@@ -10,8 +10,9 @@
 
 enum link_kind {
     LINK_TCP,
-    LINK_LOCAL, /* a pair of Unix sockets */
-    LINK_PIPE,  /* what is written to near is read from far */
+    LINK_LOCAL,  /* a pair of Unix sockets */
+    LINK_MEMORY, /* a duplex */
+    LINK_PIPE,   /* what is written to near is read from far */
     LINK_KINDS,
 };
 
@@ -28,7 +29,7 @@ void link_close(struct link *link);
  * opened before, and closed after unless the function has set an end of it to NULL. */
 void link_run_all(int (*function)(void *link));
 
-/* The same for the two kinds that go both ways. */
+/* The same for the kinds that go both ways. */
 void link_run_both_ways(int (*function)(void *link));
 
 /* Bytes to know again: byte i of a stream with this seed. */

@@ -104,6 +104,7 @@ static void equal_rank_aborts_and_every_rank_has_a_name(void)
         [WF_RANK_CLOCK] = "'clock' is taken while 'clock' is held",
         [WF_RANK_PIPELINE] = "'pipeline' is taken while 'pipeline' is held",
         [WF_RANK_RING] = "'ring' is taken while 'ring' is held",
+        [WF_RANK_DUPLEX] = "'duplex' is taken while 'duplex' is held",
     };
     for (int rank = WF_RANK_NONE + 1; rank < WF_RANK_COUNT; rank++) {
         first_rank = rank;
@@ -231,7 +232,7 @@ static void a_lock_that_is_held_is_named(void)
         [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject",     [WF_RANK_HEAP] = "heap",
         [WF_RANK_STACK] = "stack",     [WF_RANK_TIMER] = "timer",       [WF_RANK_CLOCK] = "clock",
         [WF_RANK_AWAY] = "away",       [WF_RANK_PIPELINE] = "pipeline", [WF_RANK_IO] = "io",
-        [WF_RANK_RING] = "ring",
+        [WF_RANK_RING] = "ring",       [WF_RANK_DUPLEX] = "duplex",
     };
     make_locks();
     CHECK(wf_lock_any_held() == NULL);

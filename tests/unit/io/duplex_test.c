@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams that are connected in memory: what is not the same for all streams (stream_test.c).
+ */
+#include <weft/io.h>
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "links.h"
+#include "rt.h"
+#include "test.h"
+
+static weft_stream *one;
+static weft_stream *other;
+
+static void run(int (*function)(void *arg))
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3; i++) {
+        weft_runtime *rt = test_start(workers[i]);
+        CHECK_EQ(test_run(rt, function, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/* --- Capacity --------------------------------------------------------------------------- */
+
+static int fill(void *arg)
+{
+    char bytes[8] = "abcdefg";
+    (void)arg;
+    CHECK_EQ(weft_duplex(&one, &other, 5), 0);
+    for (unsigned i = 0; i < 20; i++) { /* Around the ring. */
+        CHECK_EQ(weft_try_write(one, bytes, 3), 3);
+        CHECK_EQ(weft_try_write(one, bytes + 3, 4), 2);
+        CHECK_EQ(weft_try_write(one, bytes, 1), -EAGAIN);
+        CHECK_EQ(weft_write(one, bytes, 1, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+        char got[8] = "";
+        CHECK_EQ(weft_try_read(other, got, 1), 1);
+        CHECK_EQ(weft_try_write(one, "x", 1), 1);
+        CHECK_EQ(weft_try_read(other, got + 1, 7), 5);
+        CHECK_EQ(strcmp(got, "abcdex"), 0);
+        CHECK_EQ(weft_try_read(other, got, 1), -EAGAIN);
+    }
+    weft_stream_close(one);
+    weft_stream_close(other);
+    return 0;
+}
+
+static void as_many_bytes_are_under_way_as_there_is_room_for(void)
+{
+    run(fill);
+}
+
+enum {
+    BYTES = 20000,
+};
+
+static int write_bytes(void *arg)
+{
+    unsigned char bytes[97];
+    for (size_t done = 0; done < BYTES;) {
+        size_t size = done % sizeof bytes + 1;
+        size = size < BYTES - done ? size : BYTES - done;
+        link_fill(bytes, size, (uintptr_t)arg == (uintptr_t)one, done);
+        CHECK_EQ(weft_write_all(arg, bytes, size, WEFT_NEVER), 0);
+        done += size;
+    }
+    return weft_stream_shutdown(arg, WEFT_WRITE_SIDE);
+}
+
+static int read_bytes(weft_stream *stream)
+{
+    unsigned char bytes[61];
+    size_t done = 0;
+    ssize_t n;
+    while ((n = weft_read(stream, bytes, done % sizeof bytes + 1, WEFT_NEVER)) > 0) {
+        link_check(bytes, (size_t)n, stream == other, done);
+        done += (size_t)n;
+    }
+    CHECK_EQ(n, 0);
+    CHECK_EQ(done, BYTES);
+    return 0;
+}
+
+static int talk_both_ways(size_t capacity)
+{
+    weft_task *writers[2];
+    CHECK_EQ(weft_duplex(&one, &other, capacity), 0);
+    CHECK_EQ(weft_go(&writers[0], write_bytes, one), 0);
+    CHECK_EQ(weft_go(&writers[1], write_bytes, other), 0);
+    CHECK_EQ(read_bytes(other), 0);
+    CHECK_EQ(read_bytes(one), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(test_join_soon(writers[i]), 0);
+    }
+    weft_stream_close(one);
+    weft_stream_close(other);
+    return 0;
+}
+
+static int talk(void *arg)
+{
+    static const size_t capacities[] = { 1, 7, 4096, 2 * (size_t)BYTES };
+    (void)arg;
+    for (unsigned i = 0; i < 4; i++) {
+        (void)talk_both_ways(capacities[i]);
+    }
+    return 0;
+}
+
+static void all_bytes_come_in_order_through_any_capacity(void)
+{
+    run(talk);
+}
+
+static int ask_for_the_impossible(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(weft_duplex(&one, &other, 0), -EINVAL);
+    CHECK_EQ(weft_duplex(&one, &other, SIZE_MAX), -EINVAL);
+    CHECK_EQ(weft_duplex(&one, &other, SIZE_MAX / 4), -ENOMEM);
+    return 0;
+}
+
+static void without_room_there_is_none(void)
+{
+    run(ask_for_the_impossible);
+}
+
+/* --- The end ---------------------------------------------------------------------------- */
+
+static int go_away(void *arg)
+{
+    char byte;
+    (void)arg;
+    CHECK_EQ(weft_duplex(&one, &other, 8), 0);
+    CHECK_EQ(weft_write_all(one, "ab", 2, WEFT_NEVER), 0);
+    weft_stream_close(one);
+    CHECK_EQ(weft_write(other, "x", 1, WEFT_NEVER), -EPIPE);
+    CHECK_EQ(weft_read(other, &byte, 1, WEFT_NEVER), 1);
+    CHECK_EQ(weft_peek(other, &byte, 1, WEFT_NEVER), 1);
+    CHECK_EQ(weft_read(other, &byte, 1, WEFT_NEVER), 1);
+    CHECK_EQ(byte, 'b');
+    CHECK_EQ(weft_read(other, &byte, 1, WEFT_NEVER), 0);
+    CHECK_EQ(weft_read(other, &byte, 1, WEFT_NEVER), 0);
+    weft_stream_close(other);
+    return 0;
+}
+
+static void what_was_written_before_a_close_is_read_after_it(void)
+{
+    run(go_away);
+}
+
+static int shut_sides(void *arg)
+{
+    char byte;
+    (void)arg;
+    CHECK_EQ(weft_duplex(&one, &other, 8), 0);
+    CHECK_EQ(weft_write_all(one, "ab", 2, WEFT_NEVER), 0);
+    CHECK_EQ(weft_stream_shutdown(one, WEFT_WRITE_SIDE), 0);
+    CHECK_EQ(weft_write(one, "x", 1, WEFT_NEVER), -EPIPE);
+    CHECK_EQ(weft_write_all(other, "cd", 2, WEFT_NEVER), 0); /* The other way is open. */
+    CHECK_EQ(weft_read(one, &byte, 1, WEFT_NEVER), 1);
+    CHECK_EQ(weft_stream_shutdown(one, WEFT_READ_SIDE), 0);
+    CHECK_EQ(weft_read(one, &byte, 1, WEFT_NEVER), 0);
+    CHECK_EQ(weft_write(other, "x", 1, WEFT_NEVER), -EPIPE);
+    weft_stream_close(one);
+    weft_stream_close(other);
+    return 0;
+}
+
+static void a_side_that_is_shut_does_no_more(void)
+{
+    run(shut_sides);
+}
+
+static int read_one(void *arg)
+{
+    char byte;
+    return (int)weft_read(arg, &byte, 1, WEFT_NEVER);
+}
+
+/* A peer that goes, a side that is shut, and a close, while somebody waits. */
+static int end_while_others_wait(void *arg)
+{
+    weft_task *reader;
+    (void)arg;
+    for (unsigned how = 0; how < 3; how++) {
+        CHECK_EQ(weft_duplex(&one, &other, 8), 0);
+        CHECK_EQ(weft_go(&reader, read_one, other), 0);
+        link_wait_for_calls(other, 1);
+        if (how == 0) {
+            weft_stream_close(one);
+        } else if (how == 1) {
+            CHECK_EQ(weft_stream_shutdown(other, WEFT_READ_SIDE), 0);
+        } else {
+            weft_stream_close(other);
+        }
+        CHECK_EQ(test_join_soon(reader), how == 2 ? WEFT_ECLOSED : 0);
+        weft_stream_close(how == 0 ? other : one);
+        if (how == 1) {
+            weft_stream_close(other);
+        }
+    }
+    return 0;
+}
+
+static void who_waits_is_told_of_the_end(void)
+{
+    run(end_while_others_wait);
+}
+
+/* --- Readiness -------------------------------------------------------------------------- */
+
+static int wait_until_ready(void *arg)
+{
+    char bytes[4];
+    weft_op op;
+    (void)arg;
+    CHECK_EQ(weft_duplex(&one, &other, 4), 0);
+    weft_writable_init(&op, one);
+    CHECK_EQ(weft_await(&op.future, weft_after(WEFT_MS)), 0);
+    weft_readable_init(&op, other);
+    CHECK_EQ(weft_await(&op.future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_write_all(one, "abcd", 4, WEFT_NEVER), 0);
+    weft_readable_init(&op, other);
+    CHECK_EQ(weft_await(&op.future, WEFT_NEVER), 0);
+    weft_writable_init(&op, one);
+    CHECK_EQ(weft_await(&op.future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_read(other, bytes, 4, WEFT_NEVER), 4);
+    weft_readable_init(&op, other);
+    CHECK_EQ(weft_await(&op.future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_stream_fd(one), -EOPNOTSUPP);
+    CHECK_EQ(weft_stream_release(one), -EOPNOTSUPP);
+    weft_stream_close(one);
+    weft_readable_init(&op, other);
+    CHECK_EQ(weft_await(&op.future, WEFT_NEVER), 0);
+    weft_stream_close(other);
+    return 0;
+}
+
+static void readiness_is_told_without_a_descriptor(void)
+{
+    run(wait_until_ready);
+}
+
+TEST_MAIN({
+    TEST(as_many_bytes_are_under_way_as_there_is_room_for),
+    TEST(all_bytes_come_in_order_through_any_capacity),
+    TEST(without_room_there_is_none),
+    TEST(what_was_written_before_a_close_is_read_after_it),
+    TEST(a_side_that_is_shut_does_no_more),
+    TEST(who_waits_is_told_of_the_end),
+    TEST(readiness_is_told_without_a_descriptor),
+})
