@@ -9,6 +9,7 @@
 
 #include <weft.h>
 
+#include "links.h"
 #include "memory.h"
 #include "test.h"
 
@@ -317,9 +318,116 @@ static void a_task_begins_with_its_locals_or_not_at_all(void)
     sweep(use_locals);
 }
 
+/* --- I/O -------------------------------------------------------------------------------------- */
+
+enum {
+    STREAMS = 70, /* more than the first part of the table of sources has */
+};
+
+static int echo_once(weft_stream *near, weft_stream *far)
+{
+    char byte = 0;
+    int err = weft_write_all(near, "x", 1, WEFT_NEVER);
+    ssize_t n = err == 0 ? weft_read(far, &byte, 1, WEFT_NEVER) : err;
+    CHECK(n != 1 || byte == 'x');
+    return n < 0 ? (int)n : 0;
+}
+
+/* A connection that there is no memory for is closed: then its peer finds the end. */
+static int accept_and_echo(weft_listener *listener)
+{
+    char place[WEFT_ADDRESS_TEXT_MAX];
+    weft_address address;
+    weft_stream *near = NULL;
+    weft_stream *far = NULL;
+    CHECK_EQ(weft_listener_address(listener, &address), 0);
+    CHECK_LT(weft_address_print(&address, place, sizeof place), sizeof place);
+    int err = weft_connect(&near, place, NULL, WEFT_NEVER);
+    if (err == 0) {
+        err = weft_accept(listener, &far, WEFT_NEVER);
+        err = err == 0 ? echo_once(near, far) : err;
+    }
+    weft_stream_close(far);
+    weft_stream_close(near);
+    return err;
+}
+
+static int connect_by_name(void)
+{
+    weft_listener *listener;
+    int err = weft_listen(&listener, "tcp://localhost:0", NULL);
+    if (err == 0) {
+        err = accept_and_echo(listener);
+        weft_listener_close(listener);
+    }
+    return err;
+}
+
+static int copy_through(weft_stream *from, weft_stream *to, weft_stream *reader)
+{
+    uint64_t copied = 0;
+    int err = weft_write_all(from, "x", 1, WEFT_NEVER);
+    err = err == 0 ? weft_stream_shutdown(from, WEFT_WRITE_SIDE) : err;
+    err = err == 0 ? weft_copy(to, reader, &copied, WEFT_NEVER) : err;
+    CHECK(err != 0 || copied == 1);
+    return err;
+}
+
+static int copy_in_memory(void)
+{
+    weft_stream *ends[4] = { NULL, NULL, NULL, NULL };
+    int err = weft_duplex(&ends[0], &ends[1], 16);
+    if (err == 0) {
+        err = weft_duplex(&ends[2], &ends[3], 16);
+        err = err == 0 ? copy_through(ends[0], ends[1], ends[2]) : err;
+        for (unsigned i = 0; i < 4; i++) {
+            weft_stream_close(ends[i]);
+        }
+    }
+    return err;
+}
+
+static int open_many(void)
+{
+    weft_stream *pipes[STREAMS][2] = { { NULL } };
+    int err = 0;
+    unsigned count = 0;
+    while (err == 0 && count < STREAMS) {
+        err = weft_pipe(&pipes[count][0], &pipes[count][1]);
+        count += err == 0;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        int result = echo_once(pipes[i][1], pipes[i][0]);
+        CHECK_EQ(result, 0);
+        weft_stream_close(pipes[i][0]);
+        weft_stream_close(pipes[i][1]);
+    }
+    return err;
+}
+
+static int use_io(void *arg)
+{
+    unsigned before = link_fds();
+    (void)arg;
+    int err = connect_by_name();
+    err = err == 0 ? copy_in_memory() : err;
+    err = err == 0 ? open_many() : err;
+    /* The rest is the runtime's own. */
+    CHECK_LE(link_fds(), before + 2 * test_workers(2) + 2);
+    return err;
+}
+
+static void streams_that_cannot_be_opened_leave_no_descriptor(void)
+{
+    unsigned before = link_fds();
+    sweep(use_io);
+    CHECK_EQ(link_fds(), before);
+}
+
 TEST_MAIN({
     TEST(channels_say_that_they_cannot_be_made),
     TEST(groups_of_tasks_end_without_those_that_could_not_begin),
     TEST(a_chain_that_cannot_be_made_is_taken_apart),
     TEST(a_task_begins_with_its_locals_or_not_at_all),
+    TEST(streams_that_cannot_be_opened_leave_no_descriptor),
 })
