@@ -29,9 +29,10 @@ _Noreturn void echo_fail(const char *what, int err)
 
 static _Noreturn void usage(const char *program, unsigned has)
 {
-    (void)fprintf(stderr, "usage: %s [--port N] [--workers N]%s%s\n", program,
+    (void)fprintf(stderr, "usage: %s [--port N] [--workers N]%s%s%s\n", program,
                   (has & ECHO_HAS_STACKLESS) != 0 ? " [--stackless]" : "",
-                  (has & ECHO_HAS_BULK) != 0 ? " [--bulk sink|source]" : "");
+                  (has & ECHO_HAS_BULK) != 0 ? " [--bulk sink|source]" : "",
+                  (has & ECHO_HAS_IDLE) != 0 ? " [--idle]" : "");
     exit(2);
 }
 
@@ -66,6 +67,9 @@ struct echo_options echo_parse(int argc, char **argv, unsigned has)
         } else if (strcmp(argv[i], "--stackless") == 0) {
             fine = (has & ECHO_HAS_STACKLESS) != 0;
             options.stackless = true;
+        } else if (strcmp(argv[i], "--idle") == 0) {
+            fine = (has & ECHO_HAS_IDLE) != 0;
+            options.idle = true;
         } else if (strcmp(argv[i], "--bulk") == 0 && more) {
             fine = echo_bulk_parse(argv[++i], &options.bulk) && (has & ECHO_HAS_BULK) != 0;
         }

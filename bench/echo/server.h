@@ -31,6 +31,7 @@ struct echo_options {
     uint16_t port; /* 0: any */
     unsigned workers;
     bool stackless;
+    bool idle;
     enum echo_bulk bulk;
 };
 
@@ -38,6 +39,7 @@ struct echo_options {
 enum {
     ECHO_HAS_STACKLESS = 1,
     ECHO_HAS_BULK = 2,
+    ECHO_HAS_IDLE = 4,
 };
 
 /* Ends the program with a usage if something is wrong. */

@@ -119,4 +119,14 @@ static inline bool weft_jobs_pop(weft_jobs *jobs, weft_job *job)
     return job >= __atomic_load_n(&jobs->join_floor, __ATOMIC_RELAXED);
 }
 
+/* In a long computation without forks, now and then: does what was asked for, which may be to
+ * let tasks run first. */
+static inline void weft_jobs_pause(void)
+{
+    weft_jobs *jobs = weft_jobs_here();
+    if (jobs->head != NULL && weft_jobs_must_ask(jobs)) {
+        weft_jobs_answer(jobs);
+    }
+}
+
 #endif

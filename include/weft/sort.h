@@ -28,6 +28,7 @@
 
 #include "base.h"
 #include "element.h"
+#include "fork.h"
 #include "loop.h"
 
 WEFT_EXTERN_C_BEGIN
@@ -199,6 +200,8 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
 
 /* Below this many, merges do not look whether there is anything to do. */
 #define WEFT_SORT_LOOK_MIN 32
+/* Others may be let run before so many are sorted. */
+#define WEFT_SORT_PAUSE_MIN 512
 
 /*
  * Defines name_ops for a type, given a function
@@ -401,6 +404,9 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
             name##_sort_few(from, to, half, order);                                                \
             name##_sort_few(from + half, to + half, count - half, order);                          \
             return;                                                                                \
+        }                                                                                          \
+        if (count > WEFT_SORT_PAUSE_MIN) {                                                         \
+            weft_jobs_pause();                                                                     \
         }                                                                                          \
         name##_sort_halves(from, other, half, !into_other, order);                                 \
         name##_sort_halves(from + half, other + half, count - half, !into_other, order);           \

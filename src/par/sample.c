@@ -40,6 +40,7 @@ enum {
     BUCKET_COUNT_MIN = 1024,    /* of elements, on average */
     CHUNK_COUNT_MIN = 4 * 1024, /* of elements */
     CHUNKS_MAX = 64,
+    PIECE_COUNT = 4 * 1024, /* of elements: then others may be let run */
     OVERSAMPLING = 16,
 };
 
@@ -150,8 +151,12 @@ static void classify_chunks(size_t begin, size_t end, void *arg)
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t first = wf_share_begin(sort->count, sort->chunks, chunk);
         size_t last = wf_share_begin(sort->count, sort->chunks, chunk + 1);
-        sort->ops->classify(element(sort, sort->base, first), last - first, &sort->splitters,
-                            sort->buckets + first, sort->order);
+        for (size_t i = first; i < last; i += PIECE_COUNT) {
+            size_t count = last - i < PIECE_COUNT ? last - i : PIECE_COUNT;
+            sort->ops->classify(element(sort, sort->base, i), count, &sort->splitters,
+                                sort->buckets + i, sort->order);
+            weft_jobs_pause();
+        }
         size_t *counts = sort->places[chunk];
         memset(counts, 0, sizeof(size_t[BUCKETS]));
         for (size_t i = first; i < last; i++) {
@@ -184,22 +189,30 @@ static inline __attribute__((always_inline)) void move_elements(const char *from
     }
 }
 
+static void move_piece(struct sort *sort, size_t first, size_t count, size_t *places)
+{
+    size_t size = sort->ops->size;
+    const char *from = sort->base + first * size;
+    const uint16_t *buckets = sort->buckets + first;
+    if (size == 8) {
+        move_elements(from, sort->other, buckets, count, places, 8);
+    } else if (size == 16) {
+        move_elements(from, sort->other, buckets, count, places, 16);
+    } else {
+        move_elements(from, sort->other, buckets, count, places, size);
+    }
+}
+
 static void move_chunks(size_t begin, size_t end, void *arg)
 {
     struct sort *sort = arg;
-    size_t size = sort->ops->size;
     for (size_t chunk = begin; chunk < end; chunk++) {
-        size_t first = wf_share_begin(sort->count, sort->chunks, chunk);
-        size_t count = wf_share_begin(sort->count, sort->chunks, chunk + 1) - first;
-        const char *from = sort->base + first * size;
-        const uint16_t *buckets = sort->buckets + first;
-        size_t *places = sort->places[chunk];
-        if (size == 8) {
-            move_elements(from, sort->other, buckets, count, places, 8);
-        } else if (size == 16) {
-            move_elements(from, sort->other, buckets, count, places, 16);
-        } else {
-            move_elements(from, sort->other, buckets, count, places, size);
+        size_t last = wf_share_begin(sort->count, sort->chunks, chunk + 1);
+        size_t i = wf_share_begin(sort->count, sort->chunks, chunk);
+        for (; i < last; i += PIECE_COUNT) {
+            size_t count = last - i < PIECE_COUNT ? last - i : PIECE_COUNT;
+            move_piece(sort, i, count, sort->places[chunk]);
+            weft_jobs_pause();
         }
     }
 }

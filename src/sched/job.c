@@ -46,10 +46,11 @@
 #include "sched/worker.h"
 
 enum {
-    ASK_WORK = 1,  /* somebody searches */
-    ASK_WAKE = 2,  /* somebody sleeps */
-    ASK_YIELD = 4, /* tasks wait for this worker */
-    LOOKS = 16,    /* before a joiner suspends: some 300 ns */
+    ASK_WORK = 1,   /* somebody searches */
+    ASK_WAKE = 2,   /* somebody sleeps */
+    ASK_YIELD = 4,  /* tasks wait for this worker */
+    LOOKS = 16,     /* before a joiner suspends: some 300 ns */
+    YIELDS_MAX = 8, /* when it was asked once */
     SILENCE_NS = 20 * 1000,
     HELP_NS = 20 * 1000,     /* without finding anything: then a guest sleeps */
     HELP_STACK = 256 * 1024, /* that must be left for it */
@@ -136,21 +137,42 @@ static void announce(struct wf_strand *strand)
     }
 }
 
-/* Lets the tasks of this worker run. The poll of a future must not wait. */
+/* Behind all tasks of this worker, those from outside included. Returns the worker it is on
+ * then. */
+static struct wf_worker *yield_once(struct wf_fiber *self, struct wf_worker *worker)
+{
+    wf_worker_fetch_ahead(worker);
+    /* relaxed: a rule of thumb, as in others_wait(). */
+    (void)wf_fetch_add_relaxed(&worker->yielding, 1);
+    if (self == worker->shell) {
+        wf_shell_yield(worker);
+    } else {
+        wf_fiber_yield(self, worker);
+    }
+    /* relaxed: a rule of thumb, as above. */
+    (void)wf_fetch_sub_relaxed(&worker->yielding, 1);
+    return wf_worker_current();
+}
+
+/* Are there tasks but those that yield like this one? */
+static bool others_wait(const struct wf_worker *worker)
+{
+    /* relaxed: a rule of thumb; some may have been stolen. */
+    return wf_ring_len(&worker->ring) + wf_inject_len(&worker->sched->inject) >
+           wf_load_relaxed(&worker->yielding);
+}
+
+/* Lets the tasks of this worker run, also those that come while this fiber waits for others that
+ * compute; but not for ever. The poll of a future must not wait. */
 static void yield(void)
 {
     struct wf_fiber *self = self_here();
     if (self == NULL || self->polling) {
         return;
     }
-    struct wf_worker *worker = wf_worker_current();
-    /* Those from outside first: this fiber itself would come before them. */
-    worker->polls_to_inject = 1;
-    worker->job_turn = true;
-    if (self == worker->shell) {
-        wf_shell_yield(worker);
-    } else {
-        wf_fiber_yield(self, worker);
+    struct wf_worker *worker = yield_once(self, wf_worker_current());
+    for (unsigned i = 1; i < YIELDS_MAX && others_wait(worker); i++) {
+        worker = yield_once(self, worker);
     }
 }
 

@@ -10,7 +10,8 @@
  * takes the processor from one of them to do so: then it looks a third as often. (Each look
  * costs a computation on all processors of a virtual machine 15 us.) While all of them go from
  * poll to poll as well it is calm, and looks every 12 ms; a worker that goes to sleep, or begins
- * to fork, ends that.
+ * to fork, ends that. While all fork and there is I/O it looks as often as ever, for who waits
+ * for an event waits for this.
  *
  * An idle runtime makes no system call, so the watch sleeps without a timeout
  * once all workers have been parked for 10 ms; not at once, since waking it costs
@@ -46,6 +47,13 @@ enum {
     CALM_LOOKS = 8,                    /* so many showed none */
     QUIET_MAX = 3,                     /* one worker may be found asleep between its polls */
     QUIET_LOOKS = 20,                  /* 10 ms */
+};
+
+/* What the last looks have shown. */
+struct looks {
+    unsigned quiet; /* so many in a row: all workers asleep */
+    unsigned calm;  /* so many in a row: none long in one poll */
+    bool soon;      /* events came while all compute */
 };
 
 bool wf_watch_is_asleep(const struct wf_watch *watch)
@@ -87,7 +95,7 @@ static bool all_are_busy(const struct wf_sched *sched)
 }
 
 /* Has somebody a task in its slot, or timers or events, that it does not get round to? */
-static bool sees_stall(struct wf_sched *sched, unsigned *calm)
+static bool sees_stall(struct wf_sched *sched, struct looks *looks)
 {
     bool waiting = false;
     bool overdue = false;
@@ -95,16 +103,19 @@ static bool sees_stall(struct wf_sched *sched, unsigned *calm)
     int64_t now = wf_clock_real();
     for (unsigned i = 0; i < sched->options.workers; i++) {
         struct wf_worker *worker = &sched->workers[i];
-        if (wf_worker_poll_age(worker, now) < WF_WORKER_STALL_NS) {
+        /* relaxed: a look. One that forks yields when asked, so its polls are short. */
+        bool forks = all_busy && wf_load_relaxed(&worker->strand) != NULL;
+        if (wf_worker_poll_age(worker, now) < WF_WORKER_STALL_NS && !forks) {
             continue;
         }
-        *calm = 0;
+        looks->calm = 0;
         /* relaxed: looks; whoever is woken for it takes by exchange, or under a
          * lock. */
         bool has_lifo = wf_load_relaxed(&worker->lifo) != NULL;
         /* relaxed: a look, as above. */
         bool has_timer = wf_load_relaxed(&worker->next_deadline) <= wf_clock_at(now);
         bool has_events = has_left_driver(worker);
+        looks->soon = looks->soon || (has_events && forks);
         if (has_events && all_busy) {
             /* Nobody will come soon; what is woken is given to one that forks. */
             worker->driver->ops->help(worker->driver);
@@ -152,20 +163,26 @@ static bool has_unparked(void *arg)
 }
 
 /* Has somebody ended the calm? */
-static bool was_hurried(const struct wf_watch *watch, unsigned calm)
+static bool was_hurried(const struct wf_watch *watch, const struct looks *looks)
 {
     /* relaxed: a hint, see wf_watch_hurry(). */
-    return calm >= CALM_LOOKS && wf_load_relaxed(&watch->calm) == 0;
+    return looks->calm >= CALM_LOOKS && wf_load_relaxed(&watch->calm) == 0;
+}
+
+static bool may_be_calm(const struct wf_sched *sched, const struct looks *looks)
+{
+    bool are_busy =
+        all_are_busy(sched) || (sched->options.workers == 1 && looks->quiet <= QUIET_MAX);
+    return are_busy && !was_hurried(&sched->watch, looks);
 }
 
 /* Sleeps until the next look. */
-static void pause_looking(struct wf_sched *sched, unsigned calm)
+static void pause_looking(struct wf_sched *sched, const struct looks *looks)
 {
     struct wf_watch *watch = &sched->watch;
-    bool is_calm = calm >= CALM_LOOKS;
-    int64_t pause = is_calm               ? LOOK_EVERY_CALM_NS
-                    : all_are_busy(sched) ? LOOK_EVERY_BUSY_NS
-                                          : LOOK_EVERY_NS;
+    bool is_calm = looks->calm >= CALM_LOOKS;
+    bool may_wait = all_are_busy(sched) && !looks->soon;
+    int64_t pause = is_calm ? LOOK_EVERY_CALM_NS : may_wait ? LOOK_EVERY_BUSY_NS : LOOK_EVERY_NS;
     /* relaxed: a hint, see wf_watch_hurry(). */
     wf_store_relaxed(&watch->calm, is_calm ? 1u : 0u);
     (void)wf_park_sleep_real(&watch->park, wf_clock_real() + pause);
@@ -175,21 +192,20 @@ static void *watch_main(void *arg)
 {
     struct wf_sched *sched = arg;
     struct wf_watch *watch = &sched->watch;
-    unsigned quiet = 0;
-    unsigned calm = 0;
+    struct looks looks = { 0 };
     wf_thread_set_name(sched->options.thread_name, "watch");
     while (!is_stopped(watch)) {
-        if (quiet >= QUIET_LOOKS) {
+        if (looks.quiet >= QUIET_LOOKS) {
             wf_stacks_trim(&sched->stacks, true, has_unparked, sched);
             sleep_while_idle(sched);
-            quiet = 0;
+            looks.quiet = 0;
         } else {
-            pause_looking(sched, calm);
+            pause_looking(sched, &looks);
         }
-        quiet = is_idle(sched) ? quiet + 1 : 0;
-        bool are_busy = all_are_busy(sched) || (sched->options.workers == 1 && quiet <= QUIET_MAX);
-        calm = are_busy && !was_hurried(watch, calm) ? calm + 1 : 0;
-        if (sees_stall(sched, &calm) || wf_guests_have_public(&sched->guests)) {
+        looks.quiet = is_idle(sched) ? looks.quiet + 1 : 0;
+        looks.calm = may_be_calm(sched, &looks) ? looks.calm + 1 : 0;
+        looks.soon = false;
+        if (sees_stall(sched, &looks) || wf_guests_have_public(&sched->guests)) {
             wf_sched_notify(sched);
         }
     }

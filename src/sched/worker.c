@@ -256,6 +256,14 @@ static struct wf_task *take_fifo(struct wf_worker *worker)
     return task != NULL ? task : take_pinned(worker);
 }
 
+/* So many tasks were taken out of the inject queue. */
+static void note_fetched(struct wf_worker *worker, size_t count)
+{
+    wf_counter_add(&worker->counters.inject_fetches, 1);
+    wf_counter_add(&worker->counters.injected_tasks, count);
+    wf_room_freed(&worker->sched->room, &worker->sched->inject, count);
+}
+
 /* Up to max tasks from the inject queue: one to run, the others into the ring. */
 static struct wf_task *fetch(struct wf_worker *worker, size_t max)
 {
@@ -267,13 +275,11 @@ static struct wf_task *fetch(struct wf_worker *worker, size_t max)
     if (first == NULL) {
         return NULL;
     }
-    wf_counter_add(&worker->counters.inject_fetches, 1);
-    wf_counter_add(&worker->counters.injected_tasks, count);
     if (list.count > 0) {
         wf_ring_push_list(&worker->ring, &list);
         worker->unannounced = worker->shares;
     }
-    wf_room_freed(&worker->sched->room, inject, count);
+    note_fetched(worker, count);
     return wf_task_of(first);
 }
 
@@ -282,13 +288,9 @@ static struct wf_task *fetch_one(struct wf_worker *worker)
     return wf_inject_len(&worker->sched->inject) == 0 ? NULL : fetch(worker, 1);
 }
 
-struct wf_task *wf_worker_fetch(struct wf_worker *worker)
+/* How many to take of so many in the inject queue: a fair share, others come for theirs. */
+static size_t share_of(const struct wf_worker *worker, size_t length)
 {
-    size_t length = wf_inject_len(&worker->sched->inject);
-    if (length == 0) {
-        return NULL;
-    }
-    /* A fair share: others come for theirs. */
     size_t count = length / worker->sched->options.workers;
     if (count < WF_WORKER_FETCH_MIN) {
         count = WF_WORKER_FETCH_MIN;
@@ -299,7 +301,29 @@ struct wf_task *wf_worker_fetch(struct wf_worker *worker)
     /* Up to half of the ring: one full of tasks that yield would only overflow. */
     size_t room = wf_ring_room(&worker->ring);
     size_t max = room > WF_RING_SLOTS / 2 ? room - WF_RING_SLOTS / 2 + 1 : 1;
-    return fetch(worker, count < max ? count : max);
+    return count < max ? count : max;
+}
+
+struct wf_task *wf_worker_fetch(struct wf_worker *worker)
+{
+    size_t length = wf_inject_len(&worker->sched->inject);
+    return length == 0 ? NULL : fetch(worker, share_of(worker, length));
+}
+
+void wf_worker_fetch_ahead(struct wf_worker *worker)
+{
+    struct wf_inject *inject = &worker->sched->inject;
+    struct wf_qlist list = { 0 };
+    size_t length = wf_inject_len(inject);
+    if (length == 0 || wf_ring_room(&worker->ring) == 0) {
+        return;
+    }
+    wf_inject_pop(inject, share_of(worker, length), &list);
+    if (list.count > 0) {
+        note_fetched(worker, list.count);
+        wf_ring_push_list(&worker->ring, &list);
+        worker->unannounced = worker->shares;
+    }
 }
 
 /* After the next task was chosen: does another one wait in the ring? */

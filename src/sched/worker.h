@@ -106,6 +106,8 @@ struct wf_worker {
      * they saw it first. */
     _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) seen_poll;
     _Atomic(int64_t) seen_since;
+    /* Who forks writes it, any worker: fibers that were asked to yield, in its queues. */
+    _Atomic(uint32_t) yielding;
     /* When its timers want to be looked at, in the program's time. Any thread
      * writes it, under their lock; see time/timer.c. */
     _Alignas(WF_CACHE_LINE) _Atomic(int64_t) next_deadline;
@@ -181,6 +183,10 @@ bool wf_worker_take_direct(struct wf_worker *worker, struct wf_task *task);
 
 /* Owner only: a task from the inject queue; others go into the ring. */
 struct wf_task *wf_worker_fetch(struct wf_worker *worker);
+
+/* Owner only, before a task yields: those that wait in the inject queue go into the ring, ahead
+ * of it. */
+void wf_worker_fetch_ahead(struct wf_worker *worker);
 
 /* Owner only, in search.c: a task from elsewhere, or sleeps and returns NULL. */
 struct wf_task *wf_worker_search(struct wf_worker *worker);

@@ -336,6 +336,32 @@ static void a_batch_fills_no_more_than_half_of_the_ring(void)
     tear_down();
 }
 
+/* Goal: who yields when asked comes behind all that came from outside before, not only one. */
+static void those_from_outside_go_ahead_into_the_ring(void)
+{
+    set_up(test_sched_options(1));
+    wf_worker_fetch_ahead(worker); /* There are none. */
+    CHECK_EQ(wf_ring_len(&worker->ring), 0);
+    spawn_in_ring('r');
+    for (unsigned i = 0; i < 5; i++) {
+        spawn_outside('i');
+    }
+    wf_worker_fetch_ahead(worker);
+    CHECK_EQ(wf_ring_len(&worker->ring), 6);
+    CHECK_EQ(wf_inject_len(&sched->inject), 0);
+    CHECK_EQ(count_of(&worker->counters.injected_tasks), 5);
+    while (wf_ring_room(&worker->ring) > 0) {
+        spawn_in_ring('r');
+    }
+    spawn_outside('i');
+    wf_worker_fetch_ahead(worker); /* There is no room. */
+    CHECK_EQ(wf_inject_len(&sched->inject), 1);
+    CHECK_EQ(count_of(&worker->counters.overflows), 0);
+    run_all();
+    CHECK_EQ(ran_count, WF_RING_SLOTS + 1);
+    tear_down();
+}
+
 static unsigned char runs_of[4 * WF_RING_SLOTS];
 
 static int count_body(weft_co *co, void *state)
@@ -625,6 +651,7 @@ TEST_MAIN({
     TEST(inbox_and_ring_take_turns),
     TEST(a_batch_is_a_fair_share_of_the_inject_queue),
     TEST(a_batch_fills_no_more_than_half_of_the_ring),
+    TEST(those_from_outside_go_ahead_into_the_ring),
     TEST(a_full_ring_overflows_into_the_inject_queue_and_loses_nothing),
     TEST(a_task_that_yields_goes_behind_the_others),
     TEST(a_task_that_wakes_itself_goes_behind_the_others),
