@@ -24,6 +24,17 @@ static int echo(void *arg)
     return 0;
 }
 
+/* Where it listens; for a port of 0 the system has chosen one. */
+static int place_of(weft_listener *listener, char *place)
+{
+    weft_address address;
+    int err = weft_listener_address(listener, &address);
+    if (err == 0) {
+        (void)weft_address_print(&address, place, WEFT_ADDRESS_TEXT_MAX);
+    }
+    return err;
+}
+
 static int serve(void *arg)
 {
     weft_listener *listener = arg;
@@ -43,11 +54,9 @@ static int try_it(weft_listener *listener)
     static const char line[] = "hello, echo";
     char place[WEFT_ADDRESS_TEXT_MAX];
     char reply[sizeof line];
-    weft_address address;
     weft_stream *stream;
-    int err = weft_listener_address(listener, &address);
+    int err = place_of(listener, place);
     if (err == 0) {
-        (void)weft_address_print(&address, place, sizeof place);
         err = weft_connect(&stream, place, NULL, weft_after(WEFT_S));
     }
     if (err != 0) {
@@ -75,6 +84,10 @@ static int run(void *arg)
         return err;
     }
     if (place != NULL) {
+        char text[WEFT_ADDRESS_TEXT_MAX];
+        err = place_of(listener, text);
+        (void)printf("echo: listening at %s\n", err == 0 ? text : place);
+        (void)fflush(stdout);
         err = serve(listener);
     } else {
         weft_task *server;

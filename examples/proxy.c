@@ -38,6 +38,17 @@ static int serve(void *arg)
     return err;
 }
 
+/* Where it listens; for a port of 0 the system has chosen one. */
+static int place_of(weft_listener *listener, char *place)
+{
+    weft_address address;
+    int err = weft_listener_address(listener, &address);
+    if (err == 0) {
+        (void)weft_address_print(&address, place, WEFT_ADDRESS_TEXT_MAX);
+    }
+    return err;
+}
+
 /* --- Trying it -------------------------------------------------------------------------------- */
 
 /* The target: answers a line with the same line, shouted. */
@@ -85,14 +96,6 @@ static int ask(const char *place)
     return err;
 }
 
-static int place_of(weft_listener *listener, char *place)
-{
-    weft_address address;
-    int err = weft_listener_address(listener, &address);
-    (void)weft_address_print(&address, place, WEFT_ADDRESS_TEXT_MAX);
-    return err;
-}
-
 static int try_it(void *arg)
 {
     static char target_place[WEFT_ADDRESS_TEXT_MAX];
@@ -129,6 +132,10 @@ static int run(void *arg)
         (void)fprintf(stderr, "proxy: cannot listen: %s\n", weft_strerror(err));
         return err;
     }
+    char place[WEFT_ADDRESS_TEXT_MAX];
+    err = place_of(listener, place);
+    (void)printf("proxy: listening at %s\n", err == 0 ? place : (const char *)arg);
+    (void)fflush(stdout);
     err = serve(listener);
     weft_listener_close(listener);
     return err;
