@@ -21,7 +21,6 @@
 static const weft_time idle_time = 30 * WEFT_S;    /* between two requests */
 static const weft_time request_time = 10 * WEFT_S; /* from its first byte to its last one */
 static const weft_time write_time = 10 * WEFT_S;   /* for an answer to be taken */
-static const weft_time linger_time = WEFT_S;       /* for the client to read why it was refused */
 
 struct connection {
     weft_stream *peer;
@@ -119,17 +118,6 @@ static struct answer serve(const struct http_parser *request, const char *data)
 
 /* --- A connection ----------------------------------------------------------------------------- */
 
-/* Who closes while there is something to read resets the connection, and the client may never
- * see the last answer. So the client is told that this is the end, and listened to for a while. */
-static void linger(struct connection *self)
-{
-    weft_time deadline = weft_after(linger_time);
-    if (weft_stream_shutdown(self->peer, WEFT_WRITE_SIDE) == 0) {
-        while (weft_read(self->peer, self->in, sizeof self->in, deadline) > 0) {
-        }
-    }
-}
-
 static int refuse(struct connection *self, int status)
 {
     struct answer answer = plain(status, "");
@@ -137,7 +125,7 @@ static int refuse(struct connection *self, int status)
     int err = write_answer(self, &answer);
     err = err != 0 ? err : weft_writer_flush(&self->writer, weft_after(write_time));
     if (err == 0) {
-        linger(self);
+        server_linger(self->peer);
     }
     return err;
 }
@@ -197,7 +185,7 @@ static int serve_connection(struct connection *self)
         weft_reader_take(&self->reader, http_length(&self->request));
         if (err == 0 && answer.closes) {
             err = weft_writer_flush(&self->writer, weft_after(write_time));
-            linger(self);
+            server_linger(self->peer);
             return err;
         }
         if (err != 0) {

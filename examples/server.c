@@ -151,3 +151,15 @@ int server_main(const struct server *server, int argc, char **argv)
     }
     return err != 0;
 }
+
+/* --- For connections -------------------------------------------------------------------------- */
+
+void server_linger(weft_stream *peer)
+{
+    weft_time deadline = weft_after(WEFT_S);
+    char buffer[1024];
+    if (weft_stream_shutdown(peer, WEFT_WRITE_SIDE) == 0) {
+        while (weft_read(peer, buffer, sizeof buffer, deadline) > 0) {
+        }
+    }
+}

@@ -20,6 +20,12 @@ struct server {
 /* The whole program: returns what main() is to return. */
 int server_main(const struct server *server, int argc, char **argv);
 
+/*
+ * Ends what is written, and waits a moment for the client to do the same. Who closes while there
+ * is something to read resets the connection, and the client may never see the last answer.
+ */
+void server_linger(weft_stream *peer);
+
 /* --- Its parts, for servers of other kinds ---------------------------------------------------- */
 
 /* SIGINT and SIGTERM no longer end the program. main() calls it before there are threads. */
