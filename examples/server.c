@@ -31,7 +31,7 @@ int server_block_signals(void)
     return -pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-int server_open_signals(weft_stream **signals)
+static int open_signals(weft_stream **signals)
 {
     sigset_t set = signals_of_the_end();
     int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -43,6 +43,21 @@ int server_open_signals(weft_stream **signals)
         (void)close(fd);
     }
     return err;
+}
+
+int server_wait_for_signal(weft_token *token)
+{
+    struct signalfd_siginfo info;
+    weft_stream *signals;
+    weft_io signal;
+    int err = open_signals(&signals);
+    if (err != 0) {
+        return err;
+    }
+    weft_read_init(&signal, signals, &info, sizeof info);
+    int n = weft_token_await(token, &signal.future, WEFT_NEVER);
+    weft_stream_close(signals);
+    return n < 0 && n != WEFT_ECANCELED ? n : 0;
 }
 
 /* --- Accepting -------------------------------------------------------------------------------- */
@@ -81,22 +96,6 @@ void server_announce(const char *name, const char *scheme, const weft_address *a
     (void)fflush(stdout);
 }
 
-/* Until a signal comes, or nobody accepts any more: then the scope says why. */
-static int wait_for_the_end(weft_scope *scope)
-{
-    struct signalfd_siginfo info;
-    weft_stream *signals;
-    weft_io signal;
-    int err = server_open_signals(&signals);
-    if (err != 0) {
-        return err;
-    }
-    weft_read_init(&signal, signals, &info, sizeof info);
-    int n = weft_token_await(weft_scope_token(scope), &signal.future, WEFT_NEVER);
-    weft_stream_close(signals);
-    return n < 0 && n != WEFT_ECANCELED ? n : 0;
-}
-
 static int serve(const struct program *program, weft_listener *listener)
 {
     struct acceptor acceptor = { program->server, listener };
@@ -111,7 +110,8 @@ static int serve(const struct program *program, weft_listener *listener)
         err = weft_scope_go(scope, accept_all, &acceptor);
         if (err == 0 && program->place != NULL) {
             server_announce(program->server->name, "tcp://", &address);
-            err = wait_for_the_end(scope);
+            /* If nobody accepts any more, the scope says why. */
+            err = server_wait_for_signal(weft_scope_token(scope));
         } else if (err == 0) {
             (void)weft_address_print(&address, place, sizeof place);
             err = program->server->try_it(place);

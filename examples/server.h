@@ -31,8 +31,8 @@ void server_linger(weft_stream *peer);
 /* SIGINT and SIGTERM no longer end the program. main() calls it before there are threads. */
 int server_block_signals(void);
 
-/* A stream of those signals: each that comes is a struct signalfd_siginfo to read. */
-int server_open_signals(weft_stream **signals);
+/* Waits for one of them, or until the token is cancelled: 0. Or an error. */
+int server_wait_for_signal(weft_token *token);
 
 /* Tells the user where the program listens; who started it may wait for this line. */
 void server_announce(const char *name, const char *scheme, const weft_address *address);
