@@ -37,7 +37,8 @@ typedef struct weft_reader {
     size_t size;
     size_t first; /* of what was read and not taken */
     size_t end;
-    size_t seen; /* of it, without what was looked for */
+    size_t seen; /* of it, without the delimiter that was looked for */
+    char delimiter;
     bool has_ended;
 } weft_reader;
 

@@ -123,9 +123,13 @@ int weft_reader_peek(weft_reader *reader, size_t least, weft_text *text, weft_ti
     return 0;
 }
 
-/* Where the delimiter is, among what was not looked at before; or NULL. */
+/* Where the delimiter is, among what was not looked at before for the same one; or NULL. */
 static const char *look_for(weft_reader *reader, char delimiter)
 {
+    if (reader->delimiter != delimiter) {
+        reader->delimiter = delimiter;
+        reader->seen = 0;
+    }
     const char *from = reader->buffer + reader->first + reader->seen;
     size_t size = available(reader) - reader->seen;
     const char *found = size > 0 ? memchr(from, delimiter, size) : NULL;

@@ -106,6 +106,26 @@ static void what_was_read_before_the_deadline_is_kept(void)
     link_run_all(read_in_parts);
 }
 
+static int read_with_another_delimiter(void *arg)
+{
+    struct link *link = arg;
+    weft_text text;
+    begin(link);
+    put(link, "a,b\nc", 5);
+    CHECK_EQ(weft_read_until(&reader, ';', &text, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_read_until(&reader, ',', &text, WEFT_NEVER), 1);
+    check_text(text, "a");
+    CHECK_EQ(weft_read_until(&reader, ';', &text, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_read_line(&reader, &text, WEFT_NEVER), 1);
+    check_text(text, "b");
+    return 0;
+}
+
+static void what_was_looked_at_is_looked_at_again_for_another_delimiter(void)
+{
+    link_run_all(read_with_another_delimiter);
+}
+
 static int read_bytes(void *arg)
 {
     struct link *link = arg;
@@ -194,6 +214,7 @@ TEST_MAIN({
     TEST(lines_end_with_a_newline),
     TEST(a_line_that_does_not_fit_is_left_where_it_is),
     TEST(what_was_read_before_the_deadline_is_kept),
+    TEST(what_was_looked_at_is_looked_at_again_for_another_delimiter),
     TEST(bytes_come_from_the_buffer_first),
     TEST(frames_say_how_long_they_are),
 })
