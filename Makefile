@@ -12,7 +12,7 @@ CONFIGURE = cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAG
 # "make model DEEP=1" goes further, for hours.
 export DEEP
 
-.PHONY: all run test model soak bench rivals echo-rivals tidy format format-check install clean deps
+.PHONY: all run test model fuzz soak bench rivals echo-rivals tidy format format-check install clean deps
 
 all: deps
 	$(CONFIGURE)
@@ -33,6 +33,11 @@ model: deps
 	$(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS) --target models
 	tests/model/mutants --build $(BUILD)/tests/model --jobs $(JOBS)
+
+# Inputs that are made up, for every parser: "make fuzz SECONDS=600".
+fuzz:
+	@tools/deps checks
+	fuzz/run --seconds $(or $(SECONDS),10)
 
 # Long runs: millions of tasks, minutes of stress. Before an issue is closed.
 soak: all

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A reader over a stream in memory, which gives what it has in parts, and times out now and then.
+ *
+ * The input is a size for the buffer, a choice of parts, a number of calls, the calls, and what
+ * the stream has. Each call is made until it does not time out; what it gives must be what a
+ * model says that sees the whole stream at once.
+ */
+#include <weft/buffered.h>
+
+#include <stdbool.h>
+
+#include "fuzz.h"
+
+/* --- The stream ------------------------------------------------------------------------------- */
+
+struct weft_stream {
+    const char *data;
+    size_t size;
+    size_t at;
+    struct fuzz_parts parts;
+};
+
+ssize_t weft_read(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
+{
+    (void)deadline;
+    FUZZ_CHECK(size > 0);
+    size_t part = fuzz_next_part(&stream->parts);
+    if (part % 5 == 4) {
+        return WEFT_ETIMEDOUT;
+    }
+    size_t left = stream->size - stream->at;
+    part = part < left ? part : left;
+    part = part < size ? part : size;
+    if (part > 0) {
+        memcpy(buffer, stream->data + stream->at, part);
+    }
+    stream->at += part;
+    return (ssize_t)part;
+}
+
+/* Never times out: a call that does would lose bytes, and is allowed to. */
+int weft_read_exact(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
+{
+    size_t have = 0;
+    while (have < size) {
+        ssize_t n = weft_read(stream, (char *)buffer + have, size - have, deadline);
+        if (n == 0) {
+            return WEFT_EEND;
+        }
+        have += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+/* --- The model -------------------------------------------------------------------------------- */
+
+struct rig {
+    weft_stream stream;
+    weft_reader reader;
+    size_t room; /* of the buffer */
+    size_t at;   /* in the stream: what comes before was taken */
+};
+
+static const char *rest(const struct rig *rig)
+{
+    return rig->stream.data + rig->at;
+}
+
+static size_t left(const struct rig *rig)
+{
+    return rig->stream.size - rig->at;
+}
+
+static void check_text(const struct rig *rig, weft_text text, size_t skip, size_t size)
+{
+    FUZZ_CHECK(text.size == size);
+    FUZZ_CHECK(size == 0 || memcmp(text.at, rest(rig) + skip, size) == 0);
+}
+
+/* What weft_read_until() gives, and how much it takes. */
+static int model_until(const struct rig *rig, char delimiter, size_t *size, size_t *taken)
+{
+    const char *found = left(rig) > 0 ? memchr(rest(rig), delimiter, left(rig)) : NULL;
+    *size = found != NULL ? (size_t)(found - rest(rig)) : left(rig);
+    *taken = *size + (found != NULL);
+    if (*taken > rig->room || (found == NULL && *size == rig->room && *size > 0)) {
+        return -EMSGSIZE;
+    }
+    return *taken > 0;
+}
+
+/* What weft_read_frame() gives: its length is in size. */
+static int model_frame(const struct rig *rig, unsigned bytes, size_t *size)
+{
+    uint64_t length = 0;
+    if (bytes < 1 || bytes > 8) {
+        return -EINVAL;
+    }
+    if (bytes > rig->room) {
+        return -EMSGSIZE;
+    }
+    if (left(rig) < bytes) {
+        return left(rig) == 0 ? 0 : WEFT_EEND;
+    }
+    for (unsigned i = 0; i < bytes; i++) {
+        length = length << 8 | (unsigned char)rest(rig)[i];
+    }
+    if (length > rig->room - bytes) {
+        return -EMSGSIZE;
+    }
+    *size = (size_t)length;
+    return left(rig) < bytes + *size ? WEFT_EEND : 1;
+}
+
+/* --- Calls ------------------------------------------------------------------------------------ */
+
+static void call_until(struct rig *rig, bool is_line, char delimiter)
+{
+    weft_text text = { NULL, 0 };
+    size_t size;
+    size_t taken;
+    int result;
+    do {
+        result = is_line ? weft_read_line(&rig->reader, &text, WEFT_NEVER)
+                         : weft_read_until(&rig->reader, delimiter, &text, WEFT_NEVER);
+    } while (result == WEFT_ETIMEDOUT);
+    FUZZ_CHECK(result == model_until(rig, is_line ? '\n' : delimiter, &size, &taken));
+    if (result == 1) {
+        if (is_line && size > 0 && rest(rig)[size - 1] == '\r') {
+            size--;
+        }
+        check_text(rig, text, 0, size);
+        rig->at += taken;
+    }
+}
+
+static void call_frame(struct rig *rig, unsigned bytes)
+{
+    weft_text text = { NULL, 0 };
+    size_t size = 0;
+    int result;
+    do {
+        result = weft_read_frame(&rig->reader, bytes, &text, WEFT_NEVER);
+    } while (result == WEFT_ETIMEDOUT);
+    FUZZ_CHECK(result == model_frame(rig, bytes, &size));
+    if (result == 1) {
+        check_text(rig, text, bytes, size);
+        rig->at += bytes + size;
+    }
+}
+
+static void call_exact(struct rig *rig, size_t size)
+{
+    char *data = malloc(size > 0 ? size : 1);
+    FUZZ_CHECK(data != NULL);
+    int result;
+    do {
+        result = weft_reader_exact(&rig->reader, data, size, WEFT_NEVER);
+    } while (result == WEFT_ETIMEDOUT);
+    FUZZ_CHECK(result == (size <= left(rig) ? 0 : WEFT_EEND));
+    bool is_kept = result == 0 || size <= rig->room;
+    if (result == 0) {
+        FUZZ_CHECK(size == 0 || memcmp(data, rest(rig), size) == 0);
+        rig->at += size;
+    } else if (!is_kept) {
+        rig->at = rig->stream.size; /* What was there is lost. */
+    }
+    free(data);
+}
+
+static void call_read(struct rig *rig, size_t size)
+{
+    char *data = malloc(size > 0 ? size : 1);
+    FUZZ_CHECK(data != NULL);
+    ssize_t n;
+    do {
+        n = weft_reader_read(&rig->reader, data, size, WEFT_NEVER);
+    } while (n == WEFT_ETIMEDOUT);
+    FUZZ_CHECK(n >= 0 && (size_t)n <= size && (size_t)n <= left(rig));
+    FUZZ_CHECK(n > 0 || size == 0 || left(rig) == 0);
+    FUZZ_CHECK(n == 0 || memcmp(data, rest(rig), (size_t)n) == 0);
+    rig->at += (size_t)n;
+    free(data);
+}
+
+static void call_peek(struct rig *rig, size_t least, size_t take)
+{
+    weft_text text = { NULL, 0 };
+    int result;
+    do {
+        result = weft_reader_peek(&rig->reader, least, &text, WEFT_NEVER);
+    } while (result == WEFT_ETIMEDOUT);
+    FUZZ_CHECK(result == (least > rig->room ? -EMSGSIZE : 0));
+    if (result != 0) {
+        return;
+    }
+    FUZZ_CHECK(text.size <= rig->room && text.size <= left(rig));
+    FUZZ_CHECK(text.size >= least || text.size == left(rig));
+    check_text(rig, text, 0, text.size);
+    take = take < text.size ? take : text.size;
+    weft_reader_take(&rig->reader, take);
+    rig->at += take;
+}
+
+static void call(struct rig *rig, uint8_t what)
+{
+    size_t argument = what >> 3;
+    switch (what & 7) {
+    case 0:
+    case 1:
+        call_until(rig, true, '\n');
+        break;
+    case 2:
+        call_until(rig, false, (char)argument);
+        break;
+    case 3:
+        call_frame(rig, (unsigned)argument % 10);
+        break;
+    case 4:
+        call_exact(rig, argument * 2);
+        break;
+    case 5:
+        call_read(rig, argument * 2);
+        break;
+    default:
+        call_peek(rig, argument, argument / 2);
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 3) {
+        return 0;
+    }
+    struct rig rig = { .room = data[0] % 48 + 1 };
+    size_t calls = data[2] % 64;
+    const uint8_t *whats = data + 3;
+    size -= 3;
+    calls = calls < size ? calls : size;
+    rig.stream = (weft_stream){ .data = (const char *)data + 3 + calls,
+                                .size = size - calls,
+                                .parts = fuzz_parts_of(data[1], size) };
+    rig.stream.parts.most += 4; /* Some parts are time-outs. */
+    char *buffer = malloc(rig.room);
+    FUZZ_CHECK(buffer != NULL);
+    weft_reader_init(&rig.reader, &rig.stream, buffer, rig.room);
+    for (size_t i = 0; i < calls; i++) {
+        call(&rig, whats[i]);
+    }
+    free(buffer);
+    return 0;
+}
