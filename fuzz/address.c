@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Addresses as text: what is read can be printed, and is read again as the same; a text that is
- * too short for it is cut, and ends.
+ * Addresses as text: what is read fits, has the port that was written, can be printed, and is
+ * read again as the same; a text that is too short for it is cut, and ends.
  */
 #include <weft/net.h>
 
@@ -31,14 +31,18 @@ static bool is_printable(const char *text)
     return true;
 }
 
-/* It is one of the three kinds, and knows how long it is. */
-static void check_address(const weft_address *address)
+/* It is one of the three kinds, knows how long it is, and has the port that the text says. */
+static void check_address(const weft_address *address, const char *text)
 {
     sa_family_t family = address->to.any.sa_family;
     FUZZ_CHECK(family == AF_INET || family == AF_INET6 || family == AF_UNIX);
     FUZZ_CHECK(family != AF_INET || address->size == sizeof address->to.v4);
     FUZZ_CHECK(family != AF_INET6 || address->size == sizeof address->to.v6);
-    FUZZ_CHECK(address->size > sizeof family && address->size <= sizeof address->to);
+    FUZZ_CHECK(family != AF_UNIX || address->size <= sizeof address->to.local);
+    FUZZ_CHECK(address->size > sizeof family);
+    if (family != AF_UNIX) {
+        FUZZ_CHECK(strtoull(strrchr(text, ':') + 1, NULL, 10) == weft_address_port(address));
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -58,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(err == -EINVAL || err == -ENAMETOOLONG);
         FUZZ_CHECK(address.size == 0);
     } else {
-        check_address(&address);
+        check_address(&address, text);
         size_t length = weft_address_print(&address, printed, sizeof printed);
         FUZZ_CHECK(length < sizeof printed);
         check_print(&address, printed, length);
