@@ -66,6 +66,8 @@ FREE_1000 = Case("echo", 1000, pinned=False)
 PINNED_64 = Case("echo", 64, pinned=True)
 PINNED_1000 = Case("echo", 1000, pinned=True)
 BULK = Case("bulk", 1, pinned=True)
+SORTING_PINNED = Case("sorting", 8, pinned=True)
+SORTING_FREE = Case("sorting", 8, pinned=False)
 
 # In the order in which they run.
 ROWS = {
@@ -77,9 +79,13 @@ ROWS = {
     "io.bulk": Row("MB/s", BULK, "both"),
     "io.bulk_sink": Row("MB/s", BULK, "sink"),
     "io.bulk_source": Row("MB/s", BULK, "source"),
+    "io.echo_p99_while_sorting": Row("us", SORTING_PINNED, "sorting"),
+    "io.echo_p99_idle": Row("us", SORTING_PINNED, "idle"),
+    "io.echo_p99_while_sorting_2": Row("us", SORTING_FREE, "sorting"),
+    "io.echo_p99_idle_2": Row("us", SORTING_FREE, "idle"),
 }
 # Whom the ratios are to: no runtime, only the system calls.
-BASES = {"echo": "epoll", "bulk": "bulk"}
+BASES = {"echo": "epoll", "bulk": "bulk", "sorting": None}
 
 MESSAGE_SIZE = 64
 SECONDS = 2.0
@@ -146,6 +152,10 @@ def find_weft(bench, _):
     return built(bench, "weft"), version
 
 
+def find_sorting(bench, _):
+    return built(bench, "sorting"), "weft, and a sort on its workers"
+
+
 def find_epoll(bench, _):
     return built(bench, "epoll"), "a bare loop, one thread"
 
@@ -177,6 +187,8 @@ ECHO = rows_of_mode("echo")
 SERVERS = {
     "weft-epoll": Server(rows_of_mode("echo", "bulk"), find_weft, io="epoll"),
     "weft-uring": Server(rows_of_mode("echo", "bulk"), find_weft, io="uring"),
+    "sorting-epoll": Server(rows_of_mode("sorting"), find_sorting, io="epoll"),
+    "sorting-uring": Server(rows_of_mode("sorting"), find_sorting, io="uring"),
     "weft-stackless": Server(ECHO, find_weft, arguments=("--stackless",), io="epoll"),
     "tokio": Server(ECHO, find_tokio),
     "go": Server(ECHO, find_go),
@@ -208,7 +220,7 @@ def gather(bench, directory, rows):
 
 def try_to_start(contender):
     """It may refuse: LeftOut then."""
-    extra = () if contender.rows.keys() & ECHO.keys() else ("--bulk", "sink")
+    extra = ("--bulk", "sink") if contender.name == "bulk" else ()
     with serving(contender, workers=1, extra=extra):
         pass
 
@@ -249,9 +261,15 @@ def end(process, shown, errors):
         raise Failure(f"{shown}: exit status {status}\n{text_of(errors)}")
 
 
+class Running(NamedTuple):
+    port: str
+    pid: int
+    last_words: list  # what it has printed at its end, once that has come
+
+
 @contextmanager
 def serving(contender, workers, extra=(), core=None):
-    """A server that runs: its port, and its process. taskset becomes the server: same id."""
+    """A server that runs. taskset becomes the server: same id."""
     command = [*pinned_to(core), str(contender.program), *contender.arguments]
     command += ["--workers", str(workers), *extra]
     shown = f"{contender.name}: {' '.join(command)}"
@@ -263,8 +281,10 @@ def serving(contender, workers, extra=(), core=None):
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=errors, text=True, env=environment)
         try:
-            yield read_port(process, shown, errors), process.pid
+            running = Running(read_port(process, shown, errors), process.pid, [])
+            yield running
             end(process, shown, errors)
+            running.last_words.append(process.stdout.read())
         finally:
             process.stdin.close()
             process.stdout.close()
@@ -292,9 +312,36 @@ def run_load(setup, contender, core, *arguments):
 
 
 def measure_echo(setup, contender, case, cores):
-    with serving(contender, case.workers, core=cores[0]) as (port, pid):
-        return run_load(setup, contender, cores[1], "--port", port, "--server-pid", str(pid),
-                        "--connections", str(case.connections), "--size", str(MESSAGE_SIZE))
+    with serving(contender, case.workers, core=cores[0]) as server:
+        return load_echo(setup, contender, case, cores, server)
+
+
+def load_echo(setup, contender, case, cores, server):
+    return run_load(setup, contender, cores[1], "--port", server.port,
+                    "--server-pid", str(server.pid), "--connections", str(case.connections),
+                    "--size", str(MESSAGE_SIZE))
+
+
+def p99_inside(contender, server):
+    """What the server itself has measured."""
+    try:
+        said = json.loads(server.last_words[0])
+    except ValueError as error:
+        raise Failure(f"{contender.name}: {error}\n{server.last_words[0]}") from None
+    if said["requests"] == 0:
+        raise Failure(f"{contender.name}: it knows no times of the kernel's")
+    return said["p99_us"]
+
+
+def measure_sorting(setup, contender, case, cores):
+    """The p99 while the workers sort, and while they do not. With one worker the load has a core of
+    its own, and measures; else it shares those of the server, which measures itself."""
+    figures = {}
+    for name, extra in (("idle", ("--idle",)), ("sorting", ())):
+        with serving(contender, case.workers, extra=extra, core=cores[0]) as server:
+            result = load_echo(setup, contender, case, cores, server)
+        figures[name] = result["p99_us"] if case.pinned else p99_inside(contender, server)
+    return figures
 
 
 def measure_bulk(setup, contender, case, cores):
@@ -302,8 +349,9 @@ def measure_bulk(setup, contender, case, cores):
     rates = {}
     for bulk in ("sink", "source"):
         extra = ("--bulk", bulk)
-        with serving(contender, case.workers, extra=extra, core=cores[0]) as (port, _):
-            result = run_load(setup, contender, cores[1], "--port", port, "--mode", "bulk", *extra)
+        with serving(contender, case.workers, extra=extra, core=cores[0]) as server:
+            result = run_load(setup, contender, cores[1], "--port", server.port, "--mode", "bulk",
+                              *extra)
             rates[bulk] = result["mb_s"]
     return {**rates, "both": 2 / (1 / rates["sink"] + 1 / rates["source"])}
 
@@ -311,8 +359,8 @@ def measure_bulk(setup, contender, case, cores):
 def measure(setup, contender, case, rows):
     """The figures of one run, by row."""
     cores = setup.cores if case.pinned else (None, None)
-    do = measure_bulk if case.mode == "bulk" else measure_echo
-    result = do(setup, contender, case, cores)
+    do = {"echo": measure_echo, "bulk": measure_bulk, "sorting": measure_sorting}
+    result = do[case.mode](setup, contender, case, cores)
     figures = {row: result[ROWS[row].figure] for row in rows}
     for row, value in figures.items():
         if type(value) not in (int, float) or not math.isfinite(value) or value <= 0:
@@ -339,7 +387,7 @@ def print_table(contenders, results):
         base = BASES[ROWS[row].case.mode]
         for contender in contenders:
             if figures[contender.name]:
-                value = rivals.ratio(figures, base, of=contender.name)
+                value = base and rivals.ratio(figures, base, of=contender.name)
                 table.append([row, str(workers), ROWS[row].unit, contender.name,
                               rivals.cell(figures[contender.name]),
                               "-" if value is None else f"{value:.2f}"])
