@@ -17,7 +17,9 @@
  *
  * A worker on the seat is woken by a descriptor in the instance, an eventfd that nobody
  * reads: each write is an edge. A write that comes when its worker has gone wakes the next
- * one on the seat for nothing, and that one goes back to sleep.
+ * one on the seat for nothing, and that one goes back to sleep. One that somebody else has
+ * fetched, who found the seat free before, is written once more: it was there when its worker
+ * had sat down, and that one sits there until it is woken.
  */
 #include <errno.h>
 #include <limits.h>
@@ -78,11 +80,30 @@ static unsigned events_of(uint32_t events)
     return result;
 }
 
+static bool is_free(const struct instance *instance)
+{
+    /* relaxed: a hint; see above who relies on what. */
+    return wf_load_relaxed(&instance->seat) == NOBODY;
+}
+
+static void write_eventfd(const struct instance *instance)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    /* It holds more than all wakes there will ever be. */
+    ssize_t written = write(instance->wake_fd, &one, sizeof one);
+    WF_ASSERT(written == sizeof one);
+    errno = saved;
+}
+
+/* Away from the seat. A wake that was fetched here is passed on to who has sat down meanwhile. */
 static void handle(struct wf_io *io, const struct epoll_event *events, int count)
 {
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 != WAKE_TAG) {
             wf_source_fire(io, events[i].data.u64, events_of(events[i].events));
+        } else if (!is_free(io->own)) {
+            write_eventfd(io->own);
         }
     }
 }
@@ -113,12 +134,6 @@ static int fetch(const struct instance *instance, struct epoll_event *events, un
 
 /* --- Sleeping --------------------------------------------------------------------------- */
 
-static bool is_free(const struct instance *instance)
-{
-    /* relaxed: a hint; see above who relies on what. */
-    return wf_load_relaxed(&instance->seat) == NOBODY;
-}
-
 static bool sit_down(struct wf_io_driver *driver)
 {
     struct instance *instance = driver->io->own;
@@ -144,16 +159,6 @@ struct sleeper {
     struct wf_clock_sleeper base;
     struct instance *instance;
 };
-
-static void write_eventfd(const struct instance *instance)
-{
-    int saved = errno;
-    uint64_t one = 1;
-    /* It holds more than all wakes there will ever be. */
-    ssize_t written = write(instance->wake_fd, &one, sizeof one);
-    WF_ASSERT(written == sizeof one);
-    errno = saved;
-}
 
 static void wake_sleeper(struct wf_clock_sleeper *self)
 {

@@ -374,9 +374,18 @@ static void help_ring(struct wf_io *io, struct ring *ring)
     struct event events[64];
     unsigned max = io->events_max;
     wf_lock(&ring->lock);
+    bool was_armed = ring->is_wake_armed;
     hand_over(ring);
     unsigned count = take_out(ring, events, max < 64 ? max : 64);
+    bool took_wake = was_armed && !ring->is_wake_armed;
+    if (took_wake) { /* Its worker may be about to sleep: it is woken once more. */
+        arm_wake(ring);
+        hand_over(ring);
+    }
     wf_unlock(&ring->lock);
+    if (took_wake) {
+        write_eventfd(ring);
+    }
     handle(io, ring, events, count);
 }
 

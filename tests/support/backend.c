@@ -5,10 +5,15 @@
 #include "backend.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "links.h"
 #include "rt.h"
+#include "rt/runtime.h"
+#include "sched/driver.h"
+#include "sched/sched.h"
+#include "sched/worker.h"
 #include "test.h"
 #include "timing.h"
 
@@ -356,4 +361,72 @@ void backend_outlives_threads(weft_io_backend backend)
         }
         weft_runtime_destroy(rt);
     }
+}
+
+/* --- Helpers ---------------------------------------------------------------------------- */
+
+struct help {
+    weft_runtime *rt;
+    _Atomic(uint64_t) may_end;
+};
+
+/* As the watch, whenever a look comes at the wrong moment. */
+static void *help_all_the_time(void *arg)
+{
+    struct help *self = arg;
+    const struct wf_sched *sched = self->rt->sched;
+    while (atomic_load(&self->may_end) == 0) {
+        for (unsigned i = 0; i < sched->options.workers; i++) {
+            struct wf_driver *driver = sched->workers[i].driver;
+            if (driver->ops->is_left(driver)) {
+                driver->ops->help(driver);
+            }
+        }
+        test_wait_ns(20 * WEFT_US); /* And takes the core from whoever runs. */
+    }
+    return NULL;
+}
+
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* All on one core: there the helper takes it from a worker that is about to sleep. */
+static void use_one_core(cpu_set_t *before)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CHECK_EQ(sched_getaffinity(0, sizeof *before, before), 0);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++) {
+        if (CPU_ISSET(i, before)) {
+            CPU_SET(i, &one);
+        }
+    }
+    CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+void backend_keeps_wakes(weft_io_backend backend)
+{
+    static const unsigned workers[] = { 1, 2 };
+    cpu_set_t before;
+    use_one_core(&before);
+    for (unsigned i = 0; i < 2; i++) {
+        struct help self = { .rt = start(backend, workers[i]) };
+        pthread_t thread;
+        CHECK_EQ(test_run(self.rt, open_links, NULL), 0); /* Something to sleep for. */
+        CHECK_EQ(pthread_create(&thread, NULL, help_all_the_time, &self), 0);
+        for (uint64_t round = 0; round < test_scale(4000); round++) {
+            weft_time until = weft_now() + (int64_t)(round % 100) * WEFT_US;
+            CHECK_EQ(test_run(self.rt, do_nothing, NULL), 0);
+            while (weft_now() < until) { /* Until it is about to sleep, or sleeps. */
+            }
+        }
+        atomic_store(&self.may_end, 1);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(test_run(self.rt, end_links, NULL), 0);
+        weft_runtime_destroy(self.rt);
+    }
+    CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }

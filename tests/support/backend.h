@@ -27,4 +27,7 @@ void backend_takes_turns(weft_io_backend backend);
  * and when it has ended. */
 void backend_outlives_threads(weft_io_backend backend);
 
+/* Who handles the events of a worker that seems to compute takes no wake away from it. */
+void backend_keeps_wakes(weft_io_backend backend);
+
 #endif

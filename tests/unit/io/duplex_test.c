@@ -121,7 +121,9 @@ static int ask_for_the_impossible(void *arg)
     (void)arg;
     CHECK_EQ(weft_duplex(&one, &other, 0), -EINVAL);
     CHECK_EQ(weft_duplex(&one, &other, SIZE_MAX), -EINVAL);
-    CHECK_EQ(weft_duplex(&one, &other, SIZE_MAX / 4), -ENOMEM);
+    if (!test_is_sanitized()) { /* Which do not let anybody ask for that much. */
+        CHECK_EQ(weft_duplex(&one, &other, SIZE_MAX / 4), -ENOMEM);
+    }
     return 0;
 }
 

@@ -40,6 +40,11 @@ static void a_thread_that_has_waited_keeps_nothing(void)
     backend_outlives_threads(WEFT_IO_EPOLL);
 }
 
+static void who_helps_takes_no_wake_away(void)
+{
+    backend_keeps_wakes(WEFT_IO_EPOLL);
+}
+
 TEST_MAIN({
     TEST(without_events_nobody_runs),
     TEST(events_tasks_and_timers_wake),
@@ -47,4 +52,5 @@ TEST_MAIN({
     TEST(a_busy_worker_does_not_freeze_it),
     TEST(events_and_tasks_take_turns),
     TEST(a_thread_that_has_waited_keeps_nothing),
+    TEST(who_helps_takes_no_wake_away),
 })
