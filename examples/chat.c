@@ -145,6 +145,7 @@ static int talk(void *arg)
     }
     if (err == -EMSGSIZE) {
         (void)!write_line(&self, "* a line has %llu bytes at most\n", LINE_MAX_BYTES);
+        server_linger(self.peer);
     }
     weft_stream_close(self.peer);
     return err;

@@ -69,7 +69,7 @@ static int answer(weft_stream *peer, weft_text line)
 
 /* --- Connections ------------------------------------------------------------------------------ */
 
-/* The next line: 1. 0: the client has left, or the server is to end. Or an error. */
+/* The next line: 1. 0: the client has left. WEFT_ESHUTDOWN: the server is to end. Or an error. */
 static int next_line(weft_stream *peer, weft_reader *reader, weft_text *line)
 {
     for (;;) {
@@ -84,7 +84,7 @@ static int next_line(weft_stream *peer, weft_reader *reader, weft_text *line)
         weft_branch branches[] = { { .future = &readable.future }, { .future = &stop.future } };
         int winner = weft_select(branches, 2, 0, WEFT_NEVER);
         if (winner != 0) {
-            return winner == 1 ? 0 : winner;
+            return winner == 1 ? WEFT_ESHUTDOWN : winner;
         }
     }
 }
@@ -108,7 +108,7 @@ static int serve(void *arg)
         }
     }
     if (err == WEFT_ESHUTDOWN) {
-        server_linger(peer); /* The answer before is still to be read. */
+        server_linger(peer); /* It may have asked for more; its answers are still to be read. */
     }
     weft_stream_close(peer);
     return err;
