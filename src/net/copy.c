@@ -69,8 +69,14 @@ int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
         return err;
     }
     int result = copy_one_way(&back);
-    weft_shield_enter(); /* The other one uses this frame. */
+    /* The other one uses this frame. It may go on for long: a cancel is meant for it, too. */
     err = weft_join(task, &there_result, WEFT_NEVER);
-    weft_shield_leave();
+    if (err != 0) {
+        weft_cancel(task);
+        weft_shield_enter();
+        int joined = weft_join(task, &there_result, WEFT_NEVER);
+        weft_shield_leave();
+        err = joined != 0 ? joined : err;
+    }
     return result != 0 ? result : err != 0 ? err : there_result;
 }

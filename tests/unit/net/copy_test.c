@@ -147,9 +147,35 @@ static void a_deadline_or_a_cancellation_ends_both(void)
     link_run_both_ways(end_both);
 }
 
+/* The server has ended its direction; the client says nothing, for ever. */
+static int cancel_the_rest(void *arg)
+{
+    struct link *link = arg;
+    struct link next = link_open(LINK_LOCAL);
+    struct both both = { link->far, next.near };
+    weft_task *task;
+    int result;
+    char byte;
+    CHECK_EQ(weft_go(&task, copy_both, &both), 0);
+    CHECK_EQ(weft_stream_shutdown(next.far, WEFT_WRITE_SIDE), 0);
+    CHECK_EQ(weft_read(link->near, &byte, 1, WEFT_NEVER), 0);
+    link_wait_for_calls(link->far, 1);
+    weft_cancel(task);
+    CHECK_EQ(weft_join(task, &result, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(result, WEFT_ECANCELED);
+    link_close(&next);
+    return 0;
+}
+
+static void a_cancellation_ends_the_direction_that_is_left(void)
+{
+    link_run_both_ways(cancel_the_rest);
+}
+
 TEST_MAIN({
     TEST(all_bytes_are_copied),
     TEST(a_copy_says_how_far_it_came),
     TEST(both_directions_end_by_themselves),
     TEST(a_deadline_or_a_cancellation_ends_both),
+    TEST(a_cancellation_ends_the_direction_that_is_left),
 })
