@@ -235,6 +235,7 @@ void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
     if (wf_source_tag(source) == tag) {
         bool is_end = (events & WF_EVENT_END) != 0;
         bool all = is_end || source->is_foreign;
+        source->has_end = source->has_end || is_end;
         uint32_t ready = all ? READY : (events & WF_EVENT_BOTH) * WF_SOURCE_READABLE;
         source->armed &= (uint8_t) ~(events / WF_EVENT_READ_OVER & WF_EVENT_BOTH);
         turn.bits = (turn.bits + WF_SOURCE_NEWS) | ready | (is_end ? WF_SOURCE_UNSURE : 0);
@@ -295,6 +296,7 @@ int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
         return -ENOMEM;
     }
     source->fd = fd;
+    source->has_end = false;
     source->drains = false;
     source->is_foreign = false;
     source->armed = 0;

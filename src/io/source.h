@@ -48,6 +48,7 @@ struct wf_source {
     _Atomic(uint32_t) sequence; /* how often the place was used; under the latch */
     uint32_t home[2];           /* under the latch, the backend's: where it is watched */
     uint8_t armed;              /* under the latch: which events will come, some of BOTH */
+    bool has_end;               /* under the latch: there was an end, or an error */
     bool drains;                /* constant while open: less than asked for is all there was */
     bool is_foreign;            /* constant while open: a library's, see fd.c */
     struct wf_io *io;           /* constant */

@@ -17,8 +17,17 @@
  * a plain thread nobody knows whether it computes; and when a thread ends, the kernel cancels all
  * that it has handed over: then who waits tries, and waits anew.
  *
+ * A poll tells of an end, an error, or that the other side writes no more, whether it was asked
+ * for or not, and as long as that is so: at once, each time. Who waits for something else, for
+ * room say, while the other side still reads, would try and wait in a circle. So once there was
+ * such an event a poll lasts, and tells of what is new. The same goes for descriptors of
+ * libraries, whose polls are for reading and writing, of which one may have to be waited for
+ * while the other is possible. And urgent data is not asked for: a socket says that with
+ * everything that comes, and a poll passes it on as it was said.
+ *
  * A descriptor is not closed before the kernel has let go of it, and that is not before its
- * polls have ended: so those are cancelled.
+ * polls have ended: so those are cancelled. (Not removed: a poll that lasts, and has an event
+ * under way at that moment, would stay.)
  *
  * Who puts a poll into the ring of a worker that sleeps tells it:
  *
@@ -67,6 +76,7 @@ enum {
 struct event {
     uint64_t data;
     int result;
+    bool has_more; /* its poll lasts */
 };
 
 struct ring {
@@ -148,13 +158,13 @@ static unsigned events_of(int mask)
 }
 
 /* What the kernel refuses to wait for, or waits for no longer, is tried and found out. */
-static unsigned what_happened(unsigned direction, int result)
+static unsigned what_happened(unsigned direction, const struct event *event)
 {
+    int result = event->result;
     unsigned what = result == -ECANCELED ? 0 : result < 0 ? WF_EVENT_END : events_of(result);
-    if (direction == 0) {
-        return WF_EVENT_READ_OVER | (what != 0 ? what : WF_EVENT_READ);
-    }
-    return WF_EVENT_WRITE_OVER | (what != 0 ? what : WF_EVENT_WRITE);
+    unsigned over = direction == 0 ? WF_EVENT_READ_OVER : WF_EVENT_WRITE_OVER;
+    what = what != 0 ? what : direction == 0 ? WF_EVENT_READ : WF_EVENT_WRITE;
+    return event->has_more ? what : what | over;
 }
 
 static void handle(struct wf_io *io, struct ring *ring, const struct event *events, unsigned count)
@@ -166,8 +176,8 @@ static void handle(struct wf_io *io, struct ring *ring, const struct event *even
         }
         unsigned direction = (unsigned)(events[i].data >> DIRECTION_SHIFT);
         uint64_t tag = events[i].data & ~(UINT64_C(3) << DIRECTION_SHIFT);
-        wf_source_fire(io, tag, what_happened(direction, events[i].result));
-        ended++;
+        wf_source_fire(io, tag, what_happened(direction, &events[i]));
+        ended += !events[i].has_more;
     }
     /* relaxed: who sleeps in the ring for nothing sleeps all the same. */
     (void)wf_fetch_sub_relaxed(&ring->polls, ended);
@@ -190,7 +200,8 @@ static unsigned take_out(struct ring *ring, struct event *events, unsigned max)
             ssize_t got = read(ring->wake_fd, &value, sizeof value);
             (void)got; /* Another wake may have been read with it. */
         }
-        events[count++] = (struct event){ entry->user_data, entry->res };
+        events[count++] =
+            (struct event){ entry->user_data, entry->res, (entry->flags & IORING_CQE_F_MORE) != 0 };
     }
     io_uring_cq_advance(&ring->uring, count);
     /* relaxed: written under the lock; others look. */
@@ -445,11 +456,15 @@ static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what
     (void)wf_fetch_add_relaxed(&ring->polls, 1);
     wf_lock(&ring->lock);
     struct io_uring_sqe *entry = next_entry(ring);
-    unsigned mask = direction == 0 ? POLLIN | POLLRDHUP | POLLPRI : POLLOUT;
+    unsigned mask = direction == 0 ? POLLIN | POLLRDHUP : POLLOUT;
     if (source->is_foreign) {
         mask = POLLIN | POLLOUT | POLLRDHUP | POLLPRI;
     }
-    io_uring_prep_poll_add(entry, source->fd, mask);
+    if (source->is_foreign || source->has_end) {
+        io_uring_prep_poll_multishot(entry, source->fd, mask);
+    } else {
+        io_uring_prep_poll_add(entry, source->fd, mask);
+    }
     io_uring_sqe_set_data64(entry, data_of(wf_source_tag(source), direction));
     wf_unlock(&ring->lock);
     source->armed |= 1u << direction;
@@ -485,7 +500,7 @@ static void cancel_poll(struct wf_io *io, struct wf_io_driver *driver, uint64_t 
     bool is_back = take_back(ring, data);
     if (!is_back) {
         struct io_uring_sqe *entry = next_entry(ring);
-        io_uring_prep_poll_remove(entry, data);
+        io_uring_prep_cancel64(entry, data, 0);
         io_uring_sqe_set_data64(entry, IGNORE_DATA);
         if (may_hand_over) {
             hand_over(ring);

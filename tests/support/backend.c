@@ -89,6 +89,68 @@ void backend_is_idle(weft_io_backend backend)
     }
 }
 
+/* --- One of two ------------------------------------------------------------------------- */
+
+static struct link half;  /* near writes no more, and does not read */
+static struct link whole; /* far is a library's, and has room */
+static weft_fd *foreign;
+static weft_task *waiters[2];
+
+static int write_until_it_ends(void *arg)
+{
+    static const char zeros[64 * 1024];
+    int err;
+    while ((err = weft_write_all(arg, zeros, sizeof zeros, WEFT_NEVER)) == 0) {
+    }
+    return err;
+}
+
+static int wait_for_data(void *arg)
+{
+    return weft_fd_wait(arg, WEFT_READABLE, WEFT_NEVER);
+}
+
+static int begin_to_wait(void *kind)
+{
+    half = link_open((enum link_kind)(uintptr_t)kind);
+    whole = link_open((enum link_kind)(uintptr_t)kind);
+    CHECK_EQ(weft_stream_shutdown(half.near, WEFT_WRITE_SIDE), 0);
+    CHECK_EQ(weft_fd_open(&foreign, weft_stream_fd(whole.far)), 0);
+    CHECK_EQ(weft_go(&waiters[0], write_until_it_ends, half.far), 0);
+    CHECK_EQ(weft_go(&waiters[1], wait_for_data, foreign), 0);
+    return 0;
+}
+
+static int end_waits(void *arg)
+{
+    int result;
+    (void)arg;
+    CHECK_EQ(weft_write_all(whole.near, "x", 1, WEFT_NEVER), 0);
+    CHECK_EQ(weft_join(waiters[1], &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, WEFT_READABLE);
+    weft_fd_close(foreign);
+    link_close(&whole);
+    weft_stream_close(half.near);
+    CHECK_EQ(weft_join(waiters[0], &result, WEFT_NEVER), 0);
+    CHECK(result == -EPIPE || result == -ECONNRESET);
+    weft_stream_close(half.far);
+    return 0;
+}
+
+void backend_waits_for_what_was_asked(weft_io_backend backend)
+{
+    for (uintptr_t kind = LINK_TCP; kind <= LINK_LOCAL; kind++) {
+        weft_runtime *rt = start(backend, 2);
+        CHECK_EQ(test_run(rt, begin_to_wait, (void *)kind), 0);
+        test_wait_ns(100 * WEFT_MS); /* Buffers fill up, and the watch looks for a while. */
+        int64_t cpu = test_cpu_ns();
+        test_wait_ns(200 * WEFT_MS);
+        CHECK_LT(test_cpu_ns() - cpu, 20 * WEFT_MS);
+        CHECK_EQ(test_run(rt, end_waits, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
 /* --- Wakes ------------------------------------------------------------------------------ */
 
 static int count_sleeps(void *arg)

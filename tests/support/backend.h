@@ -14,6 +14,10 @@ void backend_is_idle(weft_io_backend backend);
 /* Workers that sleep are woken by events, by tasks from outside and by timers, all mixed. */
 void backend_wakes_for_everything(weft_io_backend backend);
 
+/* Who waits for one thing while another one is there, for room at a peer that writes no more, or
+ * for data at a descriptor with room, does not run meanwhile. */
+void backend_waits_for_what_was_asked(weft_io_backend backend);
+
 /* With the program's time paused, who sleeps in the backend wakes when it is moved. */
 void backend_knows_paused_time(weft_io_backend backend);
 

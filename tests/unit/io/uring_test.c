@@ -15,6 +15,11 @@ static void without_events_nobody_runs(void)
     backend_is_idle(WEFT_IO_URING);
 }
 
+static void who_waits_for_one_thing_is_not_woken_by_another(void)
+{
+    backend_waits_for_what_was_asked(WEFT_IO_URING);
+}
+
 static void events_tasks_and_timers_wake(void)
 {
     backend_wakes_for_everything(WEFT_IO_URING);
@@ -47,6 +52,7 @@ static void who_helps_takes_no_wake_away(void)
 
 TEST_MAIN({
     TEST(without_events_nobody_runs),
+    TEST(who_waits_for_one_thing_is_not_woken_by_another),
     TEST(events_tasks_and_timers_wake),
     TEST(who_sleeps_in_it_knows_paused_time),
     TEST(a_busy_worker_does_not_freeze_it),
