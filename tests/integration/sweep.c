@@ -8,98 +8,8 @@
 
 #include <weft.h>
 
-#include "rt.h"
-#include "sched/await.h"
+#include "sweep.h"
 #include "test.h"
-
-/* --- The sweep -------------------------------------------------------------------------------- */
-
-enum mode {
-    COUNTS,
-    CANCELS,
-    TIMES_OUT,
-};
-
-static enum mode mode;
-static uint64_t target;
-static atomic_uint_fast64_t points;
-static _Atomic(weft_task *) root; /* who runs the program, and is left alone */
-
-static void at_point(weft_time *deadline)
-{
-    if (weft_task_current() == atomic_load(&root)) {
-        return;
-    }
-    uint64_t point = atomic_fetch_add(&points, 1) + 1;
-    if (mode == CANCELS && point == target) {
-        weft_cancel(weft_task_current());
-    } else if (mode == TIMES_OUT && point == target && deadline != NULL) {
-        *deadline = 0;
-    }
-}
-
-struct program {
-    int (*main_fn)(void *arg);
-    void (*begin)(void);
-    /* Nobody runs any more. */
-    void (*check)(bool is_whole);
-};
-
-/* The program as a task of its own, which the sweep can cancel, too. */
-static int run_as_task(void *arg)
-{
-    const struct program *program = arg;
-    weft_task *task;
-    int result = 0;
-    atomic_store(&root, weft_task_current());
-    CHECK_EQ(weft_go(&task, program->main_fn, NULL), 0);
-    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
-    return result;
-}
-
-/* Behind it all tasks of the program have ended. */
-static int run_in(weft_runtime *rt, const struct program *program)
-{
-    int result = test_run(rt, run_as_task, (void *)(uintptr_t)program);
-    weft_stats stats;
-    int64_t deadline = weft_now() + 60 * WEFT_S;
-    do {
-        CHECK_LT(weft_now(), deadline);
-        weft_runtime_stats(rt, &stats);
-    } while (stats.tasks_alive > 0);
-    return result;
-}
-
-static uint64_t run_once(weft_runtime *rt, const struct program *program, enum mode how,
-                         uint64_t point)
-{
-    mode = how;
-    target = point;
-    program->begin();
-    atomic_store(&points, 0);
-    int result = run_in(rt, program);
-    bool is_whole = how == COUNTS || atomic_load(&points) < point;
-    CHECK(!is_whole || result == 0);
-    program->check(is_whole);
-    return atomic_load(&points);
-}
-
-static void sweep(const struct program *program)
-{
-    wf_await_hook = at_point;
-    weft_runtime *rt = test_start(test_workers(2));
-    uint64_t count = run_once(rt, program, COUNTS, 0);
-    CHECK(count > 5);
-    for (enum mode how = CANCELS; how <= TIMES_OUT; how++) {
-        uint64_t last = count;
-        for (uint64_t point = 1; point <= last; point++) {
-            uint64_t seen = run_once(rt, program, how, point);
-            last = seen > last && last < 2 * count ? seen : last;
-        }
-    }
-    weft_runtime_destroy(rt);
-    wf_await_hook = NULL;
-}
 
 /* --- Channels --------------------------------------------------------------------------------- */
 
@@ -208,7 +118,7 @@ static void pipeline_check(bool is_whole)
 
 static void channels_lose_nothing(void)
 {
-    sweep(&(struct program){ pipeline, pipeline_begin, pipeline_check });
+    sweep(&(struct program){ pipeline, pipeline_begin, pipeline_check, false });
 }
 
 /* --- Locks ------------------------------------------------------------------------------------ */
@@ -321,7 +231,7 @@ static void locks_check(bool is_whole)
 
 static void locks_are_let_go(void)
 {
-    sweep(&(struct program){ locks, locks_begin, locks_check });
+    sweep(&(struct program){ locks, locks_begin, locks_check, false });
 }
 
 /* --- Select ----------------------------------------------------------------------------------- */
@@ -390,7 +300,7 @@ static void exchange_check(bool is_whole)
 
 static void selects_take_nothing_that_they_lose(void)
 {
-    sweep(&(struct program){ exchange, pipeline_begin, exchange_check });
+    sweep(&(struct program){ exchange, pipeline_begin, exchange_check, false });
 }
 
 /* --- Scopes ----------------------------------------------------------------------------------- */
@@ -486,7 +396,7 @@ static void scopes_check(bool is_whole)
 
 static void scopes_wait_for_all(void)
 {
-    sweep(&(struct program){ scopes, scopes_begin, scopes_check });
+    sweep(&(struct program){ scopes, scopes_begin, scopes_check, false });
 }
 
 /* --- Sequences ------------------------------------------------------------------------------ */
@@ -524,7 +434,7 @@ static void sequences_check(bool is_whole)
 
 static void sequences_end(void)
 {
-    sweep(&(struct program){ sequences, pipeline_begin, sequences_check });
+    sweep(&(struct program){ sequences, pipeline_begin, sequences_check, false });
 }
 
 /* --- Values ----------------------------------------------------------------------------------- */
@@ -616,7 +526,7 @@ static void values_check(bool is_whole)
 
 static void values_arrive_or_not(void)
 {
-    sweep(&(struct program){ values, values_begin, values_check });
+    sweep(&(struct program){ values, values_begin, values_check, false });
 }
 
 TEST_MAIN({

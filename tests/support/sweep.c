@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sweep.c - a program that is cancelled, or runs out of time, at each point.
+ */
+#include "sweep.h"
+
+#include <stdatomic.h>
+
+#include <weft.h>
+
+#include "rt.h"
+#include "sched/await.h"
+#include "test.h"
+
+enum mode {
+    COUNTS,
+    CANCELS,
+    TIMES_OUT,
+};
+
+static enum mode mode;
+static uint64_t target;
+static atomic_uint_fast64_t points;
+static _Atomic(weft_task *) root;    /* who runs the program, and is left alone */
+static _Atomic(weft_task *) patient; /* waits for who calls again: it is not out of time */
+
+static void at_point(weft_time *deadline)
+{
+    if (weft_task_current() == atomic_load(&root)) {
+        return;
+    }
+    uint64_t point = atomic_fetch_add(&points, 1) + 1;
+    if (mode == CANCELS && point == target) {
+        weft_cancel(weft_task_current());
+    } else if (mode == TIMES_OUT && point == target && deadline != NULL &&
+               weft_task_current() != atomic_load(&patient)) {
+        *deadline = 0;
+    }
+}
+
+static int run_main(void *arg)
+{
+    const struct program *program = arg;
+    atomic_store(&patient, program->resumes ? weft_task_current() : NULL);
+    return program->main_fn(NULL);
+}
+
+/* The program as a task of its own, which the sweep can cancel, too. */
+static int run_as_task(void *arg)
+{
+    weft_task *task;
+    int result = 0;
+    atomic_store(&root, weft_task_current());
+    CHECK_EQ(weft_go(&task, run_main, arg), 0);
+    CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+    return result;
+}
+
+/* Behind it all tasks of the program have ended. */
+static int run_in(weft_runtime *rt, const struct program *program)
+{
+    int result = test_run(rt, run_as_task, (void *)(uintptr_t)program);
+    weft_stats stats;
+    int64_t deadline = weft_now() + 60 * WEFT_S;
+    do {
+        CHECK_LT(weft_now(), deadline);
+        weft_runtime_stats(rt, &stats);
+    } while (stats.tasks_alive > 0);
+    return result;
+}
+
+static uint64_t run_once(weft_runtime *rt, const struct program *program, enum mode how,
+                         uint64_t point)
+{
+    mode = how;
+    target = point;
+    program->begin();
+    atomic_store(&points, 0);
+    int result = run_in(rt, program);
+    bool is_whole =
+        how == COUNTS || (how == TIMES_OUT && program->resumes) || atomic_load(&points) < point;
+    if (is_whole) {
+        CHECK_EQ(result, 0);
+    }
+    program->check(is_whole);
+    return atomic_load(&points);
+}
+
+void sweep(const struct program *program)
+{
+    wf_await_hook = at_point;
+    weft_runtime *rt = test_start(test_workers(2));
+    weft_io_info info;
+    CHECK_EQ(weft_runtime_io(rt, &info), 0); /* It has its own descriptors then. */
+    uint64_t count = run_once(rt, program, COUNTS, 0);
+    CHECK(count > 5);
+    for (enum mode how = CANCELS; how <= TIMES_OUT; how++) {
+        uint64_t last = count;
+        for (uint64_t point = 1; point <= last; point++) {
+            uint64_t seen = run_once(rt, program, how, point);
+            last = seen > last && last < 2 * count ? seen : last;
+        }
+    }
+    weft_runtime_destroy(rt);
+    wf_await_hook = NULL;
+}
