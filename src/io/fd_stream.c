@@ -102,7 +102,9 @@ try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned f
     if (n < 0) {
         return judge_error(source, seen, WF_SOURCE_READABLE);
     }
-    if (n > 0 && !peek) {
+    if (peek) { /* It is all still there, for others who wait. */
+        wf_source_pass_on(source, WF_SOURCE_READABLE);
+    } else if (n > 0) {
         wf_source_moved(source, seen, WF_SOURCE_READABLE, (size_t)n, bytes_of(vectors, count));
     }
     return n;

@@ -244,7 +244,45 @@ static void a_runtime_closes_what_was_left_open(void)
     CHECK_EQ(link_fds(), before);
 }
 
+static int peek_a_byte(void *stream)
+{
+    char byte;
+    return (int)weft_peek(stream, &byte, 1, WEFT_NEVER);
+}
+
+static int read_a_byte(void *stream)
+{
+    char byte;
+    return (int)weft_read(stream, &byte, 1, WEFT_NEVER);
+}
+
+/* One event, for who has come first, and that one takes nothing. */
+static int peek_before_reading(void *arg)
+{
+    struct link *link = arg;
+    weft_task *tasks[2];
+    int result;
+    CHECK_EQ(weft_go(&tasks[0], peek_a_byte, link->far), 0);
+    link_wait_for_calls(link->far, 1);
+    CHECK_EQ(weft_sleep(WEFT_MS), 0); /* It is in the queue. */
+    CHECK_EQ(weft_go(&tasks[1], read_a_byte, link->far), 0);
+    link_wait_for_calls(link->far, 2);
+    CHECK_EQ(weft_sleep(WEFT_MS), 0);
+    CHECK_EQ(weft_write_all(link->near, "x", 1, WEFT_NEVER), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(weft_join(tasks[i], &result, weft_after(60 * WEFT_S)), 0);
+        CHECK_EQ(result, 1);
+    }
+    return 0;
+}
+
+static void who_peeks_leaves_it_to_others(void)
+{
+    link_run_both_ways(peek_before_reading);
+}
+
 TEST_MAIN({
+    TEST(who_peeks_leaves_it_to_others),
     TEST(a_descriptor_is_adopted_and_released),
     TEST(nothing_is_released_while_somebody_reads),
     TEST(numbers_that_are_used_again_are_kept_apart),
