@@ -108,8 +108,12 @@ static int ask(struct wf_transfer *self, const weft_address *address)
     switch (errno) {
     case EAGAIN: /* A Unix socket whose backlog is full. */
         return wf_nap(self, source->io->sched);
+    case EINTR: /* Perhaps an answer is on its way, perhaps not: it says so when asked again. */
+        return WF_TRANSFER_MORE;
+    case EISCONN:
+        return finish(self);
     case EINPROGRESS:
-    case EINTR:
+    case EALREADY:
         self->flags = 1; /* An answer is on its way, and is told of by an event. */
         wf_source_exhausted(source, wf_source_look(source), WF_SOURCE_WRITABLE);
         return wait_for_answer(self);
