@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * call.h - system calls that are made for each message.
+ * call.h - system calls that are made for each message, or each wake.
  *
  * Those of the C library are points at which a thread may be cancelled (pthread_cancel), which
  * a worker never is: with a second thread in the process each costs two atomic exchanges and
@@ -10,11 +10,14 @@
 #ifndef WF_IO_CALL_H
 #define WF_IO_CALL_H
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "fiber/sanitizer.h"
 
@@ -40,6 +43,16 @@ static inline ssize_t wf_call_send(int fd, const void *data, size_t size, int fl
 #else
     return send(fd, data, size, flags);
 #endif
+}
+
+/* Adds one to an eventfd, which holds more than all wakes there will ever be. */
+static inline void wf_call_count_up(int fd)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    ssize_t written = write(fd, &one, sizeof one);
+    WF_ASSERT(written == sizeof one);
+    errno = saved;
 }
 
 #endif

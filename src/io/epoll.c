@@ -32,6 +32,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "io/call.h"
 #include "io/io.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
@@ -86,16 +87,6 @@ static bool is_free(const struct instance *instance)
     return wf_load_relaxed(&instance->seat) == NOBODY;
 }
 
-static void write_eventfd(const struct instance *instance)
-{
-    int saved = errno;
-    uint64_t one = 1;
-    /* It holds more than all wakes there will ever be. */
-    ssize_t written = write(instance->wake_fd, &one, sizeof one);
-    WF_ASSERT(written == sizeof one);
-    errno = saved;
-}
-
 /* Away from the seat. A wake that was fetched here is passed on to who has sat down meanwhile. */
 static void handle(struct wf_io *io, const struct epoll_event *events, int count)
 {
@@ -103,7 +94,7 @@ static void handle(struct wf_io *io, const struct epoll_event *events, int count
         if (events[i].data.u64 != WAKE_TAG) {
             wf_source_fire(io, events[i].data.u64, events_of(events[i].events));
         } else if (!is_free(io->own)) {
-            write_eventfd(io->own);
+            wf_call_count_up(((const struct instance *)io->own)->wake_fd);
         }
     }
 }
@@ -162,7 +153,7 @@ struct sleeper {
 
 static void wake_sleeper(struct wf_clock_sleeper *self)
 {
-    write_eventfd(((struct sleeper *)self)->instance);
+    wf_call_count_up(((struct sleeper *)self)->instance->wake_fd);
 }
 
 /* Only a wake, which may be a late one? */
@@ -208,7 +199,7 @@ static bool epoll_park(struct wf_io_driver *driver, int64_t deadline)
 
 static void epoll_reach(struct wf_io_driver *driver)
 {
-    write_eventfd(driver->io->own);
+    wf_call_count_up(((const struct instance *)driver->io->own)->wake_fd);
 }
 
 /* --- Awake ------------------------------------------------------------------------------ */

@@ -57,6 +57,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "io/call.h"
 #include "io/io.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
@@ -108,11 +109,11 @@ static void hand_over(struct ring *ring)
         return;
     }
     int saved = errno;
-    int submitted;
-    do {
-        submitted = io_uring_submit(&ring->uring);
-    } while (submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY);
-    WF_ASSERT(submitted >= 0);
+    while (io_uring_sq_ready(&ring->uring) > 0) { /* It may take some only. */
+        int submitted = io_uring_submit(&ring->uring);
+        WF_ASSERT(submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN ||
+                  submitted == -EBUSY);
+    }
     errno = saved;
     /* relaxed: written under the lock; others look. */
     wf_store_relaxed(&ring->waiting, 0u);
@@ -252,18 +253,9 @@ struct sleeper {
     const struct ring *ring;
 };
 
-static void write_eventfd(const struct ring *ring)
-{
-    int saved = errno;
-    uint64_t one = 1;
-    ssize_t written = write(ring->wake_fd, &one, sizeof one);
-    WF_ASSERT(written == sizeof one);
-    errno = saved;
-}
-
 static void wake_sleeper(struct wf_clock_sleeper *self)
 {
-    write_eventfd(((struct sleeper *)self)->ring);
+    wf_call_count_up(((struct sleeper *)self)->ring->wake_fd);
 }
 
 /* Under the lock: a wake is an event, too. */
@@ -330,7 +322,7 @@ static bool uring_park(struct wf_io_driver *driver, int64_t deadline)
 
 static void uring_reach(struct wf_io_driver *driver)
 {
-    write_eventfd(ring_of(driver));
+    wf_call_count_up(ring_of(driver)->wake_fd);
 }
 
 /* --- Awake ------------------------------------------------------------------------------ */
@@ -395,7 +387,7 @@ static void help_ring(struct wf_io *io, struct ring *ring)
     }
     wf_unlock(&ring->lock);
     if (took_wake) {
-        write_eventfd(ring);
+        wf_call_count_up(ring->wake_fd);
     }
     handle(io, ring, events, count);
 }

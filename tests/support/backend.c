@@ -440,9 +440,7 @@ static void *help_all_the_time(void *arg)
     while (atomic_load(&self->may_end) == 0) {
         for (unsigned i = 0; i < sched->options.workers; i++) {
             struct wf_driver *driver = sched->workers[i].driver;
-            if (driver->ops->is_left(driver)) {
-                driver->ops->help(driver);
-            }
+            driver->ops->help(driver); /* What was left when it looked may not be any more. */
         }
         test_wait_ns(20 * WEFT_US); /* And takes the core from whoever runs. */
     }

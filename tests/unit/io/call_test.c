@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "test.h"
 
@@ -49,7 +50,22 @@ static void what_failed_is_in_errno(void)
     (void)close(ends[0]);
 }
 
+static void an_eventfd_is_counted_up(void)
+{
+    uint64_t count = 0;
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    CHECK(fd >= 0);
+    errno = ERANGE;
+    wf_call_count_up(fd);
+    wf_call_count_up(fd);
+    CHECK_EQ(errno, ERANGE);
+    CHECK_EQ(read(fd, &count, sizeof count), sizeof count);
+    CHECK_EQ(count, 2);
+    (void)close(fd);
+}
+
 TEST_MAIN({
     TEST(what_is_sent_is_received),
     TEST(what_failed_is_in_errno),
+    TEST(an_eventfd_is_counted_up),
 })
