@@ -174,8 +174,10 @@ WEFT_API WEFT_NODISCARD int weft_write_frame(weft_writer *writer, unsigned bytes
 WEFT_API WEFT_NODISCARD int weft_writer_flush(weft_writer *writer, weft_time deadline);
 
 /*
- * Copies from one stream to another until the first has ended. Returns how many bytes; the second
- * one stays open. *copied, if it is not NULL, is how many there were, also after an error.
+ * Copies from one stream to another until the first has ended; the second one stays open.
+ * *copied, if it is not NULL, is how many bytes that were, also after an error. On a fiber, much
+ * that comes from a file, a socket or a pipe goes to a socket or a pipe inside the kernel
+ * (sendfile, splice), which takes two descriptors while it lasts, if there are any.
  *
  * Context:  a fiber, or a plain thread.
  * Suspends: until the end, or the deadline.

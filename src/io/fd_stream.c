@@ -33,9 +33,14 @@ static struct wf_source *source_of(const weft_stream *stream)
     return wf_container_of(stream, struct wf_source, room);
 }
 
+enum wf_fd_kind wf_fd_stream_kind(const weft_stream *stream)
+{
+    return ((const struct fd_stream *)stream)->kind;
+}
+
 static bool is_socket(const weft_stream *stream)
 {
-    enum wf_fd_kind kind = ((const struct fd_stream *)stream)->kind;
+    enum wf_fd_kind kind = wf_fd_stream_kind(stream);
     return kind == WF_FD_TCP || kind == WF_FD_LOCAL;
 }
 
@@ -70,18 +75,6 @@ static ssize_t receive(int fd, const struct iovec *vectors, int count, int flags
     return recvmsg(fd, &message, flags);
 }
 
-/* The result of a system call that did not move anything: what it means. */
-static ssize_t judge_error(struct wf_source *source, uint32_t seen, uint32_t what)
-{
-    int error = errno;
-    if (error == EAGAIN || error == EWOULDBLOCK) {
-        wf_source_exhausted(source, seen, what);
-        return -EAGAIN;
-    }
-    wf_source_pass_on(source, what); /* Others who wait want to know, too. */
-    return -error;
-}
-
 static inline __attribute__((always_inline)) ssize_t
 try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned flags)
 {
@@ -100,7 +93,7 @@ try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned f
                               : readv(source->fd, vectors, count);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
-        return judge_error(source, seen, WF_SOURCE_READABLE);
+        return wf_source_failed(source, seen, WF_SOURCE_READABLE);
     }
     if (peek) { /* It is all still there, for others who wait. */
         wf_source_pass_on(source, WF_SOURCE_READABLE);
@@ -189,7 +182,7 @@ try_write(weft_stream *stream, const struct iovec *vectors, int count, unsigned 
                               : write_quietly(source->fd, vectors, count);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
-        return judge_error(source, seen, WF_SOURCE_WRITABLE);
+        return wf_source_failed(source, seen, WF_SOURCE_WRITABLE);
     }
     wf_source_moved(source, seen, WF_SOURCE_WRITABLE, (size_t)n, bytes_of(vectors, count));
     return n;

@@ -30,4 +30,7 @@ int wf_fd_do_not_block(int fd);
 /* Its source, if it is a descriptor's; else NULL. */
 struct wf_source *wf_fd_stream_source(const weft_stream *stream);
 
+/* Of which kind that is. */
+enum wf_fd_kind wf_fd_stream_kind(const weft_stream *stream);
+
 #endif

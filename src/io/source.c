@@ -227,6 +227,17 @@ void wf_source_pass_on(struct wf_source *source, uint32_t what)
     wf_turn_end(&turn);
 }
 
+int wf_source_failed(struct wf_source *source, uint32_t seen, uint32_t what)
+{
+    int error = errno;
+    if (error == EAGAIN || error == EWOULDBLOCK) {
+        wf_source_exhausted(source, seen, what);
+        return -EAGAIN;
+    }
+    wf_source_pass_on(source, what); /* Others who wait want to know, too. */
+    return -error;
+}
+
 void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
 {
     struct wf_source *source = wf_io_source(io, (uint32_t)tag);

@@ -108,6 +108,9 @@ static inline uint32_t wf_source_look(const struct wf_source *source)
 void wf_source_exhausted(struct wf_source *source, uint32_t seen, uint32_t what);
 void wf_source_pass_on(struct wf_source *source, uint32_t what);
 
+/* The same, after a system call that has failed: what it has said, -EAGAIN if it was exhausted. */
+int wf_source_failed(struct wf_source *source, uint32_t seen, uint32_t what);
+
 /* The same, after a system call that has moved count of wanted bytes. */
 static inline void wf_source_moved(struct wf_source *source, uint32_t seen, uint32_t what,
                                    size_t count, size_t wanted)

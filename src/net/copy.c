@@ -7,24 +7,44 @@
 #include <weft/fiber.h>
 #include <weft/task.h>
 
+#include "io/splice.h"
+
 enum {
     PART = 16 * 1024, /* on the stack; more makes it no faster */
+    FULL_ENOUGH = 4,  /* full parts in a row: what comes is much, and goes on inside the kernel */
 };
+
+/* Until the end, or -EAGAIN: there is much. */
+static int copy_parts(weft_stream *from, weft_stream *to, uint64_t *copied, bool to_the_end,
+                      weft_time deadline)
+{
+    char buffer[PART];
+    unsigned full = 0;
+    ssize_t n;
+    while ((n = weft_read(from, buffer, sizeof buffer, deadline)) > 0) {
+        struct iovec rest = { buffer, (size_t)n };
+        int err = weft_writev_all(to, &rest, 1, deadline);
+        *copied += (uint64_t)n - rest.iov_len;
+        if (err != 0) {
+            return err;
+        }
+        full = n == PART ? full + 1 : 0;
+        if (full == FULL_ENOUGH && !to_the_end) {
+            return -EAGAIN;
+        }
+    }
+    return (int)n;
+}
 
 int weft_copy(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
 {
-    char buffer[PART];
     uint64_t all = 0;
-    ssize_t n;
-    int err = 0;
-    while (err == 0 && (n = weft_read(from, buffer, sizeof buffer, deadline)) != 0) {
-        if (n < 0) {
-            err = (int)n;
-            break;
+    int err = copy_parts(from, to, &all, false, deadline);
+    if (err == -EAGAIN) {
+        err = wf_splice(from, to, &all, deadline);
+        if (err == -EOPNOTSUPP) {
+            err = copy_parts(from, to, &all, true, deadline);
         }
-        struct iovec rest = { buffer, (size_t)n };
-        err = weft_writev_all(to, &rest, 1, deadline);
-        all += (uint64_t)n - rest.iov_len;
     }
     if (copied != NULL) {
         *copied = all;

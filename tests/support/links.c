@@ -6,6 +6,8 @@
 
 #include <dirent.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "io/source.h"
 #include "rt.h"
@@ -115,6 +117,48 @@ void link_check(const void *buffer, size_t size, uint64_t seed, uint64_t first)
     }
 }
 
+int link_write_flow(void *stream)
+{
+    static unsigned char data[LINK_FLOW_SIZE];
+    link_fill(data, sizeof data, 1, 0);
+    int err = weft_write_all(stream, data, sizeof data, WEFT_NEVER);
+    weft_stream_close(stream);
+    return err;
+}
+
+int link_read_flow(void *stream)
+{
+    static unsigned char data[LINK_FLOW_SIZE];
+    CHECK_EQ(weft_read_exact(stream, data, sizeof data, WEFT_NEVER), 0);
+    link_check(data, sizeof data, 1, 0);
+    CHECK_EQ(weft_read(stream, data, 1, WEFT_NEVER), 0);
+    return 0;
+}
+
+void link_flow_begin(struct link_flow *flow, struct link *from, enum link_kind to)
+{
+    flow->to = link_open(to);
+    CHECK_EQ(weft_go(&flow->writer, link_write_flow, from->near), 0);
+    from->near = NULL;
+    CHECK_EQ(weft_go(&flow->reader, link_read_flow, flow->to.far), 0);
+}
+
+void link_join(weft_task *end)
+{
+    int result;
+    CHECK_EQ(weft_join(end, &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, 0);
+}
+
+void link_flow_end(struct link_flow *flow)
+{
+    weft_stream_close(flow->to.near);
+    flow->to.near = NULL;
+    link_join(flow->writer);
+    link_join(flow->reader);
+    link_close(&flow->to);
+}
+
 void source_wait_for_calls(const struct wf_source *source, uint32_t count)
 {
     while ((atomic_load(&source->users) & INT32_MAX) != count + 1) {
@@ -128,13 +172,23 @@ void link_wait_for_calls(const weft_stream *stream, uint32_t count)
     source_wait_for_calls(wf_container_of(stream, struct wf_source, room), count);
 }
 
+/* The C library opens files of the system for a moment, say when a thread begins to use memory:
+ * those are nobody's. */
+static bool is_ours(int folder, const char *name)
+{
+    char target[64];
+    ssize_t size = readlinkat(folder, name, target, sizeof target);
+    return size > 0 && strncmp(target, "/sys/", 5) != 0 && strncmp(target, "/proc/", 6) != 0;
+}
+
 unsigned link_fds(void)
 {
     DIR *folder = opendir("/proc/self/fd");
+    const struct dirent *entry;
     unsigned count = 0;
     CHECK(folder != NULL);
-    while (readdir(folder) != NULL) {
-        count++;
+    while ((entry = readdir(folder)) != NULL) {
+        count += is_ours(dirfd(folder), entry->d_name);
     }
     (void)closedir(folder);
     return count;

@@ -37,6 +37,23 @@ unsigned char link_byte(uint64_t seed, uint64_t i);
 void link_fill(void *buffer, size_t size, uint64_t seed, uint64_t first);
 void link_check(const void *buffer, size_t size, uint64_t seed, uint64_t first);
 
+/* On a fiber: known bytes, LINK_FLOW_SIZE of them, are written to near of one link, which is
+ * closed then; and all of them, and the end, must come at far of another. The test copies in
+ * between, from far of the first to near of the second, and ends it: that closes the second. */
+enum {
+    LINK_FLOW_SIZE = 700 * 1000 + 7,
+};
+struct link_flow {
+    struct link to;
+    weft_task *writer;
+    weft_task *reader;
+};
+int link_write_flow(void *stream); /* fibers: these are its ends */
+int link_read_flow(void *stream);
+void link_join(weft_task *end);
+void link_flow_begin(struct link_flow *flow, struct link *from, enum link_kind to);
+void link_flow_end(struct link_flow *flow);
+
 /* On a fiber: returns when so many calls are under way at a stream, or at a source. */
 struct wf_source;
 void link_wait_for_calls(const weft_stream *stream, uint32_t count);

@@ -35,18 +35,12 @@ static int read_bytes(void *arg)
 static int copy_through(void *arg)
 {
     struct link *link = arg;
-    struct link next = link_open(LINK_LOCAL);
-    weft_task *writer;
-    weft_task *reader;
+    struct link_flow flow;
     uint64_t copied;
-    CHECK_EQ(weft_go(&writer, write_bytes, link->near), 0);
-    CHECK_EQ(weft_go(&reader, read_bytes, next.far), 0);
-    CHECK_EQ(weft_copy(link->far, next.near, &copied, WEFT_NEVER), 0);
-    CHECK_EQ(copied, SIZE);
-    CHECK_EQ(weft_stream_shutdown(next.near, WEFT_WRITE_SIDE), 0);
-    CHECK_EQ(weft_join(writer, NULL, WEFT_NEVER), 0);
-    CHECK_EQ(weft_join(reader, NULL, WEFT_NEVER), 0);
-    link_close(&next);
+    link_flow_begin(&flow, link, LINK_LOCAL);
+    CHECK_EQ(weft_copy(link->far, flow.to.near, &copied, WEFT_NEVER), 0);
+    CHECK_EQ(copied, LINK_FLOW_SIZE);
+    link_flow_end(&flow);
     return 0;
 }
 

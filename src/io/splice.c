@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * splice.c - from one descriptor to another inside the kernel: the bytes are never copied into
+ * this process. From a file directly; from a socket or a pipe through a pipe of our own, which is
+ * filled from the one and drained into the other, in turns. So it is either empty or has bytes,
+ * and a call that was in vain was so because of the one descriptor that is to be waited for.
+ */
+#include "io/splice.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/fd_stream.h"
+#include "io/source.h"
+#include "io/transfer.h"
+#include "sched/worker.h"
+
+enum {
+    PART = 64 * 1024, /* what a pipe holds */
+};
+
+/* In the room of a transfer: a step into a stream, or out of one. */
+struct step {
+    uint32_t what;          /* of the stream: WF_SOURCE_WRITABLE, if it goes into it */
+    int end;                /* of our pipe, from there or to there */
+    struct wf_source *file; /* or from there */
+    size_t size;
+};
+
+_Static_assert(sizeof(struct step) <= sizeof((struct wf_transfer *)NULL)->room, "no room");
+
+static struct step *step_of(struct wf_transfer *self)
+{
+    return (struct step *)(void *)self->room;
+}
+
+static int step_enter(struct wf_transfer *self)
+{
+    static const char call[] = "weft_copy";
+    struct wf_source *file = step_of(self)->file;
+    int err = file != NULL ? wf_source_enter(file, call) : 0;
+    if (err != 0) {
+        return err;
+    }
+    err = wf_source_enter(wf_fd_stream_source(self->object), call);
+    if (err != 0 && file != NULL) {
+        wf_source_leave(file);
+    }
+    return err;
+}
+
+static void step_leave(struct wf_transfer *self)
+{
+    struct wf_source *file = step_of(self)->file;
+    wf_source_leave(wf_fd_stream_source(self->object));
+    if (file != NULL) {
+        wf_source_leave(file);
+    }
+}
+
+static ssize_t move(int fd, const struct step *step)
+{
+    const int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
+    ssize_t n;
+    do {
+        n = step->file != NULL ? sendfile(fd, step->file->fd, NULL, step->size)
+            : step->what == WF_SOURCE_WRITABLE
+                ? splice(step->end, NULL, fd, NULL, step->size, flags)
+                : splice(fd, NULL, step->end, NULL, step->size, flags);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
+static int step_attempt(struct wf_transfer *self)
+{
+    const struct step *step = step_of(self);
+    struct wf_source *source = wf_fd_stream_source(self->object);
+    uint32_t seen = wf_source_look(source);
+    if ((seen & step->what) != 0) {
+        ssize_t n = move(source->fd, step);
+        if (n >= 0) {
+            /* How many there were says nothing of whether there is more. */
+            wf_source_pass_on(source, step->what);
+            return (int)n;
+        }
+        int err = wf_source_failed(source, seen, step->what);
+        if (err != -EAGAIN) {
+            return err;
+        }
+    }
+    wf_source_wait_init(&self->wait, source, step->what, true);
+    self->waits_for = &self->wait.future;
+    return WEFT_PENDING;
+}
+
+static const struct wf_transfer_ops step_ops = { step_enter, step_leave, step_attempt };
+
+static int await_step(weft_stream *stream, const struct step *step, weft_time deadline)
+{
+    weft_io io;
+    struct wf_transfer *self = wf_transfer_init(&io, &step_ops, stream);
+    *step_of(self) = *step;
+    return wf_transfer_await(&io, deadline, "weft_copy");
+}
+
+/* Not an error of the streams: the call is not for these, or is forbidden. */
+static bool is_refusal(int err)
+{
+    return err == -EINVAL || err == -ENOSYS || err == -EPERM;
+}
+
+static int send_file(struct wf_source *file, weft_stream *to, uint64_t *copied, weft_time deadline)
+{
+    const struct step send = { .what = WF_SOURCE_WRITABLE, .file = file, .size = PART };
+    int n;
+    while ((n = await_step(to, &send, deadline)) > 0) {
+        *copied += (uint64_t)n;
+    }
+    return is_refusal(n) ? -EOPNOTSUPP : n;
+}
+
+static int drain(int end, size_t held, weft_stream *to, uint64_t *copied, weft_time deadline)
+{
+    while (held > 0) {
+        const struct step out = { .what = WF_SOURCE_WRITABLE, .end = end, .size = held };
+        int n = await_step(to, &out, deadline);
+        if (n < 0) {
+            return n;
+        }
+        held -= (size_t)n;
+        *copied += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int copy_by_pipe(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
+{
+    int ends[2];
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+        return -EOPNOTSUPP;
+    }
+    const struct step in = { .what = WF_SOURCE_READABLE, .end = ends[1], .size = PART };
+    int err = 0;
+    int n = 0;
+    while (err == 0 && (n = await_step(from, &in, deadline)) > 0) {
+        err = drain(ends[0], (size_t)n, to, copied, deadline);
+    }
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return err != 0 ? err : is_refusal(n) ? -EOPNOTSUPP : n;
+}
+
+static bool is_file(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+int wf_splice(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
+{
+    struct wf_source *source = wf_fd_stream_source(from);
+    /* Only our threads block SIGPIPE, against which these calls have no flag. */
+    if (source == NULL || wf_fd_stream_source(to) == NULL || wf_worker_current() == NULL ||
+        wf_fd_stream_kind(to) == WF_FD_OTHER) {
+        return -EOPNOTSUPP;
+    }
+    if (wf_fd_stream_kind(from) != WF_FD_OTHER) {
+        return copy_by_pipe(from, to, copied, deadline);
+    }
+    return is_file(source->fd) ? send_file(source, to, copied, deadline) : -EOPNOTSUPP;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copying inside the kernel: all bytes, from files, sockets and pipes; and what it cannot do.
+ */
+#include "io/splice.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <weft.h>
+
+#include "links.h"
+#include "rt.h"
+#include "test.h"
+
+enum {
+    SIZE = LINK_FLOW_SIZE,
+};
+
+static enum link_kind target; /* of the test that runs */
+
+static int splice_to_target(void *arg)
+{
+    struct link *link = arg;
+    struct link_flow flow;
+    uint64_t copied = 5;
+    link_flow_begin(&flow, link, target);
+    int err = wf_splice(link->far, flow.to.near, &copied, WEFT_NEVER);
+    if (weft_stream_fd(link->far) < 0 || target == LINK_MEMORY) {
+        CHECK_EQ(err, -EOPNOTSUPP);
+        CHECK_EQ(copied, 5);
+        CHECK_EQ(weft_copy(link->far, flow.to.near, &copied, WEFT_NEVER), 0);
+        CHECK_EQ(copied, SIZE);
+    } else {
+        CHECK_EQ(err, 0);
+        CHECK_EQ(copied, 5 + SIZE);
+    }
+    link_flow_end(&flow);
+    return 0;
+}
+
+static void all_bytes_come_from_each_kind_to_each(void)
+{
+    for (target = 0; target < LINK_KINDS; target++) {
+        link_run_all(splice_to_target);
+    }
+}
+
+/* --- Files ------------------------------------------------------------------------------ */
+
+static weft_stream *open_file(size_t size)
+{
+    static unsigned char data[SIZE];
+    weft_stream *file;
+    int fd = memfd_create("splice_test", MFD_CLOEXEC);
+    CHECK(fd >= 0);
+    link_fill(data, size, 1, 0);
+    CHECK_EQ(write(fd, data, size), size);
+    CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);
+    CHECK_EQ(weft_stream_adopt(&file, fd), 0);
+    return file;
+}
+
+static int send_a_file(void *arg)
+{
+    struct link *link = arg;
+    weft_stream *file = open_file(SIZE);
+    weft_task *reader;
+    uint64_t copied;
+    CHECK_EQ(weft_go(&reader, link_read_flow, link->far), 0);
+    CHECK_EQ(weft_copy(file, link->near, &copied, WEFT_NEVER), 0);
+    CHECK_EQ(copied, SIZE);
+    weft_stream_close(link->near);
+    link->near = NULL;
+    link_join(reader);
+    weft_stream_close(file);
+    return 0;
+}
+
+static void a_file_is_sent(void)
+{
+    link_run_all(send_a_file);
+}
+
+/* Into a file it does not go: who writes there may want to add to its end. */
+static int receive_a_file(void *arg)
+{
+    struct link *link = arg;
+    weft_stream *file = open_file(0);
+    weft_task *writer;
+    uint64_t copied = 0;
+    CHECK_EQ(weft_go(&writer, link_write_flow, link->near), 0);
+    link->near = NULL;
+    CHECK_EQ(wf_splice(link->far, file, &copied, WEFT_NEVER), -EOPNOTSUPP);
+    CHECK_EQ(weft_copy(link->far, file, &copied, WEFT_NEVER), 0);
+    CHECK_EQ(copied, SIZE);
+    link_join(writer);
+    CHECK_EQ(lseek(weft_stream_fd(file), 0, SEEK_SET), 0);
+    CHECK_EQ(link_read_flow(file), 0);
+    weft_stream_close(file);
+    return 0;
+}
+
+static void a_file_is_written_as_ever(void)
+{
+    link_run_all(receive_a_file);
+}
+
+/* --- What ends it ----------------------------------------------------------------------- */
+
+/* Nobody reads: it stops when all is full, and what it says it has copied is there. */
+static int stop_in_the_middle(void *arg)
+{
+    static unsigned char data[SIZE];
+    struct link *link = arg;
+    if (weft_stream_fd(link->near) < 0) {
+        return 0;
+    }
+    uint64_t copied = 0;
+    uint64_t came = 0;
+    unsigned before = link_fds();
+    for (int err = 0; err == 0;) {
+        weft_stream *file = open_file(SIZE);
+        err = wf_splice(file, link->near, &copied, weft_after(2 * WEFT_MS));
+        CHECK(err == 0 || err == WEFT_ETIMEDOUT);
+        weft_stream_close(file);
+    }
+    CHECK_EQ(link_fds(), before);
+    weft_stream_close(link->near);
+    link->near = NULL;
+    ssize_t n;
+    while ((n = weft_read(link->far, data, sizeof data, WEFT_NEVER)) > 0) {
+        for (ssize_t i = 0; i < n; i++) {
+            CHECK_EQ(data[i], link_byte(1, (came + (uint64_t)i) % SIZE));
+        }
+        came += (uint64_t)n;
+    }
+    CHECK_EQ(n, 0);
+    CHECK_EQ(came, copied);
+    return 0;
+}
+
+static void a_deadline_ends_it_in_the_middle(void)
+{
+    link_run_all(stop_in_the_middle);
+}
+
+static int splice_to_nobody(void *arg)
+{
+    struct link *link = arg;
+    if (weft_stream_fd(link->near) < 0) {
+        return 0;
+    }
+    weft_stream *file = open_file(SIZE);
+    uint64_t copied = 0;
+    int err = 0;
+    weft_stream_close(link->far);
+    link->far = NULL;
+    while (err == 0) {
+        CHECK_EQ(lseek(weft_stream_fd(file), 0, SEEK_SET), 0);
+        err = wf_splice(file, link->near, &copied, WEFT_NEVER);
+    }
+    CHECK(err == -EPIPE || err == -ECONNRESET);
+    weft_stream_close(file);
+    return 0;
+}
+
+static void a_peer_that_has_gone_is_an_error_and_no_signal(void)
+{
+    link_run_all(splice_to_nobody);
+}
+
+/* There is no descriptor for a pipe: it reads and writes. */
+static int copy_without_descriptors(void *arg)
+{
+    struct link *link = arg;
+    struct link_flow flow;
+    struct rlimit limit;
+    uint64_t copied = 0;
+    link_flow_begin(&flow, link, LINK_LOCAL);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    struct rlimit none = { .rlim_cur = 3, .rlim_max = limit.rlim_max };
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    CHECK_EQ(wf_splice(link->far, flow.to.near, &copied, WEFT_NEVER), -EOPNOTSUPP);
+    CHECK_EQ(weft_copy(link->far, flow.to.near, &copied, WEFT_NEVER), 0);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CHECK_EQ(copied, SIZE);
+    link_flow_end(&flow);
+    return 0;
+}
+
+static void without_descriptors_all_bytes_come_as_well(void)
+{
+    link_run_both_ways(copy_without_descriptors);
+}
+
+TEST_MAIN({
+    TEST(all_bytes_come_from_each_kind_to_each),
+    TEST(a_file_is_sent),
+    TEST(a_file_is_written_as_ever),
+    TEST(a_deadline_ends_it_in_the_middle),
+    TEST(a_peer_that_has_gone_is_an_error_and_no_signal),
+    TEST(without_descriptors_all_bytes_come_as_well),
+})
