@@ -81,6 +81,11 @@ typedef struct weft_config {
     /* So many events are handled before tasks have their turn again. Default 256, 1 to
      * 4096. WEFT_MAX_IO_COMPLETIONS */
     unsigned max_io_completions;
+    /* So many descriptors the process will have, or as many as its limit allows. The kernel's
+     * table of them gets that size at the start, 8 bytes for each: while threads run, whoever
+     * opens one that does not fit waits for 10 to 20 ms until the table has grown. Default
+     * 4096, 1 (which leaves it as it is) to 2^30. WEFT_FDS_EXPECTED */
+    unsigned fds_expected;
 
     /* Seeds the choice of whom to steal from. 0: from the clock. WEFT_SEED */
     uint64_t seed;

@@ -2,7 +2,7 @@
 /*
  * io.c - the I/O of one runtime: which backend, and the workers' drivers.
  *
- * A runtime without I/O costs nothing: the backend is chosen and opened with the first
+ * A runtime without I/O costs next to nothing: the backend is chosen and opened with the first
  * source, and a worker sleeps in its driver only while sources are watched.
  *
  *   Watch, any thread                       Park, a worker (idle.c)
@@ -18,11 +18,17 @@
  * [IO2] the first source that is watched releases the count, workers acquire it: the
  *       backend is there.
  * And idle.c's [I1]: the fences of A2 and P3, as above.
+ *
+ * Checked by tests/model/io_model.c.
  */
 #include "io/io.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -163,6 +169,29 @@ int wf_io_make_chunk(struct wf_io *io, uint32_t chunk)
 
 /* --- The runtime's ---------------------------------------------------------------------- */
 
+/*
+ * The kernel's table of descriptors doubles when one does not fit, and in a process with threads it
+ * waits then until no processor can still be reading the old one: an accept that takes 15 ms. Once
+ * it is large enough, it stays so. Before there are threads that costs some microseconds.
+ */
+static void make_room_for_fds(uint64_t count)
+{
+    struct rlimit limit;
+    int saved = errno;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < count) {
+        count = limit.rlim_cur;
+    }
+    int fd = count > 1 ? eventfd(0, EFD_CLOEXEC) : -1;
+    if (fd >= 0) { /* Else there are none to be had, and no need for room. */
+        int last = fcntl(fd, F_DUPFD_CLOEXEC, (int)count - 1);
+        if (last >= 0) {
+            (void)close(last);
+        }
+        (void)close(fd);
+    }
+    errno = saved;
+}
+
 static size_t drivers_bytes(const struct wf_sched *sched)
 {
     return sched->options.workers * sizeof(struct wf_io_driver);
@@ -191,6 +220,7 @@ int wf_io_create(struct wf_sched *sched)
         sched->workers[i].driver = &drivers[i].driver;
     }
     sched->io = io;
+    make_room_for_fds(sched->options.fds_expected);
     return 0;
 }
 

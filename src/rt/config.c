@@ -166,6 +166,7 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
     uint64_t capacity = 0;
     uint64_t threads = 0;
     uint64_t completions = 0;
+    uint64_t fds = 0;
     const struct {
         struct number number;
         uint64_t *out;
@@ -201,6 +202,8 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
         { { "max_io_completions", "WEFT_MAX_IO_COMPLETIONS", config->max_io_completions, 256, 1,
             4096, NULL },
           &completions },
+        { { "fds_expected", "WEFT_FDS_EXPECTED", config->fds_expected, 4096, 1, 1 << 30, NULL },
+          &fds },
         { { "seed", "WEFT_SEED", config->seed, 0, 0, UINT64_MAX, "0 for one from the clock" },
           &options->seed },
     };
@@ -217,6 +220,7 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
     options->inject_capacity = (size_t)capacity;
     options->blocking_threads = (unsigned)threads;
     options->io_events_max = (unsigned)completions;
+    options->fds_expected = (unsigned)fds;
     return 0;
 }
 

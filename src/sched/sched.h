@@ -43,6 +43,7 @@ struct wf_sched_options {
     uint64_t seed;
     weft_io_backend io_backend;
     unsigned io_events_max;
+    unsigned fds_expected;
     weft_allocator allocator;
     const char *thread_name;
     void (*on_start)(void *ctx, unsigned worker);

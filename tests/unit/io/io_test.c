@@ -4,9 +4,12 @@
  */
 #include "io/io.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <weft.h>
@@ -36,6 +39,67 @@ static void a_runtime_without_io_opens_nothing(void)
     weft_runtime *rt = test_start(2);
     CHECK_EQ(link_fds(), before);
     weft_runtime_destroy(rt);
+}
+
+/* How many descriptors the kernel has room for before it must make more. */
+static unsigned room_for_fds(void)
+{
+    char line[256];
+    unsigned room = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    CHECK(file != NULL);
+    while (room == 0 && fgets(line, sizeof line, file) != NULL) {
+        (void)sscanf(line, "FDSize: %u", &room);
+    }
+    (void)fclose(file);
+    return room;
+}
+
+static void start_expecting(unsigned fds)
+{
+    unsigned before = link_fds();
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    config.fds_expected = fds;
+    weft_runtime *rt = test_start_with(&config);
+    CHECK_EQ(link_fds(), before);
+    weft_runtime_destroy(rt);
+}
+
+/* In a child, whose table is as small as when a program starts. */
+static void make_room(void)
+{
+    struct rlimit limit;
+    start_expecting(1);
+    CHECK_LT(room_for_fds(), 512);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    rlim_t before = limit.rlim_cur;
+    CHECK(before >= 1024);
+    limit.rlim_cur = 512;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    start_expecting(100000);
+    CHECK_EQ(room_for_fds(), 512); /* As the limit says. */
+    limit.rlim_cur = before;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    start_expecting(1000);
+    CHECK_EQ(room_for_fds(), 1024);
+    start_expecting(0);
+    unsigned room = room_for_fds();
+    CHECK_GE(room, before < 4096 ? before : 4096);
+    start_expecting(100); /* It has enough. */
+    CHECK_EQ(room_for_fds(), room);
+}
+
+static void there_is_room_for_descriptors_from_the_start(void)
+{
+    pid_t child = fork();
+    int status = -1;
+    if (child == 0) {
+        make_room();
+        _exit(0);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
 }
 
 enum {
@@ -173,6 +237,7 @@ TEST_MAIN({
     TEST(the_first_event_of_all_is_handled),
     TEST(places_of_the_table_follow_each_other),
     TEST(a_runtime_without_io_opens_nothing),
+    TEST(there_is_room_for_descriptors_from_the_start),
     TEST(places_are_made_as_they_are_needed),
     TEST(the_backend_is_what_was_asked_for),
     TEST(a_plain_thread_waits_while_all_workers_sleep),

@@ -48,6 +48,7 @@ static const struct row rows[] = {
     ROW(park_timeout_ns, "WEFT_PARK_TIMEOUT_NS", 0, US, 3600 * S, true),
     ROW(blocking_threads, "WEFT_BLOCKING_THREADS", 512, 1, 65535, false),
     ROW(blocking_keep_alive_ns, "WEFT_BLOCKING_KEEP_ALIVE_NS", 10 * S, US, 86400 * S, false),
+    ROW(fds_expected, "WEFT_FDS_EXPECTED", 4096, 1, 1 << 30, false),
     ROW(seed, "WEFT_SEED", 0, 0, UINT64_MAX, true),
 };
 
@@ -158,6 +159,7 @@ static void defaults_are_what_the_header_says(void)
         CHECK_EQ(options.park_timeout_ns, 0);
         CHECK_EQ(options.blocking_threads, 512);
         CHECK_EQ(options.blocking_keep_alive_ns, 10 * S);
+        CHECK_EQ(options.fds_expected, 4096);
         CHECK(options.seed != 0); /* From the clock. */
         CHECK(options.allocator.alloc == wf_alloc_default.alloc);
         CHECK(options.allocator.free == wf_alloc_default.free);
