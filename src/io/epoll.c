@@ -19,7 +19,10 @@
  * reads: each write is an edge. A write that comes when its worker has gone wakes the next
  * one on the seat for nothing, and that one goes back to sleep. One that somebody else has
  * fetched, who found the seat free before, is written once more: it was there when its worker
- * had sat down, and that one sits there until it is woken.
+ * had sat down, and that one sits there until it is woken. So who has fetched it must see the
+ * seat taken: the waker has acquired that (park.h's [P2]), and the kernel's locks pass it on.
+ *
+ * Checked by tests/model/io_model.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -83,7 +86,7 @@ static unsigned events_of(uint32_t events)
 
 static bool is_free(const struct instance *instance)
 {
-    /* relaxed: a hint; see above who relies on what. */
+    /* relaxed: a hint; who has fetched a wake comes after its worker sat down, see above. */
     return wf_load_relaxed(&instance->seat) == NOBODY;
 }
 

@@ -43,6 +43,7 @@
  */
 #include "io/source.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <unistd.h>
 

@@ -25,6 +25,10 @@
  * while the other is possible. And urgent data is not asked for: a socket says that with
  * everything that comes, and a poll passes it on as it was said.
  *
+ * Without memory the kernel takes nothing for now (EAGAIN). Then polls wait in the ring, and who
+ * sleeps there naps, and offers them again. A ring that is full refuses to wait for more
+ * descriptors; only cancellations, which cannot be refused, wait for the kernel then.
+ *
  * A descriptor is not closed before the kernel has let go of it, and that is not before its
  * polls have ended: so those are cancelled. (Not removed: a poll that lasts, and has an event
  * under way at that moment, would stay.)
@@ -37,10 +41,16 @@
  *   A3  parked? Wake it                     P4  polls? Sleep in the ring, else on the
  *                                               futex
  *
+ * Who helps takes wakes out, too. If the ring is slept in, the wake is sent once more. If not,
+ * it is a late one; or its worker is about to sleep, and has not had the ring's lock yet: when
+ * it has, it sees that it was woken.
+ *
  * Rejected, with figures in docs/adr/0013-readiness.md: polls that last, reads by the
  * kernel, one ring for all, delivery by interrupts, and delivery to one thread only.
  *
  * Edges: idle.c's [I1], the fences of A2 and P3.
+ *
+ * Checked by tests/model/uring_model.c.
  */
 #ifdef WF_HAS_URING
 
@@ -48,6 +58,7 @@
 #include <liburing.h>
 #include <linux/membarrier.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -67,10 +78,12 @@ enum {
     ENTRIES = 256,
     COMPLETIONS = 2048, /* The kernel keeps more, if there are. */
     DIRECTION_SHIFT = 62,
+    NAP_NS = 1000000, /* while the kernel takes nothing */
 };
 
 /* What is not a source's. */
-#define WAKE_DATA   (UINT64_MAX - 1)
+#define WAKE_DATA   (UINT64_MAX - 2)
+#define CANCEL_DATA (UINT64_MAX - 1) /* that was left to a worker */
 #define IGNORE_DATA UINT64_MAX
 
 /* An event that was taken out of a ring. */
@@ -83,13 +96,13 @@ struct event {
 struct ring {
     struct wf_lock lock; /* guards the ring */
     struct io_uring uring;
-    _Atomic(uint32_t) polls;   /* any thread: in the ring, also those not handed over */
+    _Atomic(uint32_t) polls;   /* any thread: in the ring, also those not handed over, and
+                                * what is to be handed over for plain threads */
     _Atomic(uint32_t) waiting; /* written under the lock: not handed over */
     _Atomic(uint32_t) taken;   /* written under the lock: events, so far */
     int wake_fd;
     bool is_wake_armed;   /* under the lock */
-    struct wf_io *io;     /* constant */
-    uint32_t owed;        /* under the lock: see cancel_poll() */
+    bool is_slept_in;     /* under the lock: a wake is for somebody */
     unsigned count;       /* its worker: events from its sleep that were not handled */
     struct event *caught; /* its worker */
 };
@@ -101,7 +114,8 @@ static struct ring *ring_of(const struct wf_io_driver *driver)
 
 /* --- Handing over ----------------------------------------------------------------------- */
 
-/* Under the lock. */
+/* Under the lock. Without memory the kernel takes some of it only, or nothing: then the rest
+ * waits for the next one who comes by. */
 static void hand_over(struct ring *ring)
 {
     /* relaxed: written under the lock. */
@@ -109,20 +123,19 @@ static void hand_over(struct ring *ring)
         return;
     }
     int saved = errno;
-    while (io_uring_sq_ready(&ring->uring) > 0) { /* It may take some only. */
-        int submitted = io_uring_submit(&ring->uring);
+    int submitted;
+    do {
+        submitted = io_uring_submit(&ring->uring);
         WF_ASSERT(submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN ||
                   submitted == -EBUSY);
-    }
+    } while (io_uring_sq_ready(&ring->uring) > 0 && (submitted > 0 || submitted == -EINTR));
     errno = saved;
+    uint32_t left = io_uring_sq_ready(&ring->uring);
     /* relaxed: written under the lock; others look. */
-    wf_store_relaxed(&ring->waiting, 0u);
-    for (; ring->owed > 0; ring->owed--) {
-        wf_io_uncount_watched(ring->io);
-    }
+    wf_store_relaxed(&ring->waiting, left);
 }
 
-/* Under the lock: the next entry, which its caller fills. */
+/* Under the lock: the next entry, which its caller fills. NULL: the kernel takes none for now. */
 static struct io_uring_sqe *next_entry(struct ring *ring)
 {
     struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);
@@ -130,9 +143,10 @@ static struct io_uring_sqe *next_entry(struct ring *ring)
         hand_over(ring);
         entry = io_uring_get_sqe(&ring->uring);
     }
-    WF_ASSERT(entry != NULL);
-    /* relaxed: written under the lock. */
-    wf_store_relaxed(&ring->waiting, wf_load_relaxed(&ring->waiting) + 1);
+    if (entry != NULL) {
+        /* relaxed: written under the lock. */
+        wf_store_relaxed(&ring->waiting, wf_load_relaxed(&ring->waiting) + 1);
+    }
     return entry;
 }
 
@@ -173,6 +187,11 @@ static void handle(struct wf_io *io, struct ring *ring, const struct event *even
     unsigned ended = 0;
     for (unsigned i = 0; i < count; i++) {
         if (events[i].data == IGNORE_DATA || events[i].data == WAKE_DATA) {
+            continue;
+        }
+        if (events[i].data == CANCEL_DATA) {
+            wf_io_uncount_watched(io);
+            ended++;
             continue;
         }
         unsigned direction = (unsigned)(events[i].data >> DIRECTION_SHIFT);
@@ -258,11 +277,21 @@ static void wake_sleeper(struct wf_clock_sleeper *self)
     wf_call_count_up(((struct sleeper *)self)->ring->wake_fd);
 }
 
-/* Under the lock: a wake is an event, too. */
+/* Under the lock, and surely: while the kernel takes nothing, it is waited for. */
+static struct io_uring_sqe *must_next_entry(struct ring *ring)
+{
+    struct io_uring_sqe *entry;
+    while ((entry = next_entry(ring)) == NULL) {
+        (void)sched_yield();
+    }
+    return entry;
+}
+
+/* Under the lock: a wake is an event, too. Without an entry who sleeps naps. */
 static void arm_wake(struct ring *ring)
 {
-    if (!ring->is_wake_armed) {
-        struct io_uring_sqe *entry = next_entry(ring);
+    struct io_uring_sqe *entry = ring->is_wake_armed ? NULL : next_entry(ring);
+    if (entry != NULL) {
         io_uring_prep_poll_add(entry, ring->wake_fd, POLLIN);
         io_uring_sqe_set_data64(entry, WAKE_DATA);
         ring->is_wake_armed = true;
@@ -283,21 +312,29 @@ static bool is_something(const struct ring *ring)
 /* Away from its park. Returns false if the deadline ended it. */
 static bool sleep_in_ring(struct wf_io_driver *driver, int64_t deadline)
 {
+    const struct wf_park *park = &driver->worker->park;
     struct ring *ring = ring_of(driver);
     struct sleeper sleeper = { .base.wake = wake_sleeper, .ring = ring };
     bool late;
     do {
         wf_lock(&ring->lock);
+        ring->is_slept_in = true;
         arm_wake(ring);
         hand_over(ring);
+        /* relaxed: written under the lock. */
+        bool naps = wf_load_relaxed(&ring->waiting) > 0;
         wf_unlock(&ring->lock);
         int64_t until = wf_clock_sleep_begin(&sleeper.base, deadline);
-        come_by(ring, until == INT64_MIN ? 0 : until);
+        until = until == INT64_MIN ? 0 : until;
+        int64_t nap_end = naps ? wf_clock_real() + NAP_NS : WF_NEVER;
+        bool is_away = wf_park_is_away(park); /* Else the wake may have been taken out. */
+        come_by(ring, !is_away ? INT64_MIN : until < nap_end ? until : nap_end);
         late = wf_clock_sleep_end(&sleeper.base);
         wf_lock(&ring->lock);
+        ring->is_slept_in = false;
         ring->count = take_out(ring, ring->caught, driver->io->events_max);
         wf_unlock(&ring->lock);
-    } while (!late && !is_something(ring) && wf_park_is_away(&driver->worker->park));
+    } while (!late && !is_something(ring) && wf_park_is_away(park));
     return !late || ring->count > 0;
 }
 
@@ -332,11 +369,11 @@ static void uring_poll(struct wf_io_driver *driver, unsigned room)
     struct ring *ring = ring_of(driver);
     /* relaxed: a look; what others have put there they have handed over. */
     if (ring->count == 0 && room > 0 && wf_load_relaxed(&ring->polls) > 0) {
+        wf_lock(&ring->lock);
+        hand_over(ring); /* Which is to come by. */
         if (has_deferred(ring)) {
             come_by(ring, INT64_MIN);
         }
-        wf_lock(&ring->lock);
-        hand_over(ring);
         ring->count = take_out(ring, ring->caught, room);
         wf_unlock(&ring->lock);
     }
@@ -372,18 +409,32 @@ static void interrupt_all(void)
     errno = saved;
 }
 
+/* Under the lock, and surely: its worker sleeps. */
+static void arm_wake_again(struct ring *ring)
+{
+    arm_wake(ring);
+    hand_over(ring);
+    /* relaxed: written under the lock. */
+    while (!ring->is_wake_armed || wf_load_relaxed(&ring->waiting) > 0) {
+        (void)sched_yield();
+        arm_wake(ring);
+        hand_over(ring);
+    }
+}
+
+/* While the kernel takes nothing, its worker must do without: a wake could not be armed again. */
 static void help_ring(struct wf_io *io, struct ring *ring)
 {
     struct event events[64];
-    unsigned max = io->events_max;
+    unsigned max = io->events_max < 64 ? io->events_max : 64;
     wf_lock(&ring->lock);
     bool was_armed = ring->is_wake_armed;
     hand_over(ring);
-    unsigned count = take_out(ring, events, max < 64 ? max : 64);
-    bool took_wake = was_armed && !ring->is_wake_armed;
-    if (took_wake) { /* Its worker may be about to sleep: it is woken once more. */
-        arm_wake(ring);
-        hand_over(ring);
+    /* relaxed: written under the lock. */
+    unsigned count = wf_load_relaxed(&ring->waiting) == 0 ? take_out(ring, events, max) : 0;
+    bool took_wake = was_armed && !ring->is_wake_armed && ring->is_slept_in;
+    if (took_wake) { /* It is for the worker there, which is woken once more. */
+        arm_wake_again(ring);
     }
     wf_unlock(&ring->lock);
     if (took_wake) {
@@ -448,6 +499,12 @@ static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what
     (void)wf_fetch_add_relaxed(&ring->polls, 1);
     wf_lock(&ring->lock);
     struct io_uring_sqe *entry = next_entry(ring);
+    if (entry == NULL) {
+        wf_unlock(&ring->lock);
+        /* relaxed: as where events are handled. */
+        (void)wf_fetch_sub_relaxed(&ring->polls, 1);
+        return -ENOMEM;
+    }
     unsigned mask = direction == 0 ? POLLIN | POLLRDHUP : POLLOUT;
     if (source->is_foreign) {
         mask = POLLIN | POLLOUT | POLLRDHUP | POLLPRI;
@@ -472,7 +529,7 @@ static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what
 static bool take_back(struct ring *ring, uint64_t data)
 {
     const struct io_uring_sq *queue = &ring->uring.sq;
-    for (unsigned i = queue->sqe_head; i != queue->sqe_tail; i++) {
+    for (unsigned i = *queue->khead; i != queue->sqe_tail; i++) {
         struct io_uring_sqe *entry = &queue->sqes[i & queue->ring_mask];
         if (entry->opcode == IORING_OP_POLL_ADD && entry->user_data == data) {
             io_uring_prep_nop(entry);
@@ -483,21 +540,27 @@ static bool take_back(struct ring *ring, uint64_t data)
     return false;
 }
 
-/* By a plain thread: until its worker has handed that over, there is something to watch. */
+/* What is left to its worker counts as a poll, so that it is handed over, whatever becomes of the
+ * one that it cancels. Plain threads leave it. */
 static void cancel_poll(struct wf_io *io, struct wf_io_driver *driver, uint64_t data)
 {
     struct ring *ring = ring_of(driver);
-    bool may_hand_over = is_ours(io, wf_worker_current());
+    bool is_left_to_worker = false;
     wf_lock(&ring->lock);
     bool is_back = take_back(ring, data);
     if (!is_back) {
-        struct io_uring_sqe *entry = next_entry(ring);
+        struct io_uring_sqe *entry = must_next_entry(ring); /* A close is never refused. */
         io_uring_prep_cancel64(entry, data, 0);
         io_uring_sqe_set_data64(entry, IGNORE_DATA);
-        if (may_hand_over) {
+        if (is_ours(io, wf_worker_current())) {
             hand_over(ring);
-        } else {
-            ring->owed++;
+        }
+        /* relaxed: written under the lock. */
+        is_left_to_worker = wf_load_relaxed(&ring->waiting) > 0;
+        if (is_left_to_worker) {
+            io_uring_sqe_set_data64(entry, CANCEL_DATA);
+            /* relaxed: before the fence, A1. */
+            (void)wf_fetch_add_relaxed(&ring->polls, 1);
             wf_io_count_watched(io);
         }
     }
@@ -505,7 +568,7 @@ static void cancel_poll(struct wf_io *io, struct wf_io_driver *driver, uint64_t 
     if (is_back) {
         /* relaxed: as where events are handled. */
         (void)wf_fetch_sub_relaxed(&ring->polls, 1);
-    } else if (!may_hand_over) {
+    } else if (is_left_to_worker) {
         tell(io, driver);
     }
 }
@@ -560,7 +623,6 @@ static int open_ring(struct wf_io *io, struct ring **out)
         return err;
     }
     wf_lock_init(&ring->lock, WF_RANK_RING);
-    ring->io = io;
     ring->caught = wf_alloc_zeroed(allocator, caught_bytes(io), _Alignof(struct event));
     if (ring->caught == NULL) {
         goto undo_ring;

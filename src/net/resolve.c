@@ -7,6 +7,8 @@
  *
  * Edges.
  * [RE1] a share is given up with release, and the last one acquires what others have done.
+ *
+ * Checked by tests/model/resolve_model.c.
  */
 #include <weft/net.h>
 

@@ -230,10 +230,15 @@ enum wf_steal wf_jobs_steal_of(struct wf_jobs *jobs, const void *name, struct wf
     return steal(jobs, word, out);
 }
 
-void wf_jobs_ask(struct wf_jobs *jobs, uint32_t reason)
+bool wf_jobs_is_asked(const struct wf_jobs *jobs, uint32_t reason)
 {
     /* relaxed: who finds it set has been asked for already. */
-    if ((wf_load_relaxed(&jobs->reasons) & reason) == reason) {
+    return (wf_load_relaxed(&jobs->reasons) & reason) == reason;
+}
+
+void wf_jobs_ask(struct wf_jobs *jobs, uint32_t reason)
+{
+    if (wf_jobs_is_asked(jobs, reason)) {
         return;
     }
     /* relaxed: before the fence, A1. */

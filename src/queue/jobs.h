@@ -145,6 +145,9 @@ enum wf_steal wf_jobs_steal_of(struct wf_jobs *jobs, const void *name, struct wf
 /* Asks the owner for something, at its next fork or join. */
 void wf_jobs_ask(struct wf_jobs *jobs, uint32_t reason);
 
+/* Any thread: was the owner asked for that, and has not answered yet? */
+bool wf_jobs_is_asked(const struct wf_jobs *jobs, uint32_t reason);
+
 /* --- The end of a job that was stolen ------------------------------------------------ */
 
 /* Thief: it has run; its slot may be gone. Returns who waits for it, or NULL. */

@@ -32,8 +32,8 @@ struct wf_driver_ops {
     /* Its worker: handles events without sleeping: wakes their tasks. New ones only as many
      * as there is room for. */
     void (*poll)(struct wf_driver *driver, unsigned room);
-    /* Any thread: its worker is long in one poll. May there be events that nobody handles
-     * meanwhile? And: handles them. */
+    /* Any thread, of all drivers of the runtime: some worker is long in one poll. May there be
+     * events that nobody handles meanwhile? And: handles them. */
     bool (*is_left)(struct wf_driver *driver);
     void (*help)(struct wf_driver *driver);
 };

@@ -46,11 +46,11 @@
 #include "sched/worker.h"
 
 enum {
-    ASK_WORK = 1,   /* somebody searches */
-    ASK_WAKE = 2,   /* somebody sleeps */
-    ASK_YIELD = 4,  /* tasks wait for this worker */
-    LOOKS = 16,     /* before a joiner suspends: some 300 ns */
-    YIELDS_MAX = 8, /* when it was asked once */
+    ASK_WORK = 1,          /* somebody searches */
+    ASK_WAKE = 2,          /* somebody sleeps */
+    ASK_YIELD = 4,         /* tasks wait for this worker */
+    LOOKS = 16,            /* before a joiner suspends: some 300 ns */
+    SERVE_NS = 500 * 1000, /* then who was asked to yield goes on, whoever waits */
     SILENCE_NS = 20 * 1000,
     HELP_NS = 20 * 1000,     /* without finding anything: then a guest sleeps */
     HELP_STACK = 256 * 1024, /* that must be left for it */
@@ -162,16 +162,32 @@ static bool others_wait(const struct wf_worker *worker)
            wf_load_relaxed(&worker->yielding);
 }
 
-/* Lets the tasks of this worker run, also those that come while this fiber waits for others that
- * compute; but not for ever. The poll of a future must not wait. */
-static void yield(void)
+/* Do those who fork here stand back, because tasks wait? */
+static bool serves_others(struct wf_worker *worker)
+{
+    return worker->serves_until != 0 && others_wait(worker) &&
+           wf_clock_real() < worker->serves_until;
+}
+
+/*
+ * Lets the tasks of this worker run, also those that come meanwhile; but not for ever. When one
+ * that forks was asked to, all others here stand back for the same while, as soon as they have
+ * their turn: else each of them would compute until it is asked, one after the other. The poll of
+ * a future must not wait.
+ */
+static void give_way(bool was_asked)
 {
     struct wf_fiber *self = self_here();
     if (self == NULL || self->polling) {
         return;
     }
-    struct wf_worker *worker = yield_once(self, wf_worker_current());
-    for (unsigned i = 1; i < YIELDS_MAX && others_wait(worker); i++) {
+    struct wf_worker *worker = wf_worker_current();
+    if (was_asked) {
+        worker->serves_until = wf_clock_real() + SERVE_NS;
+        wf_worker_take_over(worker);
+        worker = yield_once(self, worker);
+    }
+    while (serves_others(worker)) {
         worker = yield_once(self, worker);
     }
 }
@@ -195,7 +211,7 @@ static void answer(struct wf_strand *strand)
         announce(strand);
     }
     if (wf_unlikely((reasons & ASK_YIELD) != 0)) {
-        yield();
+        give_way(true);
     }
 }
 
@@ -226,6 +242,7 @@ static int run_job(void *arg)
 static int run_stolen(void *arg)
 {
     wf_fiber_current()->runs = arg;
+    give_way(false);
     return run_job(arg);
 }
 
@@ -267,6 +284,7 @@ static void suspend_until_done(struct wf_job *job)
         wf_task_retain(waiter);
         wf_task_wake(waiter);
     }
+    give_way(false);
 }
 
 /* Takes what the fork, which is at this worker, has forked itself; or asks for it. */
@@ -629,6 +647,13 @@ bool wf_job_ask_to_yield(struct wf_worker *worker)
         wf_jobs_ask(&strand->jobs, ASK_YIELD);
     }
     return strand != NULL;
+}
+
+bool wf_job_has_not_answered(const struct wf_worker *worker)
+{
+    /* acquire [S1]: the strand is initialised. */
+    struct wf_strand *strand = wf_load_acquire(&worker->strand);
+    return strand == NULL || wf_jobs_is_asked(&strand->jobs, ASK_YIELD);
 }
 
 void wf_job_ask_all(struct wf_worker *worker)

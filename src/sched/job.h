@@ -68,6 +68,10 @@ bool wf_job_is_wanted(void);
  * there. */
 bool wf_job_ask_to_yield(struct wf_worker *worker);
 
+/* Has it not yielded though it was asked, or cannot be asked? It computes without a fork, or has no
+ * processor. */
+bool wf_job_has_not_answered(const struct wf_worker *worker);
+
 /* Worker that is about to sleep: asks who forks to wake it. */
 void wf_job_ask_all(struct wf_worker *worker);
 

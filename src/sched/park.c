@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * park.c - where one thread sleeps until another wakes it. Edge [P1], see park.h.
+ * park.c - where one thread sleeps until another wakes it. Edges [P1] and [P2], see
+ * park.h.
  */
 #include "sched/park.h"
 
@@ -62,8 +63,9 @@ bool wf_park_sleep_real(struct wf_park *park, int64_t deadline)
 bool wf_park_leave(struct wf_park *park)
 {
     uint32_t word = EMPTY;
-    /* relaxed: nothing is read by it; if it is NOTIFIED already, take() acquires. */
-    if (wf_cas_relaxed(&park->word, &word, (uint32_t)AWAY)) {
+    /* release [P2]: who wakes it there comes after what it did before. If it is NOTIFIED
+     * already, take() acquires. */
+    if (wf_cas_release(&park->word, &word, (uint32_t)AWAY)) {
         return true;
     }
     (void)take(park);
@@ -78,8 +80,9 @@ bool wf_park_come_back(struct wf_park *park)
 
 bool wf_park_wake(struct wf_park *park)
 {
-    /* release [P1]: the sleeper sees what this thread wrote. */
-    uint32_t before = wf_xchg_release(&park->word, (uint32_t)NOTIFIED);
+    /* acq_rel [P1] [P2]: the sleeper sees what this thread wrote; and if that sleeps
+     * elsewhere, this comes after it left. */
+    uint32_t before = wf_xchg_acq_rel(&park->word, (uint32_t)NOTIFIED);
     if (before == PARKED) {
         wf_futex_wake(&park->word, 1);
     }

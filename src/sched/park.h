@@ -15,8 +15,11 @@
  * Who wakes it then is told so, and must reach it there, by something that is kept if it is
  * not there yet.
  *
- * Edge [P1]: wake releases the word, the end of a sleep acquires it: the sleeper
- * sees what the waker wrote.
+ * Edges.
+ * [P1] wake releases the word, the end of a sleep acquires it: the sleeper sees what the
+ *      waker wrote.
+ * [P2] leave releases the word, a wake acquires it: what the sleeper did before it left is
+ *      seen by who is reached in its stead, and has to pass that on (io/epoll.c).
  */
 #ifndef WF_SCHED_PARK_H
 #define WF_SCHED_PARK_H

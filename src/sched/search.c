@@ -74,18 +74,47 @@ static struct wf_task *steal_round(struct wf_worker *worker, steal_fn steal)
     return NULL;
 }
 
-/* What the timers and the events of a worker that is long in one poll wake comes into
- * this worker's own queues. */
+/* All that waits for a worker that is long in one poll, or has no processor. */
+static struct wf_task *take_over(struct wf_worker *worker, struct wf_worker *victim)
+{
+    if (wf_worker_poll_age(victim, wf_clock_real()) < WF_WORKER_STALL_NS) {
+        return NULL;
+    }
+    struct wf_task *task = steal_lifo_from(worker, victim);
+    while (task != NULL || (task = steal_from(worker, victim)) != NULL) {
+        wf_worker_push(worker, task);
+        task = NULL;
+        if (wf_ring_room(&worker->ring) == 0) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+void wf_worker_take_over(struct wf_worker *worker)
+{
+    if (worker->sched->options.stealing) {
+        (void)steal_round(worker, take_over);
+    }
+}
+
+/* What the timers of a worker that is long in one poll wake comes into this worker's own
+ * queues. */
 static struct wf_task *stand_in_for(struct wf_worker *worker, struct wf_worker *victim)
 {
     (void)worker;
     if (wf_worker_poll_age(victim, wf_clock_real()) >= WF_WORKER_STALL_NS) {
         wf_worker_fire_timers(victim, wf_clock_now());
-        if (victim->driver != NULL && victim->driver->ops->is_left(victim->driver)) {
-            victim->driver->ops->help(victim->driver);
-        }
     }
     return NULL;
+}
+
+/* The same for events, which one driver sees of all. */
+static void help_driver(struct wf_driver *driver)
+{
+    if (driver != NULL && driver->ops->is_left(driver)) {
+        driver->ops->help(driver);
+    }
 }
 
 void wf_worker_stand_in(struct wf_worker *worker)
@@ -99,6 +128,7 @@ void wf_worker_stand_in(struct wf_worker *worker)
             wf_worker_stop_search(worker);
         }
         (void)steal_round(worker, stand_in_for);
+        help_driver(worker->driver);
     }
 }
 

@@ -6,12 +6,13 @@
  * soon as the current poll ends. If that poll takes long, somebody must notice:
  * the watch looks at all workers every 500 us, and for one that is still in the
  * poll it was in before and has a task in its slot, wakes a sleeping worker to
- * fetch it. While there is none that sleeps it can only ask the busy ones to yield, and
- * takes the processor from one of them to do so: then it looks a third as often. (Each look
- * costs a computation on all processors of a virtual machine 15 us.) While all of them go from
- * poll to poll as well it is calm, and looks every 12 ms; a worker that goes to sleep, or begins
- * to fork, ends that. While all fork and there is I/O it looks as often as ever, for who waits
- * for an event waits for this.
+ * fetch it. While there is none that sleeps it can only ask the busy ones to yield, and takes
+ * the processor from one of them to do so: then it looks a third as often. (Each look costs a
+ * computation on all processors of a virtual machine 15 us.) If one that has tasks does not
+ * answer, or has no processor, all are asked, and take over what waits there. While all of them
+ * go from poll to poll as well it is calm, and looks every 12 ms; a worker that goes to sleep,
+ * or begins to fork, ends that. While all fork and there is I/O it looks as often as ever, for
+ * who waits for an event waits for this.
  *
  * An idle runtime makes no system call, so the watch sleeps without a timeout
  * once all workers have been parked for 10 ms; not at once, since waking it costs
@@ -45,6 +46,7 @@ enum {
     LOOK_EVERY_BUSY_NS = 1500 * 1000,  /* while no worker sleeps */
     LOOK_EVERY_CALM_NS = 12000 * 1000, /* and none is long in one poll */
     CALM_LOOKS = 8,                    /* so many showed none */
+    SOON_LOOKS = 20,                   /* 10 ms */
     QUIET_MAX = 3,                     /* one worker may be found asleep between its polls */
     QUIET_LOOKS = 20,                  /* 10 ms */
 };
@@ -53,7 +55,7 @@ enum {
 struct looks {
     unsigned quiet; /* so many in a row: all workers asleep */
     unsigned calm;  /* so many in a row: none long in one poll */
-    bool soon;      /* events came while all compute */
+    unsigned soon;  /* so many to come are soon: events came while all fork */
 };
 
 bool wf_watch_is_asleep(const struct wf_watch *watch)
@@ -82,10 +84,10 @@ static bool has_tasks(const struct wf_worker *worker)
            wf_inject_len(&worker->sched->inject) > 0;
 }
 
-/* May there be events for this worker, and nobody handles them? */
-static bool has_left_driver(const struct wf_worker *worker)
+/* May there be events, for any worker, and nobody handles them? */
+static bool has_left_driver(const struct wf_sched *sched)
 {
-    struct wf_driver *driver = worker->driver;
+    struct wf_driver *driver = sched->workers[0].driver;
     return driver != NULL && driver->ops->is_left(driver);
 }
 
@@ -94,11 +96,22 @@ static bool all_are_busy(const struct wf_sched *sched)
     return wf_idle_unparked(&sched->idle) == sched->options.workers;
 }
 
+/* So that they take over what waits for one that does not answer. */
+static void ask_all_to_yield(struct wf_sched *sched)
+{
+    for (unsigned i = 0; i < sched->options.workers; i++) {
+        (void)wf_job_ask_to_yield(&sched->workers[i]);
+    }
+}
+
 /* Has somebody a task in its slot, or timers or events, that it does not get round to? */
 static bool sees_stall(struct wf_sched *sched, struct looks *looks)
 {
     bool waiting = false;
     bool overdue = false;
+    bool silent = false;
+    bool are_left = has_left_driver(sched);
+    bool has_events = are_left; /* until they are handled */
     bool all_busy = all_are_busy(sched);
     int64_t now = wf_clock_real();
     for (unsigned i = 0; i < sched->options.workers; i++) {
@@ -114,18 +127,21 @@ static bool sees_stall(struct wf_sched *sched, struct looks *looks)
         bool has_lifo = wf_load_relaxed(&worker->lifo) != NULL;
         /* relaxed: a look, as above. */
         bool has_timer = wf_load_relaxed(&worker->next_deadline) <= wf_clock_at(now);
-        bool has_events = has_left_driver(worker);
-        looks->soon = looks->soon || (has_events && forks);
+        looks->soon = are_left && forks ? SOON_LOOKS : looks->soon;
         if (has_events && all_busy) {
             /* Nobody will come soon; what is woken is given to one that forks. */
             worker->driver->ops->help(worker->driver);
             has_events = false;
         }
         if (has_lifo || has_timer || has_tasks(worker)) {
+            silent = silent || wf_job_has_not_answered(worker);
             (void)wf_job_ask_to_yield(worker);
         }
         waiting = waiting || (sched->options.stealing && (has_lifo || wf_job_has_public(worker)));
         overdue = overdue || has_timer || has_events;
+    }
+    if (silent) {
+        ask_all_to_yield(sched);
     }
     if (overdue) {
         /* relaxed: a hint; who misses it is told at the next look. */
@@ -181,7 +197,7 @@ static void pause_looking(struct wf_sched *sched, const struct looks *looks)
 {
     struct wf_watch *watch = &sched->watch;
     bool is_calm = looks->calm >= CALM_LOOKS;
-    bool may_wait = all_are_busy(sched) && !looks->soon;
+    bool may_wait = all_are_busy(sched) && looks->soon == 0;
     int64_t pause = is_calm ? LOOK_EVERY_CALM_NS : may_wait ? LOOK_EVERY_BUSY_NS : LOOK_EVERY_NS;
     /* relaxed: a hint, see wf_watch_hurry(). */
     wf_store_relaxed(&watch->calm, is_calm ? 1u : 0u);
@@ -204,7 +220,7 @@ static void *watch_main(void *arg)
         }
         looks.quiet = is_idle(sched) ? looks.quiet + 1 : 0;
         looks.calm = may_be_calm(sched, &looks) ? looks.calm + 1 : 0;
-        looks.soon = false;
+        looks.soon -= looks.soon > 0;
         if (sees_stall(sched, &looks) || wf_guests_have_public(&sched->guests)) {
             wf_sched_notify(sched);
         }

@@ -341,7 +341,9 @@ static struct wf_task *take_last(struct wf_worker *worker)
 {
     worker->polls_to_inject = wf_interval_polls(&worker->interval);
     worker->job_turn = !worker->job_turn;
-    struct wf_task *job = worker->job_turn ? wf_job_take_own(worker) : NULL;
+    /* relaxed: a rule of thumb. Those who yield go on with their forks themselves. */
+    bool may_fork = worker->job_turn && wf_load_relaxed(&worker->yielding) == 0;
+    struct wf_task *job = may_fork ? wf_job_take_own(worker) : NULL;
     return job != NULL ? job : fetch_one(worker);
 }
 

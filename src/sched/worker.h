@@ -73,6 +73,7 @@ struct wf_worker {
     bool unannounced;     /* the ring got a task that nobody was told of */
     bool pinned_turn;     /* the inbox before the ring, else after it */
     bool job_turn;        /* forks of strands that are away before the inject queue */
+    int64_t serves_until; /* who forks and was asked to yield stands back until then */
     bool closing;         /* has acknowledged the shutdown */
     bool watch_asleep;    /* the watch slept when this worker woke */
     bool suspicious;      /* the last park timed out beside work */
@@ -187,6 +188,9 @@ struct wf_task *wf_worker_fetch(struct wf_worker *worker);
 /* Owner only, before a task yields: those that wait in the inject queue go into the ring, ahead
  * of it. */
 void wf_worker_fetch_ahead(struct wf_worker *worker);
+
+/* The same, in search.c: those that wait for workers that do not get round to them. */
+void wf_worker_take_over(struct wf_worker *worker);
 
 /* Owner only, in search.c: a task from elsewhere, or sleeps and returns NULL. */
 struct wf_task *wf_worker_search(struct wf_worker *worker);

@@ -6,6 +6,7 @@
 
 #include <weft.h>
 
+#include "rt.h"
 #include "test.h"
 
 struct totals {
@@ -25,14 +26,6 @@ static struct totals read_totals(weft_runtime *rt)
         totals.unannounced += stats.unannounced_work;
     }
     return totals;
-}
-
-static void wait_until_all_park(weft_runtime *rt)
-{
-    weft_stats stats;
-    do {
-        weft_runtime_stats(rt, &stats);
-    } while (stats.parked < stats.workers);
 }
 
 static int nothing_body(weft_co *co, void *state)
@@ -59,12 +52,12 @@ static void one_task_wakes_at_most_two_of_eight(void)
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
     uint64_t wakes = 0;
     for (int i = 0; i < 100; i++) {
-        wait_until_all_park(rt);
+        test_wait_until_asleep(rt);
         struct totals before = read_totals(rt);
         weft_task *task;
         CHECK_EQ(weft_runtime_spawn(rt, &task, &(weft_spec){ .body = nothing_body }), 0);
         CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
-        wait_until_all_park(rt);
+        test_wait_until_asleep(rt);
         struct totals after = read_totals(rt);
         CHECK_LE(after.wakes - before.wakes, 2);
         wakes += after.wakes - before.wakes;

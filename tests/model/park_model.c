@@ -201,9 +201,34 @@ static void two_wake_elsewhere(void)
     mc_join();
 }
 
+static int seat; /* plain: [P2] must order it */
+
+static void wake_and_look_there(void *arg)
+{
+    (void)arg;
+    if (wf_park_wake(&park)) {
+        mc_assert(seat == 1);
+        (void)wf_park_wake(&elsewhere);
+        mc_note(1);
+    }
+}
+
+/*
+ * Goal:   who wakes one that sleeps elsewhere sees what that did before it left.
+ */
+static void waker_sees_who_left(void)
+{
+    begin();
+    mc_go(wake_and_look_there, NULL);
+    seat = 1;
+    sleep_elsewhere();
+    mc_join();
+}
+
 static const struct mc_test tests[] = {
     { .name = "woken_elsewhere", .run = woken_elsewhere },
     { .name = "two_wake_elsewhere", .run = two_wake_elsewhere },
+    { .name = "waker_sees_who_left", .run = waker_sees_who_left, .seen = MC_OUTCOMES(1) },
     { .name = "wake_brings_the_news", .run = wake_brings_the_news },
     { .name = "two_wakers_and_a_loop", .run = two_wakers_and_a_loop },
     { .name = "wake_against_timeout",

@@ -126,6 +126,12 @@ static void begin(void)
     mc_assert(wf_source_open(&io, 3, &source) == 0);
 }
 
+/* The event of a descriptor, which is perhaps another's by now. */
+static void late_event(void *tag)
+{
+    wf_source_fire(&io, *(const uint64_t *)tag, WF_EVENT_READ);
+}
+
 /* So many bytes come, and one event for all of them. */
 static void bytes_come(unsigned count)
 {
@@ -263,6 +269,71 @@ static void closed_while_read(void)
     mc_assert(wf_load_relaxed(&closed) == 1);
 }
 
+static void use_and_leave(void *arg)
+{
+    (void)arg;
+    mc_assert(source->fd == 3);
+    used++;
+    wf_source_leave(source);
+}
+
+/*
+ * Goal:   a descriptor is given up when nobody is at it, and not closed.
+ * Method: who was at it has left, or not; the caller then uses the descriptor itself.
+ */
+static void given_up_while_used(void)
+{
+    begin();
+    mc_assert(wf_source_enter(source, "test") == 0);
+    mc_go(use_and_leave, NULL);
+    int fd = wf_source_give_up(source);
+    mc_assert(fd == 3 || fd == -EBUSY);
+    if (fd == 3) {
+        used++;
+    } else {
+        wf_source_close(source, "close");
+    }
+    mc_note(fd == 3);
+    mc_join();
+    mc_assert(wf_load_relaxed(&closed) == (fd != 3));
+    mc_assert(used == 1 + (fd == 3));
+}
+
+/*
+ * Goal:   who gives it up while it is closed gets an error, and it is closed once.
+ */
+static void given_up_while_closed(void)
+{
+    begin();
+    mc_assert(wf_source_enter(source, "test") == 0);
+    mc_go(close_it, NULL);
+    int err = wf_source_give_up(source);
+    mc_assert(err == -EBUSY || err == WEFT_ECLOSED);
+    mc_note(err == -EBUSY ? 1 : 2);
+    wf_source_leave(source);
+    mc_join();
+    mc_assert(wf_load_relaxed(&closed) == 1);
+}
+
+/*
+ * Goal:   an event of a descriptor that was given up is not taken for one of the next in its place.
+ * Method: it comes before, meanwhile, or after.
+ */
+static void late_event_of_another(void)
+{
+    begin();
+    struct wf_source *first = source;
+    uint64_t tag = wf_source_tag(first);
+    mc_go(late_event, &tag);
+    mc_assert(wf_source_give_up(first) == 3);
+    mc_assert(wf_source_open(&io, 4, &source) == 0);
+    mc_assert(source == first);
+    uint32_t word = wf_source_look(source);
+    mc_join();
+    mc_assert(wf_source_look(source) / WF_SOURCE_NEWS == 0);
+    mc_note(wf_latch_is_open(word) ? 1 : 2);
+}
+
 static const struct mc_test tests[] = {
     { .name = "a_byte_is_found", .run = a_byte_is_found },
     { .name = "two_bytes_with_an_event_each",
@@ -290,6 +361,18 @@ static const struct mc_test tests[] = {
       .mode = MC_PCT,
       .runs = 40000,
       .seen = MC_OUTCOMES(1, 2) },
+    { .name = "given_up_while_used",
+      .run = given_up_while_used,
+      .seen = MC_OUTCOMES(0, 1),
+      .seen_only = true },
+    { .name = "given_up_while_closed",
+      .run = given_up_while_closed,
+      .seen = MC_OUTCOMES(1, 2),
+      .seen_only = true },
+    { .name = "late_event_of_another",
+      .run = late_event_of_another,
+      .seen = MC_OUTCOMES(1, 2),
+      .seen_only = true },
 };
 
 MC_MAIN(tests)

@@ -73,6 +73,12 @@ bool wf_job_ask_to_yield(struct wf_worker *of)
     return false;
 }
 
+bool wf_job_has_not_answered(const struct wf_worker *of)
+{
+    (void)of;
+    return false;
+}
+
 void wf_sched_notify(struct wf_sched *of)
 {
     if (wf_load_relaxed(&forked) != 0) {

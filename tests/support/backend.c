@@ -151,6 +151,30 @@ void backend_waits_for_what_was_asked(weft_io_backend backend)
     }
 }
 
+void backend_asks_again(weft_io_backend backend, void (*interfere)(void))
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3; i++) {
+        weft_runtime *rt = start(backend, workers[i]);
+        CHECK_EQ(test_run(rt, open_links, NULL), 0);
+        CHECK_EQ(test_run(rt, begin_to_wait, (void *)LINK_TCP), 0);
+        for (unsigned round = 0; round < 20; round++) {
+            test_wait_ns(round % 4 * WEFT_MS);
+            interfere();
+            for (unsigned j = 0; j < LINKS; j++) {
+                CHECK_EQ(weft_try_join(readers[j], NULL), -EAGAIN);
+                CHECK_EQ(weft_try_write(links[j].near, "x", 1), 1);
+            }
+        }
+        for (unsigned j = 0; j < 2; j++) {
+            CHECK_EQ(weft_try_join(waiters[j], NULL), -EAGAIN);
+        }
+        CHECK_EQ(test_run(rt, end_waits, NULL), 0);
+        CHECK_EQ(test_run(rt, end_links, NULL), 20 * LINKS);
+        weft_runtime_destroy(rt);
+    }
+}
+
 /* --- Wakes ------------------------------------------------------------------------------ */
 
 static int count_sleeps(void *arg)

@@ -18,6 +18,9 @@ void backend_wakes_for_everything(weft_io_backend backend);
  * for data at a descriptor with room, does not run meanwhile. */
 void backend_waits_for_what_was_asked(weft_io_backend backend);
 
+/* What the kernel waits for no longer, since somebody has interfered, is asked for again. */
+void backend_asks_again(weft_io_backend backend, void (*interfere)(void));
+
 /* With the program's time paused, who sleeps in the backend wakes when it is moved. */
 void backend_knows_paused_time(weft_io_backend backend);
 

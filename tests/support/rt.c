@@ -140,6 +140,17 @@ void test_settle(weft_runtime *rt)
     }
 }
 
+void test_wait_until_asleep(const weft_runtime *rt)
+{
+    int64_t deadline = weft_now() + 60 * WEFT_S;
+    weft_stats stats;
+    do {
+        CHECK_LT(weft_now(), deadline);
+        sched_yield();
+        weft_runtime_stats(rt, &stats);
+    } while (stats.parked < stats.workers);
+}
+
 weft_task *test_go_first(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
     weft_task *task = test_go(rt, function, arg);

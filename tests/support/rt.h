@@ -35,6 +35,9 @@ int test_join(weft_task *task);
 int test_join_soon(weft_task *task);
 int test_join_within(weft_task *task, int64_t timeout_ns);
 
+/* Returns when all workers have begun, and sleep. */
+void test_wait_until_asleep(const weft_runtime *rt);
+
 /* How often its workers have been woken, all of them together. */
 uint64_t test_wakes(weft_runtime *rt);
 

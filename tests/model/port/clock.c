@@ -28,6 +28,17 @@ int wf_clock_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t dead
     return mc_futex_wait(word, expected, deadline);
 }
 
+int64_t wf_clock_sleep_begin(struct wf_clock_sleeper *self, int64_t deadline)
+{
+    self->deadline = deadline;
+    return deadline;
+}
+
+bool wf_clock_sleep_end(struct wf_clock_sleeper *self)
+{
+    return self->deadline != WF_NEVER && mc_clock_now() >= self->deadline;
+}
+
 weft_time weft_now(void)
 {
     return mc_clock_now();

@@ -46,15 +46,6 @@ static weft_worker_stats add_stats(const weft_runtime *rt)
     return sum;
 }
 
-static void wait_until_all_sleep(const weft_runtime *rt)
-{
-    weft_time deadline = weft_now() + 20 * WEFT_S;
-    while (stats_of(rt).parked != weft_runtime_workers(rt)) {
-        CHECK_LT(weft_now(), deadline);
-        test_wait_ns(100 * WEFT_US);
-    }
-}
-
 static void there_is_no_worker_beyond_the_last(void)
 {
     weft_runtime *rt = test_start(3);
@@ -71,7 +62,7 @@ static void there_is_no_worker_beyond_the_last(void)
 static void a_new_runtime_has_done_nothing(void)
 {
     weft_runtime *rt = test_start(3);
-    wait_until_all_sleep(rt);
+    test_wait_until_asleep(rt);
     weft_stats stats = stats_of(rt);
     CHECK_EQ(stats.workers, 3);
     CHECK_EQ(stats.searching, 0);
@@ -138,7 +129,7 @@ static void counters_add_up_after_a_known_workload(void)
         CHECK_LT(weft_now(), deadline);
         (void)sched_yield();
     }
-    wait_until_all_sleep(rt);
+    test_wait_until_asleep(rt);
     weft_worker_stats sum = add_stats(rt);
     CHECK_EQ(sum.polls, parents * (4 + 10 * 3));
     CHECK_EQ(sum.spawned, parents * 10);
@@ -187,7 +178,7 @@ static void queues_and_states_show_what_waits(void)
     config.stealing = WEFT_OFF;
     weft_runtime *rt;
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    wait_until_all_sleep(rt);
+    test_wait_until_asleep(rt);
     atomic_store(&blocker.running, 0);
     atomic_store(&blocker.go_on, 0);
     unsigned children = 20;
@@ -270,7 +261,7 @@ static void polls_that_were_cut_short_are_counted(void)
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK_EQ(test_join_soon(task), 0);
-    wait_until_all_sleep(rt);
+    test_wait_until_asleep(rt);
     CHECK_EQ(worker_stats_of(rt, 0).budget_yields, 10);
     CHECK_EQ(worker_stats_of(rt, 0).polls, 11);
     weft_runtime_destroy(rt);
@@ -295,14 +286,14 @@ static void times_add_up_to_the_time_that_passed(void)
 {
     int64_t created = wf_clock_now();
     weft_runtime *rt = test_start(1);
-    wait_until_all_sleep(rt);
+    test_wait_until_asleep(rt);
     test_wait_ns(60 * WEFT_MS);
     weft_time duration = 60 * WEFT_MS;
     weft_spec spec = { .body = busy_body, .state = &duration, .state_size = sizeof duration };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK_EQ(test_join_soon(task), 0);
-    wait_until_all_sleep(rt);
+    test_wait_until_asleep(rt);
     weft_worker_stats stats = worker_stats_of(rt, 0);
     int64_t wall = wf_clock_now() - created;
     int64_t sum = (int64_t)(stats.running_ns + stats.searching_ns + stats.parked_ns);
@@ -437,7 +428,7 @@ static void a_reader_sees_counters_that_only_grow(void)
             CHECK_EQ(test_join_soon(tasks[i]), 0);
         }
     }
-    wait_until_all_sleep(rt);
+    test_wait_until_asleep(rt);
     CHECK_EQ(stats_of(rt).tasks_alive, 0);
     atomic_store(&load_over, 1);
     CHECK_EQ(pthread_join(reader, NULL), 0);

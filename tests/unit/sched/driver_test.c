@@ -24,6 +24,7 @@ enum {
 struct fake_driver {
     struct wf_driver driver;
     struct wf_worker *worker;
+    struct fake_driver *all; /* of all workers */
     struct wf_park elsewhere;
     _Atomic(uint64_t) parks;
     _Atomic(uint64_t) reached;
@@ -61,14 +62,23 @@ static void fake_poll(struct wf_driver *driver, unsigned room)
 
 static bool fake_is_left(struct wf_driver *driver)
 {
-    return atomic_load(&((struct fake_driver *)driver)->is_left);
+    struct fake_driver *all = ((struct fake_driver *)driver)->all;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        if (atomic_load(&all[i].is_left)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void fake_help(struct wf_driver *driver)
 {
-    struct fake_driver *self = (struct fake_driver *)driver;
-    atomic_store(&self->is_left, false);
-    atomic_fetch_add(&self->helped, 1);
+    struct fake_driver *all = ((struct fake_driver *)driver)->all;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        if (atomic_exchange(&all[i].is_left, false)) {
+            atomic_fetch_add(&all[i].helped, 1);
+        }
+    }
 }
 
 static const struct wf_driver_ops fake_ops = { .park = fake_park,
@@ -86,7 +96,9 @@ static struct wf_sched *start(struct fake_driver *drivers)
     CHECK_EQ(wf_config_resolve(&config, &options), 0);
     struct wf_sched *sched = test_sched_create(&options);
     for (unsigned i = 0; i < WORKERS; i++) {
-        drivers[i] = (struct fake_driver){ .driver = { &fake_ops }, .worker = &sched->workers[i] };
+        drivers[i] = (struct fake_driver){ .driver = { &fake_ops },
+                                           .worker = &sched->workers[i],
+                                           .all = drivers };
         sched->workers[i].driver = &drivers[i].driver;
     }
     CHECK_EQ(wf_sched_start(sched), 0);

@@ -307,6 +307,100 @@ static void forks_let_tasks_run(void)
     }
 }
 
+static int count_one(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    atomic_fetch_add(&runs, 1);
+    return 0;
+}
+
+/* Has a full queue, and does not get round to it. */
+static int be_stuck(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    for (unsigned i = 0; i < 20; i++) {
+        weft_spec spec = { .body = count_one };
+        CHECK_EQ(weft_spawn(NULL, &spec), 0);
+    }
+    test_wait_for(&runs, 20);
+    atomic_store(&enough, 1);
+    return 0;
+}
+
+/*
+ * Goal:   tasks whose worker has no time for them get their turn while all others fork.
+ * Method: the worker waits for them.
+ */
+static void who_forks_takes_over_from_who_is_stuck(void)
+{
+    weft_runtime *rt = test_start(2);
+    atomic_store(&begun, 0);
+    atomic_store(&enough, 0);
+    atomic_store(&runs, 0);
+    weft_fiber_spec spec = { .function = compute_until_enough, .pinned = WEFT_PINNED_TO(0) };
+    weft_spec stuck = { .body = be_stuck, .pinned = WEFT_PINNED_TO(1) };
+    weft_task *tasks[2];
+    CHECK_EQ(weft_runtime_go(rt, &tasks[0], &spec), 0);
+    test_wait_for(&begun, 1);
+    CHECK_EQ(weft_runtime_spawn(rt, &tasks[1], &stuck), 0);
+    CHECK_EQ(test_join_soon(tasks[1]), 0);
+    CHECK_EQ(test_join_soon(tasks[0]), 0);
+    weft_runtime_destroy(rt);
+}
+
+static _Atomic(uint64_t) computed;
+
+static int stand_back_again_and_again(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&enough) == 0) {
+        (void)wf_job_ask_to_yield(wf_worker_current());
+        test_grow(3);
+        atomic_fetch_add(&computed, 1);
+    }
+    return 0;
+}
+
+/* How often it could go on so many times while nobody computed. */
+static int talk(void *arg)
+{
+    unsigned *undisturbed = arg;
+    for (unsigned round = 0; round < 200; round++) {
+        CHECK_EQ(weft_sleep(WEFT_MS / 10), 0);
+        uint64_t before = atomic_load(&computed);
+        for (unsigned i = 0; i < 40; i++) {
+            CHECK_EQ(weft_yield(), 0);
+        }
+        *undisturbed += atomic_load(&computed) == before;
+    }
+    atomic_store(&enough, 1);
+    return 0;
+}
+
+/*
+ * Goal:   all who fork stand back together while tasks have something to do, for a while.
+ * Method: a task counts how often it goes on many times in a row beside three that are asked to
+ *         yield. It takes some ten microseconds, but the machine may be busy: it may fail often.
+ */
+static void those_who_fork_stand_back_together(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_task *tasks[3];
+    unsigned undisturbed = 0;
+    atomic_store(&enough, 0);
+    for (unsigned k = 0; k < 3; k++) {
+        tasks[k] = test_go(rt, stand_back_again_and_again, NULL);
+    }
+    CHECK_EQ(test_run(rt, talk, &undisturbed), 0);
+    for (unsigned k = 0; k < 3; k++) {
+        CHECK_EQ(test_join_soon(tasks[k]), 0);
+    }
+    CHECK(undisturbed > 0);
+    weft_runtime_destroy(rt);
+}
+
 /* --- Ends ----------------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) release;
@@ -409,6 +503,8 @@ TEST_MAIN({
     TEST(a_fiber_may_move_between_fork_and_join),
     TEST(a_join_that_yields_keeps_its_result),
     TEST(forks_let_tasks_run),
+    TEST(who_forks_takes_over_from_who_is_stuck),
+    TEST(those_who_fork_stand_back_together),
     TEST(a_cancelled_joiner_waits_for_its_fork),
     TEST(a_shutdown_waits_for_forks),
 })
