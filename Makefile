@@ -5,7 +5,8 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
-CTEST   = ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+# Most tests wait more than they compute.
+CTEST   = ctest --test-dir $(BUILD) --output-on-failure -j $$((2 * $(JOBS)))
 
 CONFIGURE = cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS)
 
@@ -46,8 +47,10 @@ soak: all
 bench: all
 	$(BUILD)/bench/weft-bench
 
+# ECHO: flags for the second part, else as RIVALS for the first.
 rivals: all
 	python3 bench/rivals/run.py --weft $(BUILD)/bench/weft-bench --build $(BUILD)/rivals $(RIVALS)
+	$(MAKE) echo-rivals RIVALS="$(ECHO)"
 
 # Echo servers under one load: weft's, those of rivals, and bare loops.
 echo-rivals: all

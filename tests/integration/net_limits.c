@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * At the limits of descriptors: what a server does when there are none left, and numbers as high
+ * as the system allows.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <weft.h>
+
+#include "links.h"
+#include "ports.h"
+#include "rt.h"
+#include "test.h"
+#include "timing.h"
+
+enum {
+    GUESTS = 5, /* connections that are there before */
+    LATE = 3,   /* those that come when there are no descriptors */
+};
+
+static weft_listener *listener;
+static weft_address address;
+static weft_stream *guests[GUESTS];
+static _Atomic(uint64_t) accepted;
+
+/* --- None left -------------------------------------------------------------------------- */
+
+static int serve(void *arg)
+{
+    weft_stream *peer = arg;
+    char buffer[64];
+    ssize_t n;
+    while ((n = weft_read(peer, buffer, sizeof buffer, WEFT_NEVER)) > 0) {
+        CHECK_EQ(weft_write_all(peer, buffer, (size_t)n, WEFT_NEVER), 0);
+    }
+    weft_stream_close(peer);
+    return (int)n;
+}
+
+static int accept_all(void *arg)
+{
+    weft_stream *peer;
+    int err;
+    (void)arg;
+    while ((err = weft_accept(listener, &peer, WEFT_NEVER)) == 0) {
+        CHECK_EQ(weft_go(NULL, serve, peer), 0);
+        atomic_fetch_add(&accepted, 1);
+    }
+    return err;
+}
+
+/* The same without a stack. */
+struct acceptor {
+    weft_io io;
+    weft_stream *peer;
+};
+
+static int accept_body(weft_co *co, void *state)
+{
+    struct acceptor *self = state;
+    int err;
+    WEFT_BEGIN(co);
+    for (;;) {
+        weft_accept_init(&self->io, listener, &self->peer);
+        WEFT_AWAIT(co, err, &self->io.future);
+        if (err != 0) {
+            break;
+        }
+        CHECK_EQ(weft_go(NULL, serve, self->peer), 0);
+        atomic_fetch_add(&accepted, 1);
+    }
+    WEFT_END(co, err);
+}
+
+static weft_task *start_acceptor(weft_runtime *rt, bool has_stack)
+{
+    weft_task *task;
+    weft_spec spec = { .body = accept_body, .state_size = sizeof(struct acceptor) };
+    if (has_stack) {
+        return test_go(rt, accept_all, NULL);
+    }
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    return task;
+}
+
+static int listen_here(void *arg)
+{
+    struct place where;
+    listener = port_listen(arg, &where);
+    address = port_address(where.text);
+    return 0;
+}
+
+static int invite_guests(void *arg)
+{
+    char text[WEFT_ADDRESS_TEXT_MAX];
+    (void)arg;
+    (void)weft_address_print(&address, text, sizeof text);
+    for (unsigned i = 0; i < GUESTS; i++) {
+        CHECK_EQ(weft_connect(&guests[i], text, NULL, WEFT_NEVER), 0);
+    }
+    return 0;
+}
+
+static int talk_to_guests(void *arg)
+{
+    char byte;
+    (void)arg;
+    for (unsigned i = 0; i < 20 * GUESTS; i++) {
+        CHECK_EQ(weft_write_all(guests[i % GUESTS], "x", 1, WEFT_NEVER), 0);
+        CHECK_EQ(weft_read(guests[i % GUESTS], &byte, 1, WEFT_NEVER), 1);
+    }
+    return 0;
+}
+
+static int say_goodbye(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < GUESTS; i++) {
+        weft_stream_close(guests[i]);
+    }
+    return 0;
+}
+
+/* Nobody runs but to look, less and less often, whether there are descriptors again. All workers
+ * have begun, and were asleep once, before that is measured. */
+static void check_that_it_waits(weft_runtime *rt)
+{
+    test_wait_until_asleep(rt);
+    uint64_t wakes = test_wakes(rt);
+    int64_t cpu = test_cpu_ns();
+    test_wait_ns(300 * WEFT_MS);
+    CHECK_LT(test_wakes(rt) - wakes, 60);
+    if (!test_is_sanitized()) {
+        CHECK_LT(test_cpu_ns() - cpu, 15 * WEFT_MS);
+    }
+}
+
+static void use_up_descriptors(const char *place, bool has_stack)
+{
+    weft_runtime *rt = test_start(test_workers(2));
+    int late[LATE];
+    unsigned before = link_fds();
+    atomic_store(&accepted, 0);
+    CHECK_EQ(test_run(rt, listen_here, (void *)(uintptr_t)place), 0);
+    weft_task *acceptor = start_acceptor(rt, has_stack);
+    CHECK_EQ(test_run(rt, invite_guests, NULL), 0);
+    test_wait_for(&accepted, GUESTS);
+    for (unsigned i = 0; i < LATE; i++) {
+        late[i] = socket(address.to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    }
+    int spare = dup(late[0]);
+    port_end_fds();
+    for (unsigned i = 0; i < LATE; i++) {
+        CHECK_EQ(connect(late[i], &address.to.any, address.size), 0);
+    }
+    check_that_it_waits(rt);
+    /* An accept that was on its way back without a connection had one number more. */
+    uint64_t early = atomic_load(&accepted);
+    CHECK_LE(early, GUESTS + 1);
+    CHECK_EQ(test_run(rt, talk_to_guests, NULL), 0);
+    (void)close(spare); /* One is free. */
+    test_wait_for(&accepted, early + 1);
+    CHECK_EQ(write(late[0], "x", 1), 1);
+    char byte;
+    CHECK_EQ(read(late[0], &byte, 1), 1);
+    (void)close(late[0]); /* Its number, and that of the other end, are two more. */
+    test_wait_for(&accepted, GUESTS + LATE);
+    port_mend_fds();
+    (void)close(late[1]);
+    (void)close(late[2]);
+    CHECK_EQ(test_run(rt, say_goodbye, NULL), 0);
+    weft_listener_close(listener);
+    CHECK_EQ(test_join_soon(acceptor), WEFT_ECLOSED);
+    weft_runtime_destroy(rt);
+    CHECK_LE(link_fds(), before);
+}
+
+/*
+ * Goal:   without descriptors a listener waits and does not spin, the connections that are there
+ *         are served, and those that come are accepted as soon as descriptors are free.
+ * Method: the limit is set to what is in use.
+ */
+static void a_server_without_descriptors_serves_who_is_there(void)
+{
+    struct place name = port_name("unix:");
+    use_up_descriptors("tcp://127.0.0.1:0", true);
+    use_up_descriptors("tcp://127.0.0.1:0", false);
+    use_up_descriptors(name.text, true);
+}
+
+/* --- High numbers ----------------------------------------------------------------------- */
+
+enum {
+    MANY = 100 * 1000,
+};
+
+/* As high as the system allows, and higher than that if this process may. */
+static rlim_t raise_limit(void)
+{
+    struct rlimit limit;
+    struct rlimit more = { MANY + 1000, MANY + 1000 };
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (limit.rlim_max < more.rlim_max && setrlimit(RLIMIT_NOFILE, &more) == 0) {
+        return more.rlim_cur;
+    }
+    limit.rlim_cur = limit.rlim_max;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return limit.rlim_cur;
+}
+
+/* The same stream under another number. */
+static void move_up(weft_stream **stream, int number)
+{
+    int fd = weft_stream_release(*stream);
+    CHECK_GE(fd, 0);
+    CHECK_EQ(fcntl(fd, F_DUPFD_CLOEXEC, number), number);
+    (void)close(fd);
+    CHECK_EQ(weft_stream_adopt(stream, number), 0);
+    CHECK_EQ(weft_stream_fd(*stream), number);
+}
+
+static int echo_back(void *arg)
+{
+    char byte;
+    CHECK_EQ(weft_read(arg, &byte, 1, WEFT_NEVER), 1);
+    return weft_write_all(arg, &byte, 1, WEFT_NEVER);
+}
+
+static int use_high_numbers(void *arg)
+{
+    int highest = *(const int *)arg;
+    for (int i = 0; i < 2 * LINK_MEMORY; i++) {
+        struct link link = link_open((enum link_kind)(i % LINK_MEMORY));
+        weft_task *peer;
+        char byte;
+        move_up(&link.near, highest - 2 * i);
+        move_up(&link.far, highest - 2 * i - 1);
+        CHECK_EQ(weft_go(&peer, echo_back, link.far), 0);
+        CHECK_EQ(weft_read(link.near, &byte, 1, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+        CHECK_EQ(weft_write_all(link.near, "x", 1, WEFT_NEVER), 0);
+        CHECK_EQ(weft_read(link.near, &byte, 1, WEFT_NEVER), 1);
+        CHECK_EQ(byte, 'x');
+        CHECK_EQ(test_join_soon(peer), 0);
+        link_close(&link);
+    }
+    return 0;
+}
+
+static void the_highest_numbers_are_as_good_as_others(void)
+{
+    struct rlimit before;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    rlim_t limit = raise_limit();
+    int highest = limit <= MANY + 1000 ? (int)limit - 1 : MANY + 999;
+    printf("the highest descriptor is %d%s\n", highest,
+           highest >= MANY ? "" : ": more are not allowed here");
+    port_run(test_workers(2), use_high_numbers, &highest);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_MAIN({
+    TEST(a_server_without_descriptors_serves_who_is_there),
+    TEST(the_highest_numbers_are_as_good_as_others),
+})
