@@ -25,9 +25,9 @@ struct options {
 };
 
 static const struct bench_row *const tables[] = {
-    bench_sched_rows, bench_wake_rows, bench_latency_rows,  bench_fiber_rows,
-    bench_time_rows,  bench_par_rows,  bench_loop_rows,     bench_sort_rows,
-    bench_steal_rows, bench_wait_rows, bench_blitz_io_rows, bench_volt_rows
+    bench_sched_rows, bench_wake_rows,     bench_latency_rows, bench_fiber_rows, bench_time_rows,
+    bench_par_rows,   bench_loop_rows,     bench_sort_rows,    bench_steal_rows, bench_wait_rows,
+    bench_io_rows,    bench_blitz_io_rows, bench_volt_rows
 };
 
 _Noreturn void bench_failed(const char *file, int line, const char *what)

@@ -42,6 +42,7 @@ extern const struct bench_row bench_loop_rows[];
 extern const struct bench_row bench_sort_rows[];
 extern const struct bench_row bench_steal_rows[];
 extern const struct bench_row bench_wait_rows[];
+extern const struct bench_row bench_io_rows[];
 extern const struct bench_row bench_blitz_io_rows[];
 extern const struct bench_row bench_volt_rows[];
 

@@ -48,7 +48,8 @@ typedef struct weft_io {
  * Context:  a fiber, or a plain thread. A body awaits a weft_read_init().
  * Suspends: until there is something, or the deadline.
  * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, WEFT_ECLOSED (it was closed meanwhile), those of
- *           recv(2) such as -ECONNRESET; -ENOMEM (on a thread's first wait).
+ *           recv(2) such as -ECONNRESET; -ENOMEM (on a thread's first wait, or the kernel's),
+ *           -ENOSPC (the kernel waits for no more descriptors).
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_read(weft_stream *stream, void *buffer, size_t size,
                                           weft_time deadline);
@@ -97,7 +98,7 @@ WEFT_API WEFT_NODISCARD ssize_t weft_peek(weft_stream *stream, void *buffer, siz
  * Context:  a fiber, or a plain thread. A body awaits a weft_write_init().
  * Suspends: until there is room, or the deadline.
  * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, WEFT_ECLOSED, those of send(2) such as -EPIPE and
- *           -ECONNRESET; -ENOMEM (on a thread's first wait).
+ *           -ECONNRESET; -ENOMEM and -ENOSPC as weft_read().
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_write(weft_stream *stream, const void *data, size_t size,
                                            weft_time deadline);
