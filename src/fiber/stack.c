@@ -47,7 +47,7 @@
 enum {
     CHUNK_STACKS_MIN = 16,
     CHUNK_STACKS_MAX = 4096,
-    COLORS = 16,
+    COLORS = 32, /* Half a page: what most fibers need has room in the other half. */
     /* Free stacks that an idle class keeps committed. */
     KEEP_IDLE = 64,
     PAGES_AT_ONCE = 512,

@@ -20,13 +20,7 @@
 #include "sched/thread.h"
 #include "sched/worker.h"
 
-/* In the room of its source. */
-struct fd_stream {
-    weft_stream base;
-    enum wf_fd_kind kind;
-};
-
-_Static_assert(sizeof(struct fd_stream) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
+_Static_assert(sizeof(weft_stream) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
 
 static struct wf_source *source_of(const weft_stream *stream)
 {
@@ -35,7 +29,7 @@ static struct wf_source *source_of(const weft_stream *stream)
 
 enum wf_fd_kind wf_fd_stream_kind(const weft_stream *stream)
 {
-    return ((const struct fd_stream *)stream)->kind;
+    return (enum wf_fd_kind)source_of(stream)->kind;
 }
 
 static bool is_socket(const weft_stream *stream)
@@ -267,12 +261,12 @@ int wf_fd_stream_open(struct wf_io *io, int fd, enum wf_fd_kind kind, weft_strea
     if (err != 0) {
         return err;
     }
-    struct fd_stream *stream = (struct fd_stream *)(void *)source->room;
-    stream->base.ops = &fd_ops;
-    stream->kind = kind;
+    weft_stream *stream = (weft_stream *)(void *)source->room;
+    stream->ops = &fd_ops;
+    source->kind = (uint8_t)kind;
     /* A terminal gives a line at a time, and a Unix socket ends a read at descriptors. */
     source->drains = kind == WF_FD_TCP || kind == WF_FD_PIPE;
-    *out = &stream->base;
+    *out = stream;
     return 0;
 }
 

@@ -45,6 +45,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -55,6 +56,9 @@ enum {
     READY = WF_SOURCE_READABLE | WF_SOURCE_WRITABLE,
     WAITED_FOR = WF_SOURCE_READERS | WF_SOURCE_WRITERS,
     NEWS_MASK = (int)~(uint32_t)(WF_SOURCE_NEWS - 1),
+    LINE = 64,
+    FRAMES_BELOW = 3 * LINE, /* of the calls that wait, */
+    FRAMES_ABOVE = 5 * LINE, /* and of the one that has begun it, and the operation itself */
 };
 
 /* So that one follows from the other. */
@@ -62,6 +66,9 @@ _Static_assert(WF_SOURCE_READERS / WF_SOURCE_READABLE == WF_SOURCE_WRITERS / WF_
                "");
 _Static_assert(WF_SOURCE_READABLE / WF_EVENT_READ == WF_SOURCE_WRITABLE / WF_EVENT_WRITE, "");
 _Static_assert(WF_EVENT_READ_OVER / WF_EVENT_READ == WF_EVENT_WRITE_OVER / WF_EVENT_WRITE, "");
+
+_Static_assert(offsetof(struct wf_source, room) == WF_SOURCE_ALIGN - sizeof(void *),
+               "the first word of the room is to be in the line before it");
 
 /* Who waits for this. */
 static uint32_t waiters_of(uint32_t what)
@@ -76,6 +83,21 @@ static struct wf_waitq *queue_of(struct wf_source *source, uint32_t what)
 
 /* --- Waiting ---------------------------------------------------------------------------- */
 
+/*
+ * Who waits has not run for long, if there are many: its lines are asked for now, all at once. That
+ * is those of its task, and of the frames around the operation, if it is a fiber.
+ */
+static inline void fetch_lines(const struct wf_op *op)
+{
+    uintptr_t task = (uintptr_t)op->node.wait->task;
+    uintptr_t frames = (uintptr_t)op - FRAMES_BELOW;
+    __builtin_prefetch((const void *)task);
+    __builtin_prefetch((const void *)(task + LINE));
+    for (unsigned i = 0; i < FRAMES_BELOW + FRAMES_ABOVE; i += LINE) {
+        __builtin_prefetch((const void *)(frames + i));
+    }
+}
+
 /* In a turn: grants to the first who waits for this, or to all. */
 static inline void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what, bool all)
 {
@@ -83,7 +105,12 @@ static inline void grant(struct wf_source *source, struct wf_turn *turn, uint32_
         return;
     }
     struct wf_waitq *queue = queue_of(source, what);
-    while (wf_turn_claim(turn, queue) != NULL && all) {
+    struct wf_op *op;
+    while ((op = wf_turn_claim(turn, queue)) != NULL) {
+        fetch_lines(op);
+        if (!all) {
+            break;
+        }
     }
     if (wf_waitq_is_empty(queue)) {
         turn->bits &= ~waiters_of(what);
@@ -249,7 +276,7 @@ void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
         bool all = is_end || source->is_foreign;
         source->has_end = source->has_end || is_end;
         uint32_t ready = all ? READY : (events & WF_EVENT_BOTH) * WF_SOURCE_READABLE;
-        source->armed &= (uint8_t) ~(events / WF_EVENT_READ_OVER & WF_EVENT_BOTH);
+        source->armed &= ~(events / WF_EVENT_READ_OVER) & WF_EVENT_BOTH;
         turn.bits = (turn.bits + WF_SOURCE_NEWS) | ready | (is_end ? WF_SOURCE_UNSURE : 0);
         grant(source, &turn, ready & WF_SOURCE_READABLE, all);
         grant(source, &turn, ready & WF_SOURCE_WRITABLE, all);

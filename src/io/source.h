@@ -30,6 +30,7 @@ enum {
     WF_SOURCE_CLOSED = 64 << WF_LATCH_SHIFT,
     WF_SOURCE_NEWS = 128 << WF_LATCH_SHIFT, /* one: how often an event came, up to the top */
 
+    WF_SOURCE_ALIGN = 64,
     WF_SOURCE_ROOM = 128,         /* bytes for who opens it */
     WF_SOURCE_SEQUENCE_BITS = 30, /* of its tag: a backend needs two bits */
 };
@@ -37,27 +38,32 @@ enum {
 /* In users. */
 #define WF_SOURCE_OPEN (UINT32_C(1) << 31)
 
-/* Never freed while its runtime is there: who comes late finds a source, perhaps another's. */
+/*
+ * Never freed while its runtime is there: who comes late finds a source, perhaps another's. What
+ * a transfer and its events need is in one line of the cache, up to the first word of the room: of
+ * a thousand connections each line is another one to be fetched.
+ */
 struct wf_source {
-    _Atomic(uint32_t) word;     /* latch, and what is above */
+    _Alignas(WF_SOURCE_ALIGN) _Atomic(uint32_t) word; /* latch, and what is above */
     _Atomic(uint32_t) users;    /* OPEN, and how many are at it; the last one closes it */
     struct wf_waitq readers;    /* under the latch */
     struct wf_waitq writers;    /* under the latch */
     int fd;                     /* constant while open */
     uint32_t index;             /* constant: in the table */
     _Atomic(uint32_t) sequence; /* how often the place was used; under the latch */
-    uint32_t home[2];           /* under the latch, the backend's: where it is watched */
-    uint8_t armed;              /* under the latch: which events will come, some of BOTH */
-    bool has_end;               /* under the latch: there was an end, or an error */
+    uint8_t armed : 2;          /* under the latch: which events will come, some of BOTH */
+    bool has_end : 1;           /* under the latch: there was an end, or an error */
+    uint8_t kind;               /* constant while open: for who has opened it */
     bool drains;                /* constant while open: less than asked for is all there was */
     bool is_foreign;            /* constant while open: a library's, see fd.c */
-    struct wf_io *io;           /* constant */
-    struct wf_source *next;     /* in the list of free ones */
+    unsigned char room[WF_SOURCE_ROOM];
+    uint32_t home[2];       /* under the latch, the backend's: where it is watched */
+    struct wf_io *io;       /* constant */
+    struct wf_source *next; /* in the list of free ones */
     /* What it is, to who has opened it: called by the last user, before the end. */
     void (*release)(struct wf_source *source);
     /* Under the latch: would a try say something? NULL: the kernel knows. */
     bool (*is_ready)(struct wf_source *source, uint32_t what);
-    _Alignas(16) unsigned char room[WF_SOURCE_ROOM];
 };
 
 /*

@@ -580,7 +580,7 @@ static void uring_unwatch(struct wf_io *io, struct wf_source *source)
             struct wf_io_driver *driver = &io->drivers[source->home[direction]];
             cancel_poll(io, driver, data_of(wf_source_tag(source), direction));
             /* Its end is for nobody. */
-            source->armed &= (uint8_t) ~(1u << direction);
+            source->armed &= ~(1u << direction) & WF_EVENT_BOTH;
         }
     }
 }

@@ -17,22 +17,23 @@ struct wf_job;
 struct wf_join;
 struct wf_sched;
 
+/* What a switch needs is in two lines of the cache, up to the exceptions of its own. */
 struct wf_fiber {
     struct wf_task task;
-    struct wf_context context;  /* valid while it is suspended */
-    struct wf_stack *stack;     /* NULL before it first runs and after its end */
-    int (*function)(void *arg); /* constant */
+    struct wf_context context;         /* valid while it is suspended */
+    struct wf_stack *stack;            /* NULL before it first runs and after its end */
+    _Atomic(struct wf_fiber *) lender; /* its own; others take it out under the join lock */
+    uint8_t class;                     /* constant: of its stack */
+    bool polling;                      /* a future's poll is under way */
+    struct wf_belongings own;          /* while it is suspended: its seat's */
+    int (*function)(void *arg);        /* constant */
     union {
         void *arg;            /* until it runs */
         struct wf_join *join; /* while it is lent, see loan.c: what it waits for */
     };
-    struct wf_belongings own;          /* while it is suspended: its seat's */
-    uint8_t class;                     /* constant: of its stack */
-    bool polling;                      /* a future's poll is under way */
     void **locals;                     /* see local.c; NULL if it has none */
     const struct wf_job *runs;         /* the fork that this is, or NULL */
     struct wf_task *hosting;           /* under the pool's lock: waits for it, see inplace.c */
-    _Atomic(struct wf_fiber *) lender; /* its own; others take it out under the join lock */
     _Atomic(struct wf_task *) lent_to; /* its own and its borrower's; cancellers read it */
     _Alignas(16) unsigned char copy[];
 };

@@ -87,9 +87,9 @@ struct wf_seat {
 
 /* What is there while somebody is not: two fibers do not share it. */
 struct wf_belongings {
-    void *exceptions[2];
     int error;
-    uint32_t strand; /* of its forks, see strand.c; 0 if it has none */
+    uint32_t strand;     /* of its forks, see strand.c; 0 if it has none */
+    void *exceptions[2]; /* last, since only programs in C++ need them */
 };
 
 /* This thread: whoever was here leaves, and takes its belongings along. */

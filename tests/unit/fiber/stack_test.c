@@ -128,22 +128,22 @@ static void stacks_lie_an_odd_number_of_pages_apart(void)
     rig_fini(&rig);
 }
 
-static void tops_have_16_colours_within_a_page(void)
+static void tops_have_32_colours_within_a_page(void)
 {
     rig_init(&rig);
     for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
-        struct wf_stack *stacks[32];
-        unsigned colors = 0;
-        take_in_order(stacks, 32, class);
-        for (size_t i = 0; i < 32; i++) {
+        struct wf_stack *stacks[64];
+        uint32_t colors = 0;
+        take_in_order(stacks, 64, class);
+        for (size_t i = 0; i < 64; i++) {
             char *end = stacks[i]->low + wf_stack_size(stacks[i]);
             size_t below = (size_t)(end - wf_stack_top(stacks[i]));
             CHECK_EQ(below % 64, 0);
-            CHECK_LT(below / 64, 16);
-            colors |= 1u << below / 64;
+            CHECK_LT(below / 64, 32);
+            colors |= UINT32_C(1) << below / 64;
         }
-        CHECK_EQ(colors, 0xffff);
-        end_all(stacks, 32);
+        CHECK_EQ(colors, UINT32_MAX);
+        end_all(stacks, 64);
     }
     rig_fini(&rig);
 }
@@ -598,7 +598,7 @@ TEST_MAIN({
     TEST(a_size_gets_the_smallest_class_that_holds_it),
     TEST(no_size_gets_the_default_and_too_large_a_size_none),
     TEST(stacks_lie_an_odd_number_of_pages_apart),
-    TEST(tops_have_16_colours_within_a_page),
+    TEST(tops_have_32_colours_within_a_page),
     TEST(a_first_promise_makes_a_batch),
     TEST(a_promise_to_an_outsider_makes_one_stack),
     TEST(taking_back_what_was_not_promised_aborts),
