@@ -224,12 +224,13 @@ static bool epoll_is_left(struct wf_io_driver *driver)
     return is_free(driver->io->own);
 }
 
-static void epoll_help(struct wf_io_driver *driver)
+static bool epoll_help(struct wf_io_driver *driver)
 {
     struct epoll_event events[64];
     unsigned max = driver->io->events_max;
     int count = fetch(driver->io->own, events, max < 64 ? max : 64, INT64_MIN);
     handle(driver->io, events, count);
+    return false;
 }
 
 /* --- Descriptors ------------------------------------------------------------------------ */

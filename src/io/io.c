@@ -70,9 +70,9 @@ static bool io_is_left(struct wf_driver *driver)
     return wf_io_is_used(self->io) && self->io->backend->is_left(self);
 }
 
-static void io_help(struct wf_driver *driver)
+static bool io_help(struct wf_driver *driver)
 {
-    driver_of(driver)->io->backend->help(driver_of(driver));
+    return driver_of(driver)->io->backend->help(driver_of(driver));
 }
 
 static const struct wf_driver_ops driver_ops = {

@@ -51,7 +51,7 @@ struct wf_io_backend {
     void (*reach)(struct wf_io_driver *driver);
     void (*poll)(struct wf_io_driver *driver, unsigned room);
     bool (*is_left)(struct wf_io_driver *driver);
-    void (*help)(struct wf_io_driver *driver);
+    bool (*help)(struct wf_io_driver *driver);
 };
 
 extern const struct wf_io_backend wf_io_epoll;

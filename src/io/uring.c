@@ -443,7 +443,8 @@ static void help_ring(struct wf_io *io, struct ring *ring)
     handle(io, ring, events, count);
 }
 
-static void uring_help(struct wf_io_driver *driver)
+/* A worker that computes and has no processor was not interrupted. */
+static bool uring_help(struct wf_io_driver *driver)
 {
     struct wf_io *io = driver->io;
     bool interrupted = false;
@@ -458,6 +459,7 @@ static void uring_help(struct wf_io_driver *driver)
         }
         help_ring(io, ring);
     }
+    return uring_is_left(driver);
 }
 
 /* --- Descriptors ------------------------------------------------------------------------ */

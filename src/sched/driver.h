@@ -33,9 +33,10 @@ struct wf_driver_ops {
      * as there is room for. */
     void (*poll)(struct wf_driver *driver, unsigned room);
     /* Any thread, of all drivers of the runtime: some worker is long in one poll. May there be
-     * events that nobody handles meanwhile? And: handles them. */
+     * events that nobody handles meanwhile? And: handles them; true if some come only to workers
+     * that poll. */
     bool (*is_left)(struct wf_driver *driver);
-    void (*help)(struct wf_driver *driver);
+    bool (*help)(struct wf_driver *driver);
 };
 
 struct wf_driver {

@@ -169,6 +169,13 @@ static bool serves_others(struct wf_worker *worker)
            wf_clock_real() < worker->serves_until;
 }
 
+/* The same, once those have run: they may wait for events now, and some may have come. */
+static bool serves_more(struct wf_worker *worker)
+{
+    wf_worker_poll_driver(worker);
+    return serves_others(worker);
+}
+
 /*
  * Lets the tasks of this worker run, also those that come meanwhile; but not for ever. When one
  * that forks was asked to, all others here stand back for the same while, as soon as they have
@@ -187,7 +194,7 @@ static void give_way(bool was_asked)
         wf_worker_take_over(worker);
         worker = yield_once(self, worker);
     }
-    while (serves_others(worker)) {
+    while (serves_others(worker) || (was_asked && serves_more(worker))) {
         worker = yield_once(self, worker);
     }
 }

@@ -113,7 +113,7 @@ static struct wf_task *stand_in_for(struct wf_worker *worker, struct wf_worker *
 static void help_driver(struct wf_driver *driver)
 {
     if (driver != NULL && driver->ops->is_left(driver)) {
-        driver->ops->help(driver);
+        (void)driver->ops->help(driver);
     }
 }
 

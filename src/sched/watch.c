@@ -9,7 +9,8 @@
  * fetch it. While there is none that sleeps it can only ask the busy ones to yield, and takes
  * the processor from one of them to do so: then it looks a third as often. (Each look costs a
  * computation on all processors of a virtual machine 15 us.) If one that has tasks does not
- * answer, or has no processor, all are asked, and take over what waits there. While all of them
+ * answer, or has no processor, all are asked, and take over what waits there; and if there are
+ * events that only workers can fetch, all who fork are asked to look for them. While all of them
  * go from poll to poll as well it is calm, and looks every 12 ms; a worker that goes to sleep,
  * or begins to fork, ends that. While all fork and there is I/O it looks as often as ever, for
  * who waits for an event waits for this.
@@ -112,6 +113,7 @@ static bool sees_stall(struct wf_sched *sched, struct looks *looks)
     bool silent = false;
     bool are_left = has_left_driver(sched);
     bool has_events = are_left; /* until they are handled */
+    bool has_rest = false;      /* which workers must fetch themselves */
     bool all_busy = all_are_busy(sched);
     int64_t now = wf_clock_real();
     for (unsigned i = 0; i < sched->options.workers; i++) {
@@ -130,11 +132,13 @@ static bool sees_stall(struct wf_sched *sched, struct looks *looks)
         looks->soon = are_left && forks ? SOON_LOOKS : looks->soon;
         if (has_events && all_busy) {
             /* Nobody will come soon; what is woken is given to one that forks. */
-            worker->driver->ops->help(worker->driver);
+            has_rest = worker->driver->ops->help(worker->driver);
             has_events = false;
         }
         if (has_lifo || has_timer || has_tasks(worker)) {
             silent = silent || wf_job_has_not_answered(worker);
+            (void)wf_job_ask_to_yield(worker);
+        } else if (has_rest) {
             (void)wf_job_ask_to_yield(worker);
         }
         waiting = waiting || (sched->options.stealing && (has_lifo || wf_job_has_public(worker)));

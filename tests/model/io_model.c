@@ -31,7 +31,7 @@ static void help(void *arg)
     struct wf_driver *driver = arg;
     bool is_left = driver->ops->is_left(driver);
     if (is_left) {
-        driver->ops->help(driver);
+        (void)driver->ops->help(driver);
     }
     mc_note(is_left);
 }

@@ -7,10 +7,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include <weft/par.h>
 #include <weft/task.h>
 
 #include "base/clock.h"
 #include "rt/config.h"
+#include "sched/fiber.h"
 #include "sched/spawn.h"
 #include "sched/worker.h"
 #include "scheduler.h"
@@ -31,6 +33,8 @@ struct fake_driver {
     _Atomic(uint64_t) polls;
     _Atomic(uint64_t) helped;
     _Atomic(bool) is_left;
+    _Atomic(bool) has_rest; /* which help does not get */
+    uint64_t wanted;        /* its worker: polls */
 };
 
 static bool fake_park(struct wf_driver *driver, int64_t deadline)
@@ -71,14 +75,18 @@ static bool fake_is_left(struct wf_driver *driver)
     return false;
 }
 
-static void fake_help(struct wf_driver *driver)
+static bool fake_help(struct wf_driver *driver)
 {
     struct fake_driver *all = ((struct fake_driver *)driver)->all;
+    bool has_rest = false;
     for (unsigned i = 0; i < WORKERS; i++) {
-        if (atomic_exchange(&all[i].is_left, false)) {
+        if (atomic_load(&all[i].has_rest)) {
+            has_rest = true;
+        } else if (atomic_exchange(&all[i].is_left, false)) {
             atomic_fetch_add(&all[i].helped, 1);
         }
     }
+    return has_rest;
 }
 
 static const struct wf_driver_ops fake_ops = { .park = fake_park,
@@ -192,4 +200,135 @@ static void a_busy_worker_is_helped(void)
     wf_sched_fini(sched);
 }
 
-TEST_MAIN({ TEST(a_worker_sleeps_in_its_driver), TEST(a_busy_worker_is_helped) })
+static _Atomic(uint64_t) forking; /* fibers that have begun to */
+static _Atomic(uint64_t) done;
+
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Forks all the time, until all that do have got what they want: nobody else takes a fork. */
+static void fork_until(bool (*is_done)(struct fake_driver *own), struct fake_driver *own)
+{
+    atomic_fetch_add(&forking, 1);
+    test_wait_for(&forking, WORKERS);
+    bool counted = false;
+    while (atomic_load(&done) < WORKERS) {
+        weft_join2(do_nothing, NULL, do_nothing, NULL);
+        if (is_done(own) && !counted) {
+            atomic_fetch_add(&done, 1);
+            counted = true;
+        }
+    }
+}
+
+/* A fiber that does so on each worker. */
+static void fork_on_all(struct fake_driver *drivers, int (*function)(void *arg),
+                        struct wf_sched *sched, struct wf_task **tasks)
+{
+    atomic_store(&forking, 0);
+    atomic_store(&done, 0);
+    for (unsigned i = 0; i < WORKERS; i++) {
+        weft_fiber_spec spec = { .function = function,
+                                 .arg = &drivers[i],
+                                 .pinned = WEFT_PINNED_TO(i) };
+        CHECK_EQ(wf_fiber_spawn(sched, &tasks[i], &spec), 0);
+    }
+    test_wait_for(&forking, WORKERS);
+}
+
+static void end_all(struct wf_sched *sched, struct wf_task **tasks)
+{
+    for (unsigned i = 0; i < WORKERS; i++) {
+        CHECK_EQ(weft_join((weft_task *)tasks[i], NULL, WEFT_NEVER), 0);
+    }
+    wf_sched_stop(sched);
+    wf_sched_fini(sched);
+}
+
+static bool has_polled(struct fake_driver *own)
+{
+    return atomic_load(&own->polls) >= own->wanted;
+}
+
+static int fork_and_poll(void *arg)
+{
+    struct fake_driver *own = arg;
+    own->wanted = atomic_load(&own->polls) + 3;
+    atomic_store(&own->has_rest, true);
+    atomic_store(&own->is_left, true);
+    fork_until(has_polled, own);
+    atomic_store(&own->has_rest, false);
+    return 0;
+}
+
+/*
+ * Goal:   events that come only to a worker that polls do come, though all workers fork all the
+ *         time.
+ * Method: a driver that others cannot help.
+ */
+static void who_forks_polls_when_asked(void)
+{
+    struct fake_driver drivers[WORKERS];
+    struct wf_task *tasks[WORKERS];
+    struct wf_sched *sched = start(drivers);
+    fork_on_all(drivers, fork_and_poll, sched, tasks);
+    end_all(sched, tasks);
+}
+
+enum {
+    SERVED = 50,
+};
+
+static _Atomic(uint64_t) served;
+
+static int serve(weft_co *co, void *state)
+{
+    struct fake_driver *drivers = *(struct fake_driver **)state;
+    struct fake_driver *own = &drivers[weft_worker_current()];
+    (void)co;
+    own->wanted = atomic_load(&own->polls) + 1;
+    atomic_fetch_add(&served, 1);
+    return 0;
+}
+
+static bool has_served(struct fake_driver *own)
+{
+    CHECK_GE(atomic_load(&own->polls), own->wanted);
+    return atomic_load(&served) == SERVED;
+}
+
+static int fork_and_serve(void *arg)
+{
+    fork_until(has_served, arg);
+    return 0;
+}
+
+/*
+ * Goal:   who forks, and has let a task run, polls before it goes on: the task may wait for an
+ *         event now.
+ */
+static void who_has_let_tasks_run_polls(void)
+{
+    struct fake_driver drivers[WORKERS];
+    struct wf_task *tasks[WORKERS];
+    struct wf_sched *sched = start(drivers);
+    atomic_store(&served, 0);
+    fork_on_all(drivers, fork_and_serve, sched, tasks);
+    for (uint64_t i = 0; i < SERVED; i++) {
+        struct fake_driver *all = drivers;
+        struct wf_task *task;
+        weft_spec spec = { .body = serve, .state = &all, .state_size = sizeof all };
+        CHECK_EQ(wf_spawn(sched, &task, &spec), 0);
+        CHECK_EQ(weft_join((weft_task *)task, NULL, WEFT_NEVER), 0);
+    }
+    end_all(sched, tasks);
+}
+
+TEST_MAIN({
+    TEST(a_worker_sleeps_in_its_driver),
+    TEST(a_busy_worker_is_helped),
+    TEST(who_forks_polls_when_asked),
+    TEST(who_has_let_tasks_run_polls),
+})
