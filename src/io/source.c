@@ -266,6 +266,13 @@ int wf_source_failed(struct wf_source *source, uint32_t seen, uint32_t what)
     return -error;
 }
 
+/* Under the latch: events that carry the tag of before are for nobody. */
+static void next_tag(struct wf_source *source)
+{
+    /* relaxed: under the latch. */
+    wf_store_relaxed(&source->sequence, wf_load_relaxed(&source->sequence) + 1);
+}
+
 void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
 {
     struct wf_source *source = wf_io_source(io, (uint32_t)tag);
@@ -282,6 +289,32 @@ void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
         grant(source, &turn, ready & WF_SOURCE_WRITABLE, all);
     }
     wf_turn_end(&turn);
+}
+
+/* Watched anew, under another tag: nothing of before is for it. */
+static void fire_again(struct wf_source *source)
+{
+    struct wf_turn turn;
+    wf_turn_begin(&turn, source);
+    if ((turn.bits & WF_SOURCE_WATCHED) != 0) {
+        source->io->backend->unwatch(source->io, source);
+        next_tag(source);
+        source->armed = 0;
+        turn.bits = (turn.bits + WF_SOURCE_NEWS) | READY | WF_SOURCE_UNSURE;
+        grant(source, &turn, WF_SOURCE_READABLE, true);
+        grant(source, &turn, WF_SOURCE_WRITABLE, true);
+    }
+    wf_turn_end(&turn);
+}
+
+void wf_source_fire_all(struct wf_io *io)
+{
+    wf_lock(&io->lock);
+    uint32_t count = io->made;
+    wf_unlock(&io->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        fire_again(wf_io_source(io, i));
+    }
 }
 
 /* --- Opening and closing ---------------------------------------------------------------- */
@@ -381,8 +414,7 @@ static void shut(struct wf_source *source)
         source->io->backend->unwatch(source->io, source);
         wf_io_uncount_watched(source->io);
     }
-    /* relaxed: under the latch. */
-    wf_store_relaxed(&source->sequence, wf_load_relaxed(&source->sequence) + 1);
+    next_tag(source);
     wf_turn_claim_all(&turn, &source->readers, WEFT_ECLOSED);
     wf_turn_claim_all(&turn, &source->writers, WEFT_ECLOSED);
     turn.bits = WF_SOURCE_CLOSED;

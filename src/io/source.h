@@ -149,6 +149,9 @@ enum {
 };
 void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events);
 
+/* A backend, any thread: events were lost. Whoever waits tries, and waits anew. */
+void wf_source_fire_all(struct wf_io *io);
+
 /* Under the latch, or while nobody closes it. */
 static inline uint64_t wf_source_tag(const struct wf_source *source)
 {

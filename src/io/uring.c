@@ -27,7 +27,9 @@
  *
  * Without memory the kernel takes nothing for now (EAGAIN). Then polls wait in the ring, and who
  * sleeps there naps, and offers them again. A ring that is full refuses to wait for more
- * descriptors; only cancellations, which cannot be refused, wait for the kernel then.
+ * descriptors; only cancellations, which cannot be refused, wait for the kernel then. And of more
+ * events at once than a ring has room for, it may drop some (EBADR): then all that is watched is
+ * told of an event, and waited for anew, under other tags.
  *
  * A descriptor is not closed before the kernel has let go of it, and that is not before its
  * polls have ended: so those are cancelled. (Not removed: a poll that lasts, and has an event
@@ -103,6 +105,7 @@ struct ring {
     int wake_fd;
     bool is_wake_armed;   /* under the lock */
     bool is_slept_in;     /* under the lock: a wake is for somebody */
+    bool has_lost;        /* its worker: the kernel has dropped events */
     unsigned count;       /* its worker: events from its sleep that were not handled */
     struct event *caught; /* its worker */
 };
@@ -247,7 +250,7 @@ static bool has_events(const struct ring *ring)
 
 /* Comes by at the kernel, and waits there until this time of the machine's for an event;
  * INT64_MIN: does not wait. */
-static void come_by(const struct ring *ring, int64_t until)
+static void come_by(struct ring *ring, int64_t until)
 {
     int saved = errno;
     struct __kernel_timespec timeout;
@@ -262,7 +265,9 @@ static void come_by(const struct ring *ring, int64_t until)
     }
     long rc = syscall(SYS_io_uring_enter, ring->uring.ring_fd, 0, wanted,
                       IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
-    WF_ASSERT(rc >= 0 || errno == ETIME || errno == EINTR || errno == EBUSY || errno == EAGAIN);
+    ring->has_lost = ring->has_lost || (rc < 0 && errno == EBADR);
+    WF_ASSERT(rc >= 0 || errno == ETIME || errno == EINTR || errno == EBUSY || errno == EAGAIN ||
+              errno == EBADR);
     errno = saved;
 }
 
@@ -301,6 +306,9 @@ static void arm_wake(struct ring *ring)
 /* Is there anything but wakes, which may be late ones? */
 static bool is_something(const struct ring *ring)
 {
+    if (ring->has_lost) {
+        return true;
+    }
     for (unsigned i = 0; i < ring->count; i++) {
         if (ring->caught[i].data != WAKE_DATA) {
             return true;
@@ -364,6 +372,17 @@ static void uring_reach(struct wf_io_driver *driver)
 
 /* --- Awake ------------------------------------------------------------------------------ */
 
+/* Its worker: what the ring waited for, it may not wait for any more. What was lost counts as a
+ * poll from now on: who sleeps in the ring for nothing sleeps all the same. */
+static void start_anew(struct wf_io *io, struct ring *ring)
+{
+    ring->has_lost = false;
+    wf_lock(&ring->lock);
+    ring->is_wake_armed = false;
+    wf_unlock(&ring->lock);
+    wf_source_fire_all(io);
+}
+
 static void uring_poll(struct wf_io_driver *driver, unsigned room)
 {
     struct ring *ring = ring_of(driver);
@@ -380,6 +399,9 @@ static void uring_poll(struct wf_io_driver *driver, unsigned room)
     unsigned count = ring->count;
     ring->count = 0;
     handle(driver->io, ring, ring->caught, count);
+    if (wf_unlikely(ring->has_lost)) {
+        start_anew(driver->io, ring);
+    }
 }
 
 static bool is_left(const struct ring *ring)

@@ -29,10 +29,25 @@ void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
     struct wf_source *source = &sources[index];
     lock_source(index);
     if (wf_source_tag(source) == tag) {
-        source->armed &= (uint8_t) ~(events / WF_EVENT_READ_OVER & WF_EVENT_BOTH);
+        source->armed &= ~(events / WF_EVENT_READ_OVER) & WF_EVENT_BOTH;
         note_event(index, events);
     }
     unlock_source(index);
+}
+
+/* Of those for which something has come. */
+void wf_source_fire_all(struct wf_io *io)
+{
+    for (unsigned index = 0; index < RIG_SOURCES; index++) {
+        struct wf_source *source = &sources[index];
+        lock_source(index);
+        if (source->armed != 0) {
+            io->backend->unwatch(io, source);
+            wf_store_relaxed(&source->sequence, wf_load_relaxed(&source->sequence) + 1);
+            note_event(index, WF_EVENT_READ);
+        }
+        unlock_source(index);
+    }
 }
 
 static void watch_locked(unsigned index)
@@ -78,7 +93,7 @@ static bool help_once(struct wf_driver *driver)
 {
     bool is_left = driver->ops->is_left(driver);
     if (is_left) {
-        driver->ops->help(driver);
+        (void)driver->ops->help(driver);
     }
     return is_left;
 }
@@ -273,6 +288,33 @@ static void late_wake_is_taken_out(void)
 }
 
 /*
+ * Goal:   events that the kernel drops are told all the same, and a wake is not lost with them.
+ * Method: the worker has slept in its ring, where it waited for a wake. Then its own wake and an
+ *         event are dropped; it must be woken by the next one.
+ */
+static void dropped_events(void)
+{
+    begin(1);
+    struct wf_driver *driver = workers[0].driver;
+    WF_TLS_STORE(wf_tls_worker, &workers[0]);
+    watch_locked(0);
+    watch_locked(1);
+    comes(0);
+    mc_assert(driver->ops->park(driver, WF_NEVER));
+    driver->ops->poll(driver, RIG_SOURCES);
+    kernel_drops(2);
+    driver->ops->reach(driver);
+    comes(1);
+    driver->ops->poll(driver, RIG_SOURCES);
+    mc_assert(wf_load_relaxed(&fired[1]) == 1);
+    WF_TLS_STORE(wf_tls_worker, (struct wf_worker *)NULL);
+    rig_start();
+    ask(0, ASKED);
+    await_answers(1);
+    rig_end();
+}
+
+/*
  * Goal:   all of it with two workers, each with a ring.
  */
 static void two_rings(void)
@@ -327,6 +369,7 @@ static const struct mc_test tests[] = {
       .runs = 4000,
       .seen = MC_OUTCOMES(0, 1) },
     { .name = "late_wake_is_taken_out", .run = late_wake_is_taken_out, .leaks = true },
+    { .name = "dropped_events", .run = dropped_events, .leaks = true, BOUNDED },
     { .name = "two_rings", .run = two_rings, .leaks = true, .mode = MC_PCT, .runs = 3000 },
 };
 

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "io/source.h"
 #include "links.h"
 #include "rt.h"
 #include "rt/runtime.h"
@@ -151,7 +152,7 @@ void backend_waits_for_what_was_asked(weft_io_backend backend)
     }
 }
 
-void backend_asks_again(weft_io_backend backend, void (*interfere)(void))
+void backend_asks_again(weft_io_backend backend, void (*interfere)(weft_runtime *rt))
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3; i++) {
@@ -160,7 +161,7 @@ void backend_asks_again(weft_io_backend backend, void (*interfere)(void))
         CHECK_EQ(test_run(rt, begin_to_wait, (void *)LINK_TCP), 0);
         for (unsigned round = 0; round < 20; round++) {
             test_wait_ns(round % 4 * WEFT_MS);
-            interfere();
+            interfere(rt);
             for (unsigned j = 0; j < LINKS; j++) {
                 CHECK_EQ(weft_try_join(readers[j], NULL), -EAGAIN);
                 CHECK_EQ(weft_try_write(links[j].near, "x", 1), 1);
@@ -173,6 +174,16 @@ void backend_asks_again(weft_io_backend backend, void (*interfere)(void))
         CHECK_EQ(test_run(rt, end_links, NULL), 20 * LINKS);
         weft_runtime_destroy(rt);
     }
+}
+
+static void lose_events(weft_runtime *rt)
+{
+    wf_source_fire_all(rt->sched->io);
+}
+
+void backend_starts_anew(weft_io_backend backend)
+{
+    backend_asks_again(backend, lose_events);
 }
 
 /* --- Wakes ------------------------------------------------------------------------------ */
@@ -464,7 +475,7 @@ static void *help_all_the_time(void *arg)
     while (atomic_load(&self->may_end) == 0) {
         for (unsigned i = 0; i < sched->options.workers; i++) {
             struct wf_driver *driver = sched->workers[i].driver;
-            driver->ops->help(driver); /* What was left when it looked may not be any more. */
+            (void)driver->ops->help(driver); /* What was left when it looked may not be any more. */
         }
         test_wait_ns(20 * WEFT_US); /* And takes the core from whoever runs. */
     }

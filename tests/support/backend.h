@@ -19,7 +19,10 @@ void backend_wakes_for_everything(weft_io_backend backend);
 void backend_waits_for_what_was_asked(weft_io_backend backend);
 
 /* What the kernel waits for no longer, since somebody has interfered, is asked for again. */
-void backend_asks_again(weft_io_backend backend, void (*interfere)(void));
+void backend_asks_again(weft_io_backend backend, void (*interfere)(weft_runtime *rt));
+
+/* The same, when the backend has lost events. */
+void backend_starts_anew(weft_io_backend backend);
 
 /* With the program's time paused, who sleeps in the backend wakes when it is moved. */
 void backend_knows_paused_time(weft_io_backend backend);

@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <weft/base.h> /* errno, as the code under test has it */
+
 #include "mc.h"
 
 enum {
@@ -73,6 +75,9 @@ static _Thread_local unsigned own_number;
 static unsigned thread_count;
 static bool sleeps[THREADS_MAX + 1];
 
+static unsigned to_drop;
+static bool has_dropped;
+
 /* --- Completions ------------------------------------------------------------------------ */
 
 static struct io_uring_cqe *cqes_of(struct ring_of *ring)
@@ -83,6 +88,11 @@ static struct io_uring_cqe *cqes_of(struct ring_of *ring)
 static void post(unsigned index, const struct entry *entry)
 {
     struct ring_of *ring = &rings[index];
+    if (to_drop > 0) {
+        to_drop--;
+        has_dropped = true;
+        return;
+    }
     uint32_t tail = wf_load_relaxed(&ring->tail);
     mc_assert(tail - wf_load_acquire(&ring->head) < MODEL_COMPLETIONS);
     struct io_uring_cqe *cqe = &cqes_of(ring)[tail % MODEL_COMPLETIONS];
@@ -171,6 +181,13 @@ static void become_readable(int fd)
             }
         }
     }
+}
+
+void kernel_drops(unsigned count)
+{
+    (void)enter();
+    to_drop = count;
+    leave();
 }
 
 void kernel_readable(int fd)
@@ -347,9 +364,15 @@ long syscall(long number, ...)
     va_end(args);
     if (wanted > 0) {
         wait_for_events(&rings[fd - FIRST_RING]);
-    } else {
-        (void)enter();
-        leave();
+        return 0;
+    }
+    (void)enter();
+    bool had_dropped = has_dropped;
+    has_dropped = false;
+    leave();
+    if (had_dropped) {
+        errno = EBADR;
+        return -1;
     }
     return 0;
 }

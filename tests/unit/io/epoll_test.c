@@ -40,6 +40,11 @@ static void events_and_tasks_take_turns(void)
     backend_takes_turns(WEFT_IO_EPOLL);
 }
 
+static void after_lost_events_all_is_waited_for_anew(void)
+{
+    backend_starts_anew(WEFT_IO_EPOLL);
+}
+
 static void a_thread_that_has_waited_keeps_nothing(void)
 {
     backend_outlives_threads(WEFT_IO_EPOLL);
@@ -53,6 +58,7 @@ static void who_helps_takes_no_wake_away(void)
 TEST_MAIN({
     TEST(without_events_nobody_runs),
     TEST(who_waits_for_one_thing_is_not_woken_by_another),
+    TEST(after_lost_events_all_is_waited_for_anew),
     TEST(events_tasks_and_timers_wake),
     TEST(who_sleeps_in_it_knows_paused_time),
     TEST(a_busy_worker_does_not_freeze_it),

@@ -46,8 +46,9 @@ static void end_polls(int fd)
 }
 
 /* Those of all rings of this process. */
-static void end_all_polls(void)
+static void end_all_polls(weft_runtime *rt)
 {
+    (void)rt;
     DIR *folder = opendir("/proc/self/fd");
     CHECK(folder != NULL);
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
@@ -62,8 +63,9 @@ static void end_all_polls(void)
 
 #else
 
-static void end_all_polls(void)
+static void end_all_polls(weft_runtime *rt)
 {
+    (void)rt;
 }
 
 #endif
@@ -72,6 +74,11 @@ static void end_all_polls(void)
 static void a_poll_that_has_ended_is_made_anew(void)
 {
     backend_asks_again(WEFT_IO_URING, end_all_polls);
+}
+
+static void after_lost_events_all_is_waited_for_anew(void)
+{
+    backend_starts_anew(WEFT_IO_URING);
 }
 
 static void events_tasks_and_timers_wake(void)
@@ -281,6 +288,7 @@ TEST_MAIN({
     TEST(without_events_nobody_runs),
     TEST(who_waits_for_one_thing_is_not_woken_by_another),
     TEST(a_poll_that_has_ended_is_made_anew),
+    TEST(after_lost_events_all_is_waited_for_anew),
     TEST(events_tasks_and_timers_wake),
     TEST(who_sleeps_in_it_knows_paused_time),
     TEST(a_busy_worker_does_not_freeze_it),
