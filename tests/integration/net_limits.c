@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * At the limits of descriptors: what a server does when there are none left, and numbers as high
- * as the system allows.
+ * At the limits of descriptors: what a server does when there are none left, many of them at once,
+ * and numbers as high as the system allows.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -194,7 +195,7 @@ static void a_server_without_descriptors_serves_who_is_there(void)
     use_up_descriptors(name.text, true);
 }
 
-/* --- High numbers ----------------------------------------------------------------------- */
+/* --- Many, and high numbers ----------------------------------------------------------- */
 
 enum {
     MANY = 100 * 1000,
@@ -204,7 +205,7 @@ enum {
 static rlim_t raise_limit(void)
 {
     struct rlimit limit;
-    struct rlimit more = { MANY + 1000, MANY + 1000 };
+    struct rlimit more = { MANY + 10 * 1000, MANY + 10 * 1000 };
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     if (limit.rlim_max < more.rlim_max && setrlimit(RLIMIT_NOFILE, &more) == 0) {
         return more.rlim_cur;
@@ -257,14 +258,83 @@ static void the_highest_numbers_are_as_good_as_others(void)
     struct rlimit before;
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
     rlim_t limit = raise_limit();
-    int highest = limit <= MANY + 1000 ? (int)limit - 1 : MANY + 999;
+    int highest = limit <= MANY + 10 * 1000 ? (int)limit - 1 : MANY + 9999;
     printf("the highest descriptor is %d%s\n", highest,
            highest >= MANY ? "" : ": more are not allowed here");
     port_run(test_workers(2), use_high_numbers, &highest);
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* One who waits at a stream, without a stack. */
+struct reader {
+    weft_stream *stream;
+    weft_io io;
+    unsigned char byte;
+};
+
+static int read_byte(weft_co *co, void *state)
+{
+    struct reader *self = state;
+    int n;
+    WEFT_BEGIN(co);
+    weft_read_init(&self->io, self->stream, &self->byte, 1);
+    WEFT_AWAIT(co, n, &self->io.future);
+    weft_stream_close(self->stream);
+    WEFT_END(co, n == 1 ? self->byte : -1);
+}
+
+struct pair {
+    weft_stream *near;
+    weft_task *reader;
+};
+
+static int use_many(void *arg)
+{
+    size_t count = *(const size_t *)arg;
+    struct pair *pairs = malloc(count * sizeof *pairs);
+    unsigned before = link_fds();
+    CHECK(pairs != NULL);
+    for (size_t i = 0; i < count; i++) {
+        struct reader state = { 0 };
+        CHECK_EQ(weft_stream_pair(&pairs[i].near, &state.stream), 0);
+        CHECK_EQ(weft_spawn(&pairs[i].reader, &(weft_spec){ .body = read_byte,
+                                                            .state = &state,
+                                                            .state_size = sizeof state }),
+                 0);
+    }
+    CHECK_EQ(link_fds(), before + 2 * count);
+    for (size_t i = count; i-- > 0;) {
+        unsigned char byte = link_byte(5, i);
+        CHECK_EQ(weft_write_all(pairs[i].near, &byte, 1, WEFT_NEVER), 0);
+    }
+    for (size_t i = 0; i < count; i++) {
+        int result;
+        CHECK_EQ(weft_join(pairs[i].reader, &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, link_byte(5, i));
+        weft_stream_close(pairs[i].near);
+    }
+    free(pairs);
+    return 0;
+}
+
+/*
+ * Goal:   as many descriptors as there may be, all of them waited at, each get what is theirs.
+ * Method: more than 100 000 at a scale of 20, where the system allows it.
+ */
+static void each_of_many_gets_its_byte(void)
+{
+    struct rlimit before;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    size_t most = (size_t)raise_limit() / 2 - 1000;
+    size_t count = test_scale(2600);
+    count = count < most ? count : most;
+    printf("%zu descriptors\n", 2 * count);
+    port_run(test_workers(2), use_many, &count);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 TEST_MAIN({
+    TEST(each_of_many_gets_its_byte),
     TEST(a_server_without_descriptors_serves_who_is_there),
     TEST(the_highest_numbers_are_as_good_as_others),
 })
