@@ -28,8 +28,8 @@
  * Without memory the kernel takes nothing for now (EAGAIN). Then polls wait in the ring, and who
  * sleeps there naps, and offers them again. A ring that is full refuses to wait for more
  * descriptors; only cancellations, which cannot be refused, wait for the kernel then. And of more
- * events at once than a ring has room for, it may drop some (EBADR): then all that is watched is
- * told of an event, and waited for anew, under other tags.
+ * events at once than a ring has room for, it may drop some: then all that is watched is told of
+ * an event, and waited for anew, under other tags.
  *
  * A descriptor is not closed before the kernel has let go of it, and that is not before its
  * polls have ended: so those are cancelled. (Not removed: a poll that lasts, and has an event
@@ -105,7 +105,8 @@ struct ring {
     int wake_fd;
     bool is_wake_armed;   /* under the lock */
     bool is_slept_in;     /* under the lock: a wake is for somebody */
-    bool has_lost;        /* its worker: the kernel has dropped events */
+    bool has_lost;        /* its worker: the kernel has dropped events, */
+    uint32_t losses;      /* and how many, so far */
     unsigned count;       /* its worker: events from its sleep that were not handled */
     struct event *caught; /* its worker */
 };
@@ -206,6 +207,16 @@ static void handle(struct wf_io *io, struct ring *ring, const struct event *even
     (void)wf_fetch_sub_relaxed(&ring->polls, ended);
 }
 
+/* Another wake may have been read before, with the last one. */
+static void read_wake(const struct ring *ring)
+{
+    uint64_t value;
+    int saved = errno;
+    ssize_t got = read(ring->wake_fd, &value, sizeof value);
+    (void)got;
+    errno = saved;
+}
+
 /* Under the lock: takes up to max events out. */
 static unsigned take_out(struct ring *ring, struct event *events, unsigned max)
 {
@@ -218,10 +229,8 @@ static unsigned take_out(struct ring *ring, struct event *events, unsigned max)
             break;
         }
         if (entry->user_data == WAKE_DATA) {
-            uint64_t value;
             ring->is_wake_armed = false;
-            ssize_t got = read(ring->wake_fd, &value, sizeof value);
-            (void)got; /* Another wake may have been read with it. */
+            read_wake(ring);
         }
         events[count++] =
             (struct event){ entry->user_data, entry->res, (entry->flags & IORING_CQE_F_MORE) != 0 };
@@ -230,6 +239,14 @@ static unsigned take_out(struct ring *ring, struct event *events, unsigned max)
     /* relaxed: written under the lock; others look. */
     wf_store_relaxed(&ring->taken, wf_load_relaxed(&ring->taken) + count);
     return count;
+}
+
+/* Its worker: has the kernel dropped events since the last look? */
+static void look_for_losses(struct ring *ring)
+{
+    uint32_t losses = IO_URING_READ_ONCE(*ring->uring.cq.koverflow);
+    ring->has_lost = ring->has_lost || losses != ring->losses;
+    ring->losses = losses;
 }
 
 /* Does the kernel have something for the thread that will come by? */
@@ -265,7 +282,7 @@ static void come_by(struct ring *ring, int64_t until)
     }
     long rc = syscall(SYS_io_uring_enter, ring->uring.ring_fd, 0, wanted,
                       IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
-    ring->has_lost = ring->has_lost || (rc < 0 && errno == EBADR);
+    /* EBADR: events were lost, see look_for_losses(). */
     WF_ASSERT(rc >= 0 || errno == ETIME || errno == EINTR || errno == EBUSY || errno == EAGAIN ||
               errno == EBADR);
     errno = saved;
@@ -341,6 +358,7 @@ static bool sleep_in_ring(struct wf_io_driver *driver, int64_t deadline)
         wf_lock(&ring->lock);
         ring->is_slept_in = false;
         ring->count = take_out(ring, ring->caught, driver->io->events_max);
+        look_for_losses(ring);
         wf_unlock(&ring->lock);
     } while (!late && !is_something(ring) && wf_park_is_away(park));
     return !late || ring->count > 0;
@@ -394,6 +412,7 @@ static void uring_poll(struct wf_io_driver *driver, unsigned room)
             come_by(ring, INT64_MIN);
         }
         ring->count = take_out(ring, ring->caught, room);
+        look_for_losses(ring);
         wf_unlock(&ring->lock);
     }
     unsigned count = ring->count;

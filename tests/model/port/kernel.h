@@ -26,7 +26,7 @@ void kernel_await_let_go(int fd);
  * make a difference of it. */
 void kernel_thread_sleeps(bool does);
 
-/* With rings: so many events that come next are dropped, and who comes by is told so. */
+/* With rings: so many events that come next are dropped, and counted. */
 void kernel_drops(unsigned count);
 
 /* How many descriptors that the code under test has opened it has not closed. */

@@ -35,6 +35,7 @@ struct io_uring_sq {
 struct io_uring_cq {
     _Atomic(uint32_t) *khead;
     _Atomic(uint32_t) *ktail;
+    _Atomic(uint32_t) *koverflow;
     struct io_uring_cqe *cqes;
 };
 
