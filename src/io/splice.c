@@ -3,13 +3,16 @@
  * splice.c - from one descriptor to another inside the kernel: the bytes are never copied into
  * this process. From a file directly; from a socket or a pipe through a pipe of our own, which is
  * filled from the one and drained into the other, in turns. So it is either empty or has bytes,
- * and a call that was in vain was so because of the one descriptor that is to be waited for.
+ * and a call that was in vain was so because of the one descriptor that is to be waited for. What
+ * the kernel does not do for these descriptors, or not at this place, is left to reads and writes:
+ * the pipe is empty then.
  */
 #include "io/splice.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,6 +77,15 @@ static ssize_t move(int fd, const struct step *step)
     return n;
 }
 
+/* A splice does not pass urgent data, as a read does: it says that there is nothing, or the end. */
+static bool is_at_urgent_data(const struct wf_source *source)
+{
+    int saved = errno;
+    bool result = source->kind == WF_FD_TCP && sockatmark(source->fd) == 1;
+    errno = saved;
+    return result;
+}
+
 static int step_attempt(struct wf_transfer *self)
 {
     const struct step *step = step_of(self);
@@ -81,6 +93,10 @@ static int step_attempt(struct wf_transfer *self)
     uint32_t seen = wf_source_look(source);
     if ((seen & step->what) != 0) {
         ssize_t n = move(source->fd, step);
+        if (n <= 0 && step->what == WF_SOURCE_READABLE && is_at_urgent_data(source)) {
+            wf_source_pass_on(source, step->what);
+            return -EINVAL;
+        }
         if (n >= 0) {
             /* How many there were says nothing of whether there is more. */
             wf_source_pass_on(source, step->what);
@@ -109,7 +125,7 @@ static int await_step(weft_stream *stream, const struct step *step, weft_time de
 /* Not an error of the streams: the call is not for these, or is forbidden. */
 static bool is_refusal(int err)
 {
-    return err == -EINVAL || err == -ENOSYS || err == -EPERM;
+    return err == -EINVAL || err == -ENOSYS || err == -EPERM || err == -EOPNOTSUPP;
 }
 
 static int send_file(struct wf_source *file, weft_stream *to, uint64_t *copied, weft_time deadline)
@@ -122,13 +138,29 @@ static int send_file(struct wf_source *file, weft_stream *to, uint64_t *copied, 
     return is_refusal(n) ? -EOPNOTSUPP : n;
 }
 
+/* What the pipe holds, as any other bytes. -EOPNOTSUPP: it is empty now. */
+static int write_out(int end, weft_stream *to, uint64_t *copied, weft_time deadline)
+{
+    char buffer[4096];
+    ssize_t n;
+    while ((n = read(end, buffer, sizeof buffer)) > 0) {
+        struct iovec rest = { buffer, (size_t)n };
+        int err = weft_writev_all(to, &rest, 1, deadline);
+        *copied += (uint64_t)n - rest.iov_len;
+        if (err != 0) {
+            return err;
+        }
+    }
+    return -EOPNOTSUPP;
+}
+
 static int drain(int end, size_t held, weft_stream *to, uint64_t *copied, weft_time deadline)
 {
     while (held > 0) {
         const struct step out = { .what = WF_SOURCE_WRITABLE, .end = end, .size = held };
         int n = await_step(to, &out, deadline);
         if (n < 0) {
-            return n;
+            return is_refusal(n) ? write_out(end, to, copied, deadline) : n;
         }
         held -= (size_t)n;
         *copied += (uint64_t)n;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <weft.h>
@@ -46,6 +47,91 @@ static void all_bytes_come_from_each_kind_to_each(void)
     for (target = 0; target < LINK_KINDS; target++) {
         link_run_all(splice_to_target);
     }
+}
+
+/* --- What is left to reads and writes ----------------------------------------------------- */
+
+struct urgent {
+    weft_stream *stream;
+    size_t before; /* bytes, of SIZE */
+};
+
+/* A byte that is not among the others, somewhere in between. */
+static int write_with_urgent_data(void *arg)
+{
+    static unsigned char data[SIZE];
+    const struct urgent *self = arg;
+    link_fill(data, sizeof data, 1, 0);
+    CHECK_EQ(weft_write_all(self->stream, data, self->before, WEFT_NEVER), 0);
+    CHECK_EQ(send(weft_stream_fd(self->stream), "!", 1, MSG_OOB), 1);
+    int err = weft_write_all(self->stream, data + self->before, SIZE - self->before, WEFT_NEVER);
+    weft_stream_close(self->stream);
+    return err;
+}
+
+static int copy_urgent_data(void *arg)
+{
+    static const size_t places[] = { 0, 1, SIZE / 2, SIZE - 1, SIZE };
+    (void)arg;
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct link from = link_open(LINK_TCP);
+        struct link to = link_open(LINK_LOCAL);
+        struct urgent urgent = { from.near, places[i] };
+        weft_task *writer;
+        weft_task *reader;
+        uint64_t copied = 0;
+        CHECK_EQ(weft_go(&writer, write_with_urgent_data, &urgent), 0);
+        CHECK_EQ(weft_go(&reader, link_read_flow, to.far), 0);
+        int err = wf_splice(from.far, to.near, &copied, WEFT_NEVER);
+        CHECK_EQ(err, -EOPNOTSUPP);
+        CHECK_EQ(copied, places[i]);
+        CHECK_EQ(weft_copy(from.far, to.near, &copied, WEFT_NEVER), 0);
+        CHECK_EQ(copied, SIZE - places[i]);
+        weft_stream_close(to.near);
+        to.near = NULL;
+        from.near = NULL;
+        link_join(writer);
+        link_join(reader);
+        link_close(&from);
+        link_close(&to);
+    }
+    return 0;
+}
+
+/*
+ * Goal:   urgent data neither ends nor holds up a copy.
+ * Method: it comes at the beginning, in the middle, and right before the end.
+ */
+static void urgent_data_is_left_to_reads(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, copy_urgent_data, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+/* The pipe takes what comes, and the kernel refuses to take it out: O_APPEND. */
+static int copy_to_one_that_refuses(void *arg)
+{
+    struct link *link = arg;
+    struct link_flow flow;
+    uint64_t copied = 0;
+    if (weft_stream_fd(link->far) < 0) {
+        return 0;
+    }
+    link_flow_begin(&flow, link, LINK_LOCAL);
+    CHECK_EQ(fcntl(weft_stream_fd(flow.to.near), F_SETFL, O_NONBLOCK | O_APPEND), 0);
+    CHECK_EQ(wf_splice(link->far, flow.to.near, &copied, WEFT_NEVER), -EOPNOTSUPP);
+    CHECK_GE(copied, 1);
+    uint64_t rest;
+    CHECK_EQ(weft_copy(link->far, flow.to.near, &rest, WEFT_NEVER), 0);
+    CHECK_EQ(copied + rest, SIZE);
+    link_flow_end(&flow);
+    return 0;
+}
+
+static void what_is_in_the_pipe_is_written(void)
+{
+    link_run_all(copy_to_one_that_refuses);
 }
 
 /* --- Files ------------------------------------------------------------------------------ */
@@ -198,6 +284,8 @@ static void without_descriptors_all_bytes_come_as_well(void)
 
 TEST_MAIN({
     TEST(all_bytes_come_from_each_kind_to_each),
+    TEST(urgent_data_is_left_to_reads),
+    TEST(what_is_in_the_pipe_is_written),
     TEST(a_file_is_sent),
     TEST(a_file_is_written_as_ever),
     TEST(a_deadline_ends_it_in_the_middle),
