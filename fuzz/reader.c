@@ -11,18 +11,37 @@
 #include <stdbool.h>
 
 #include "fuzz.h"
+#include "io/stream.h"
 
 /* --- The stream ------------------------------------------------------------------------------- */
 
-struct weft_stream {
+struct memory {
+    weft_stream base;
     const char *data;
     size_t size;
     size_t at;
     struct fuzz_parts parts;
+    unsigned calls; /* that are at it */
 };
 
-ssize_t weft_read(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
+static int enter(weft_stream *stream, const char *call)
 {
+    (void)call;
+    ((struct memory *)stream)->calls++;
+    return 0;
+}
+
+static void leave(weft_stream *stream)
+{
+    FUZZ_CHECK(((struct memory *)stream)->calls > 0);
+    ((struct memory *)stream)->calls--;
+}
+
+static const struct wf_stream_ops memory_ops = { .enter = enter, .leave = leave };
+
+ssize_t weft_read(weft_stream *base, void *buffer, size_t size, weft_time deadline)
+{
+    struct memory *stream = (struct memory *)base;
     (void)deadline;
     FUZZ_CHECK(size > 0);
     size_t part = fuzz_next_part(&stream->parts);
@@ -56,7 +75,7 @@ int weft_read_exact(weft_stream *stream, void *buffer, size_t size, weft_time de
 /* --- The model -------------------------------------------------------------------------------- */
 
 struct rig {
-    weft_stream stream;
+    struct memory stream;
     weft_reader reader;
     size_t room; /* of the buffer */
     size_t at;   /* in the stream: what comes before was taken */
@@ -239,15 +258,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *whats = data + 3;
     size -= 3;
     calls = calls < size ? calls : size;
-    rig.stream = (weft_stream){ .data = (const char *)data + 3 + calls,
-                                .size = size - calls,
-                                .parts = fuzz_parts_of(data[1], size) };
+    rig.stream = (struct memory){ .base.ops = &memory_ops,
+                                  .data = (const char *)data + 3 + calls,
+                                  .size = size - calls,
+                                  .parts = fuzz_parts_of(data[1], size) };
     rig.stream.parts.most += 4; /* Some parts are time-outs. */
     char *buffer = malloc(rig.room);
     FUZZ_CHECK(buffer != NULL);
-    weft_reader_init(&rig.reader, &rig.stream, buffer, rig.room);
+    weft_reader_init(&rig.reader, &rig.stream.base, buffer, rig.room);
     for (size_t i = 0; i < calls; i++) {
         call(&rig, whats[i]);
+        FUZZ_CHECK(rig.stream.calls == 0);
     }
     free(buffer);
     return 0;

@@ -8,6 +8,7 @@
 #include <weft/task.h>
 
 #include "io/splice.h"
+#include "io/stream.h"
 
 enum {
     PART = 16 * 1024, /* on the stack; more makes it no faster */
@@ -36,15 +37,31 @@ static int copy_parts(weft_stream *from, weft_stream *to, uint64_t *copied, bool
     return (int)n;
 }
 
+static int copy_all(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
+{
+    int err = copy_parts(from, to, copied, false, deadline);
+    if (err == -EAGAIN) {
+        err = wf_splice(from, to, copied, deadline);
+        if (err == -EOPNOTSUPP) {
+            err = copy_parts(from, to, copied, true, deadline);
+        }
+    }
+    return err;
+}
+
+/* It is at both streams all the while: who closes one of them ends it, wherever it waits. */
 int weft_copy(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
 {
+    static const char call[] = "weft_copy";
     uint64_t all = 0;
-    int err = copy_parts(from, to, &all, false, deadline);
-    if (err == -EAGAIN) {
-        err = wf_splice(from, to, &all, deadline);
-        if (err == -EOPNOTSUPP) {
-            err = copy_parts(from, to, &all, true, deadline);
+    int err = from->ops->enter(from, call);
+    if (err == 0) {
+        err = to->ops->enter(to, call);
+        if (err == 0) {
+            err = copy_all(from, to, &all, deadline);
+            to->ops->leave(to);
         }
+        from->ops->leave(from);
     }
     if (copied != NULL) {
         *copied = all;

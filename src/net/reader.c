@@ -3,13 +3,15 @@
  * reader.c - reading a stream through a buffer.
  *
  * What was read and not taken is from first to before end. It is moved to the beginning of the
- * buffer only when there is no room behind it.
+ * buffer only when there is no room behind it. A call that reads more than once is at the stream
+ * all the while, so that a close ends it, also in between.
  */
 #include <weft/buffered.h>
 
 #include <string.h>
 
 #include "base/assert.h"
+#include "io/stream.h"
 
 void weft_reader_init(weft_reader *reader, weft_stream *stream, void *buffer, size_t size)
 {
@@ -41,6 +43,16 @@ void weft_reader_take(weft_reader *reader, size_t size)
                  available(reader));
     }
     take(reader, size);
+}
+
+static int enter(const weft_reader *reader, const char *call)
+{
+    return reader->stream->ops->enter(reader->stream, call);
+}
+
+static void leave(const weft_reader *reader)
+{
+    reader->stream->ops->leave(reader->stream);
 }
 
 /* Reads more into the buffer: 1; 0: the stream has ended; or an error. */
@@ -107,17 +119,28 @@ int weft_reader_exact(weft_reader *reader, void *data, size_t size, weft_time de
                : weft_read_exact(reader->stream, (char *)data + have, size - have, deadline);
 }
 
+/* Until so many bytes are there, or the end. */
+static int read_until_least(weft_reader *reader, size_t least, weft_time deadline)
+{
+    int more = reader->has_ended ? 0 : enter(reader, "weft_reader_peek");
+    if (more != 0 || reader->has_ended) {
+        return more;
+    }
+    do {
+        more = read_more(reader, deadline);
+    } while (more == 1 && available(reader) < least);
+    leave(reader);
+    return more < 0 ? more : 0;
+}
+
 int weft_reader_peek(weft_reader *reader, size_t least, weft_text *text, weft_time deadline)
 {
     if (least > reader->size) {
         return -EMSGSIZE;
     }
-    int more = 1;
-    while (more == 1 && available(reader) < least) {
-        more = read_more(reader, deadline);
-    }
-    if (more < 0) {
-        return more;
+    int err = available(reader) < least ? read_until_least(reader, least, deadline) : 0;
+    if (err != 0) {
+        return err;
     }
     *text = (weft_text){ reader->buffer + reader->first, available(reader) };
     return 0;
@@ -139,17 +162,27 @@ static const char *look_for(weft_reader *reader, char delimiter)
     return found;
 }
 
+/* The same, until it is there, or the end. */
+static int read_until_found(weft_reader *reader, char delimiter, const char **found,
+                            weft_time deadline)
+{
+    int more = reader->has_ended ? 0 : enter(reader, "weft_read_until");
+    if (more != 0 || reader->has_ended) {
+        return more;
+    }
+    do {
+        more = read_more(reader, deadline);
+    } while (more == 1 && (*found = look_for(reader, delimiter)) == NULL);
+    leave(reader);
+    return more < 0 ? more : 0;
+}
+
 int weft_read_until(weft_reader *reader, char delimiter, weft_text *text, weft_time deadline)
 {
-    const char *found;
-    while ((found = look_for(reader, delimiter)) == NULL) {
-        int more = read_more(reader, deadline);
-        if (more < 0) {
-            return more;
-        }
-        if (more == 0) {
-            break;
-        }
+    const char *found = look_for(reader, delimiter);
+    int err = found == NULL ? read_until_found(reader, delimiter, &found, deadline) : 0;
+    if (err != 0) {
+        return err;
     }
     const char *at = reader->buffer + reader->first;
     size_t size = found != NULL ? (size_t)(found - at) : available(reader);
@@ -180,12 +213,9 @@ static uint64_t length_of(const char *at, unsigned bytes)
     return length;
 }
 
-int weft_read_frame(weft_reader *reader, unsigned bytes, weft_text *frame, weft_time deadline)
+static int read_frame(weft_reader *reader, unsigned bytes, weft_text *frame, weft_time deadline)
 {
     weft_text text;
-    if (bytes < 1 || bytes > 8) {
-        return -EINVAL;
-    }
     int err = weft_reader_peek(reader, bytes, &text, deadline);
     if (err != 0) {
         return err;
@@ -205,4 +235,20 @@ int weft_read_frame(weft_reader *reader, unsigned bytes, weft_text *frame, weft_
     *frame = (weft_text){ text.at + bytes, (size_t)length };
     take(reader, whole);
     return 1;
+}
+
+int weft_read_frame(weft_reader *reader, unsigned bytes, weft_text *frame, weft_time deadline)
+{
+    if (bytes < 1 || bytes > 8) {
+        return -EINVAL;
+    }
+    if (available(reader) >= bytes || reader->has_ended) {
+        return read_frame(reader, bytes, frame, deadline);
+    }
+    int result = enter(reader, "weft_read_frame");
+    if (result == 0) {
+        result = read_frame(reader, bytes, frame, deadline);
+        leave(reader);
+    }
+    return result;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * writer.c - writing to a stream through a buffer.
+ * writer.c - writing to a stream through a buffer. A call that writes more than once is at the
+ * stream all the while, so that a close ends it, also in between.
  */
 #include <weft/buffered.h>
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "io/stream.h"
 
 void weft_writer_init(weft_writer *writer, weft_stream *stream, void *buffer, size_t size)
 {
@@ -30,12 +32,23 @@ int weft_writer_flush(weft_writer *writer, weft_time deadline)
     return err;
 }
 
+static int enter(const weft_writer *writer, const char *call)
+{
+    return writer->stream->ops->enter(writer->stream, call);
+}
+
+static void leave(const weft_writer *writer)
+{
+    writer->stream->ops->leave(writer->stream);
+}
+
 static size_t room(const weft_writer *writer)
 {
     return writer->size - writer->end;
 }
 
-int weft_writer_write(weft_writer *writer, const void *data, size_t size, weft_time deadline)
+/* At the stream all the while, if there is no room. */
+static int write_data(weft_writer *writer, const void *data, size_t size, weft_time deadline)
 {
     if (size > room(writer)) {
         int err = weft_writer_flush(writer, deadline);
@@ -48,6 +61,19 @@ int weft_writer_write(weft_writer *writer, const void *data, size_t size, weft_t
         writer->end += size;
     }
     return 0;
+}
+
+int weft_writer_write(weft_writer *writer, const void *data, size_t size, weft_time deadline)
+{
+    if (size <= room(writer)) {
+        return write_data(writer, data, size, deadline);
+    }
+    int err = enter(writer, "weft_writer_write");
+    if (err == 0) {
+        err = write_data(writer, data, size, deadline);
+        leave(writer);
+    }
+    return err;
 }
 
 /* Prints into the room there is: how long the text is. */
@@ -94,6 +120,15 @@ int weft_write_frame(weft_writer *writer, unsigned bytes, const void *data, size
     for (unsigned i = 0; i < bytes; i++) {
         length[i] = (unsigned char)((uint64_t)size >> (8 * (bytes - 1 - i)));
     }
-    int err = weft_writer_write(writer, length, bytes, deadline);
-    return err != 0 ? err : weft_writer_write(writer, data, size, deadline);
+    bool fits = bytes <= room(writer) && size <= room(writer) - bytes;
+    int err = fits ? 0 : enter(writer, "weft_write_frame");
+    if (err != 0) {
+        return err;
+    }
+    err = write_data(writer, length, bytes, deadline);
+    err = err != 0 ? err : write_data(writer, data, size, deadline);
+    if (!fits) {
+        leave(writer);
+    }
+    return err;
 }

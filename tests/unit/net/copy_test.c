@@ -72,12 +72,89 @@ static void a_copy_says_how_far_it_came(void)
     link_run_both_ways(stop_a_copy);
 }
 
-/* --- Both ways ------------------------------------------------------------------------------ */
+/* --- Closed meanwhile ------------------------------------------------------------------- */
+
+static void fill(weft_stream *stream)
+{
+    static const char zeros[64 * 1024];
+    ssize_t n;
+    while ((n = weft_try_write(stream, zeros, sizeof zeros)) > 0) {
+    }
+    CHECK_EQ(n, -EAGAIN);
+}
+
+static int read_to_the_end(void *stream)
+{
+    static char buffer[64 * 1024];
+    ssize_t n;
+    while ((n = weft_read(stream, buffer, sizeof buffer, WEFT_NEVER)) > 0) {
+    }
+    return (int)n;
+}
 
 struct both {
     weft_stream *one;
     weft_stream *other;
 };
+
+static int copy_one_way(void *arg)
+{
+    const struct both *both = arg;
+    return weft_copy(both->one, both->other, NULL, WEFT_NEVER);
+}
+
+/* It waits at the second stream, and the first one is closed. */
+static int close_the_first(void *arg)
+{
+    struct link *link = arg;
+    struct link next = link_open(LINK_LOCAL);
+    struct both both = { link->far, next.near };
+    weft_task *copy;
+    weft_task *reader;
+    int result;
+    fill(next.near);
+    CHECK_EQ(weft_go(&copy, copy_one_way, &both), 0);
+    CHECK_EQ(weft_write_all(link->near, "x", 1, WEFT_NEVER), 0);
+    link_wait_for_calls(next.near, 2); /* The copy, and its write. */
+    weft_stream_close(link->far);
+    link->far = NULL;
+    CHECK_EQ(weft_go(&reader, read_to_the_end, next.far), 0);
+    CHECK_EQ(weft_join(copy, &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, WEFT_ECLOSED);
+    weft_stream_close(next.near);
+    next.near = NULL;
+    CHECK_EQ(weft_join(reader, &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, 0);
+    link_close(&next);
+    return 0;
+}
+
+/* It waits at the first stream, and the second one is closed. */
+static int close_the_second(void *arg)
+{
+    struct link *link = arg;
+    struct link next = link_open(LINK_LOCAL);
+    struct both both = { link->far, next.near };
+    weft_task *copy;
+    int result;
+    CHECK_EQ(weft_go(&copy, copy_one_way, &both), 0);
+    link_wait_for_calls(link->far, 2);
+    weft_stream_close(next.near);
+    next.near = NULL;
+    CHECK_EQ(weft_write_all(link->near, "x", 1, WEFT_NEVER), 0);
+    CHECK_EQ(weft_join(copy, &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, WEFT_ECLOSED);
+    link_close(&next);
+    return 0;
+}
+
+static void a_copy_ends_when_a_stream_is_closed(void)
+{
+    link_run_both_ways(close_the_first);
+    link_run_both_ways(close_the_second);
+}
+
+/* --- Both ways ------------------------------------------------------------------------------ */
 
 static int copy_both(void *arg)
 {
@@ -126,7 +203,7 @@ static int end_both(void *arg)
     struct link last = link_open(LINK_LOCAL);
     both = (struct both){ again.far, last.near };
     CHECK_EQ(weft_go(&task, copy_both, &both), 0);
-    link_wait_for_calls(again.far, 1);
+    link_wait_for_calls(again.far, 3); /* both directions, and the read of one */
     weft_cancel(task);
     CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
     CHECK_EQ(result, WEFT_ECANCELED);
@@ -153,7 +230,7 @@ static int cancel_the_rest(void *arg)
     CHECK_EQ(weft_go(&task, copy_both, &both), 0);
     CHECK_EQ(weft_stream_shutdown(next.far, WEFT_WRITE_SIDE), 0);
     CHECK_EQ(weft_read(link->near, &byte, 1, WEFT_NEVER), 0);
-    link_wait_for_calls(link->far, 1);
+    link_wait_for_calls(link->far, 2); /* What is left of the copy, and its read. */
     weft_cancel(task);
     CHECK_EQ(weft_join(task, &result, weft_after(60 * WEFT_S)), 0);
     CHECK_EQ(result, WEFT_ECANCELED);
@@ -169,6 +246,7 @@ static void a_cancellation_ends_the_direction_that_is_left(void)
 TEST_MAIN({
     TEST(all_bytes_are_copied),
     TEST(a_copy_says_how_far_it_came),
+    TEST(a_copy_ends_when_a_stream_is_closed),
     TEST(both_directions_end_by_themselves),
     TEST(a_deadline_or_a_cancellation_ends_both),
     TEST(a_cancellation_ends_the_direction_that_is_left),

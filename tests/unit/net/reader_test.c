@@ -106,6 +106,48 @@ static void what_was_read_before_the_deadline_is_kept(void)
     link_run_all(read_in_parts);
 }
 
+static int wait_for_a_line(void *arg)
+{
+    weft_text text;
+    (void)arg;
+    return weft_read_line(&reader, &text, WEFT_NEVER);
+}
+
+static int wait_for_a_frame(void *arg)
+{
+    weft_text text;
+    (void)arg;
+    return weft_read_frame(&reader, 4, &text, WEFT_NEVER);
+}
+
+/* A call that reads more than once is at the stream, also between reads. */
+static int close_meanwhile(void *arg)
+{
+    struct link *link = arg;
+    for (unsigned i = 0; i < 2; i++) {
+        struct link other = link_open(LINK_LOCAL);
+        struct link *used = i == 0 ? link : &other;
+        weft_task *task;
+        int result;
+        begin(used);
+        put(used, "ab", 2);
+        CHECK_EQ(weft_go(&task, i == 0 ? wait_for_a_line : wait_for_a_frame, NULL), 0);
+        /* The call, and its read; a frame is looked at twice. */
+        link_wait_for_calls(used->far, i == 0 ? 2 : 3);
+        weft_stream_close(used->far);
+        used->far = NULL;
+        CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, WEFT_ECLOSED);
+        link_close(&other);
+    }
+    return 0;
+}
+
+static void a_close_ends_a_call(void)
+{
+    link_run_all(close_meanwhile);
+}
+
 static int read_with_another_delimiter(void *arg)
 {
     struct link *link = arg;
@@ -215,6 +257,7 @@ TEST_MAIN({
     TEST(a_line_that_does_not_fit_is_left_where_it_is),
     TEST(what_was_read_before_the_deadline_is_kept),
     TEST(what_was_looked_at_is_looked_at_again_for_another_delimiter),
+    TEST(a_close_ends_a_call),
     TEST(bytes_come_from_the_buffer_first),
     TEST(frames_say_how_long_they_are),
 })

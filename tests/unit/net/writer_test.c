@@ -127,6 +127,48 @@ static int flush_late(void *arg)
     return 0;
 }
 
+static int write_too_much(void *arg)
+{
+    static const char data[2 * sizeof buffer];
+    (void)arg;
+    return weft_writer_write(&writer, data, sizeof data, WEFT_NEVER);
+}
+
+static int write_a_frame(void *arg)
+{
+    static const char data[2 * sizeof buffer];
+    (void)arg;
+    return weft_write_frame(&writer, 4, data, sizeof data, WEFT_NEVER);
+}
+
+/* A call that writes more than once is at the stream, also between writes. */
+static int close_meanwhile(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 2; i++) {
+        struct link link = link_open(LINK_LOCAL);
+        weft_task *task;
+        int result;
+        while (weft_try_write(link.near, "-", 1) > 0) {
+        }
+        weft_writer_init(&writer, link.near, buffer, sizeof buffer);
+        CHECK_EQ(weft_writer_write(&writer, "x", 1, WEFT_NEVER), 0);
+        CHECK_EQ(weft_go(&task, i == 0 ? write_too_much : write_a_frame, NULL), 0);
+        link_wait_for_calls(link.near, 2);
+        weft_stream_close(link.near);
+        link.near = NULL;
+        CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, WEFT_ECLOSED);
+        link_close(&link);
+    }
+    return 0;
+}
+
+static void a_close_ends_a_call(void)
+{
+    link_run_all(close_meanwhile);
+}
+
 static void a_flush_goes_on_where_it_was(void)
 {
     link_run_all(flush_late);
@@ -148,4 +190,5 @@ TEST_MAIN({
     TEST(text_is_printed),
     TEST(frames_are_read_as_they_were_written),
     TEST(a_flush_goes_on_where_it_was),
+    TEST(a_close_ends_a_call),
 })
