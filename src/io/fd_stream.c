@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -74,12 +75,12 @@ try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned f
 {
     struct wf_source *source = source_of(stream);
     bool peek = (flags & WF_TRY_PEEK) != 0;
+    if (peek && !is_socket(stream)) {
+        return -EOPNOTSUPP;
+    }
     uint32_t seen = wf_source_look(source);
     if ((seen & WF_SOURCE_READABLE) == 0 && (flags & WF_TRY_SURELY) == 0) {
         return -EAGAIN;
-    }
-    if (peek && !is_socket(stream)) {
-        return -EOPNOTSUPP;
     }
     ssize_t n;
     do {
@@ -89,9 +90,9 @@ try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned f
     if (n < 0) {
         return wf_source_failed(source, seen, WF_SOURCE_READABLE);
     }
-    if (peek) { /* It is all still there, for others who wait. */
+    if (peek || n == 0) { /* It is all still there, or the end is: for others who wait. */
         wf_source_pass_on(source, WF_SOURCE_READABLE);
-    } else if (n > 0) {
+    } else {
         wf_source_moved(source, seen, WF_SOURCE_READABLE, (size_t)n, bytes_of(vectors, count));
     }
     return n;
@@ -296,13 +297,13 @@ static enum wf_fd_kind kind_of(int fd)
         return WF_FD_OTHER;
     }
     if (S_ISSOCK(status.st_mode)) {
-        int family = 0;
+        int protocol = 0;
         if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM) {
             return WF_FD_OTHER;
         }
-        size = sizeof family;
-        (void)getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
-        return family == AF_INET || family == AF_INET6 ? WF_FD_TCP : WF_FD_LOCAL;
+        size = sizeof protocol;
+        (void)getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size);
+        return protocol == IPPROTO_TCP ? WF_FD_TCP : WF_FD_LOCAL;
     }
     return S_ISFIFO(status.st_mode) ? WF_FD_PIPE : WF_FD_OTHER;
 }
@@ -311,7 +312,14 @@ int weft_stream_adopt(weft_stream **stream, int fd)
 {
     struct wf_io *io = wf_io_must("weft_stream_adopt");
     int err = wf_fd_do_not_block(fd);
-    return err != 0 ? err : wf_fd_stream_open(io, fd, kind_of(fd), stream);
+    if (err == 0) {
+        err = wf_fd_stream_open(io, fd, kind_of(fd), stream);
+    }
+    if (err == 0 && wf_fd_stream_kind(*stream) == WF_FD_PIPE) {
+        /* The other end may write packets (O_DIRECT), and a read ends with each of them. */
+        source_of(*stream)->drains = false;
+    }
+    return err;
 }
 
 int wf_fd_stream_open_both(struct wf_io *io, const int *ends, enum wf_fd_kind kind,

@@ -13,7 +13,7 @@ struct wf_source;
 enum wf_fd_kind {
     WF_FD_OTHER, /* a terminal, a device */
     WF_FD_TCP,
-    WF_FD_LOCAL, /* a Unix socket */
+    WF_FD_LOCAL, /* a Unix socket, or another that is not TCP */
     WF_FD_PIPE,
 };
 

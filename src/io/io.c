@@ -228,7 +228,13 @@ int wf_io_create(struct wf_sched *sched)
 static void close_source(struct wf_source *source)
 {
     /* relaxed: nobody else uses the runtime any more. */
-    if (wf_load_relaxed(&source->users) != 0 && source->fd >= 0 && !source->is_foreign) {
+    if (wf_load_relaxed(&source->users) == 0) {
+        return;
+    }
+    if (source->release != NULL) {
+        source->release(source);
+    }
+    if (source->fd >= 0 && !source->is_foreign) {
         (void)close(source->fd);
     }
 }

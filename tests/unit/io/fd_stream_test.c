@@ -224,12 +224,62 @@ static void urgent_data_does_not_hide_what_follows(void)
     on_workers(send_urgent);
 }
 
+/* --- Pipes of others -------------------------------------------------------------------- */
+
+static int read_packets(void *arg)
+{
+    int ends[2];
+    char buffer[8];
+    weft_stream *reader;
+    (void)arg;
+    CHECK_EQ(pipe2(ends, O_DIRECT | O_CLOEXEC), 0);
+    CHECK_EQ(weft_stream_adopt(&reader, ends[0]), 0);
+    CHECK_EQ(weft_read(reader, buffer, 8, weft_after(WEFT_MS)),
+             WEFT_ETIMEDOUT); /* It is watched. */
+    CHECK_EQ(write(ends[1], "ab", 2), 2);
+    CHECK_EQ(write(ends[1], "c", 1), 1);
+    CHECK_EQ(weft_read(reader, buffer, 8, weft_after(60 * WEFT_S)), 2);
+    CHECK_EQ(weft_read(reader, buffer, 8, weft_after(60 * WEFT_S)), 1);
+    (void)close(ends[1]);
+    CHECK_EQ(weft_read(reader, buffer, 8, weft_after(60 * WEFT_S)), 0);
+    weft_stream_close(reader);
+    return 0;
+}
+
+/*
+ * Goal:   a read that is short because a packet ends is not taken for the last one.
+ * Method: the pipe is a packet's; both are there when the first is read.
+ */
+static void a_packet_does_not_hide_the_next(void)
+{
+    on_workers(read_packets);
+}
+
+static int peek_into_a_pipe(void *arg)
+{
+    struct link link = link_open(LINK_PIPE);
+    char byte;
+    (void)arg;
+    CHECK_EQ(weft_peek(link.far, &byte, 1, weft_after(60 * WEFT_S)), -EOPNOTSUPP);
+    CHECK_EQ(weft_read(link.far, &byte, 1, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_peek(link.far, &byte, 1, weft_after(60 * WEFT_S)), -EOPNOTSUPP);
+    link_close(&link);
+    return 0;
+}
+
+static void who_cannot_peek_does_not_wait(void)
+{
+    on_workers(peek_into_a_pipe);
+}
+
 /* --- What is left behind ---------------------------------------------------------------- */
 
 static int leave_open(void *arg)
 {
     struct link *link = arg;
     *link = link_open(LINK_LOCAL);
+    struct link in_memory = link_open(LINK_MEMORY);
+    weft_stream_close(in_memory.near); /* Who has left one side has left memory to the other. */
     return 0;
 }
 
@@ -288,5 +338,7 @@ TEST_MAIN({
     TEST(numbers_that_are_used_again_are_kept_apart),
     TEST(a_broken_pipe_kills_nobody),
     TEST(urgent_data_does_not_hide_what_follows),
+    TEST(a_packet_does_not_hide_the_next),
+    TEST(who_cannot_peek_does_not_wait),
     TEST(a_runtime_closes_what_was_left_open),
 })
