@@ -157,9 +157,10 @@ static struct wf_worker *yield_once(struct wf_fiber *self, struct wf_worker *wor
 /* Are there tasks but those that yield like this one? */
 static bool others_wait(const struct wf_worker *worker)
 {
-    /* relaxed: a rule of thumb; some may have been stolen. */
-    return wf_ring_len(&worker->ring) + wf_inject_len(&worker->sched->inject) >
-           wf_load_relaxed(&worker->yielding);
+    /* relaxed: rules of thumb; some may have been stolen. */
+    return wf_load_relaxed(&worker->lifo) != NULL ||
+           wf_ring_len(&worker->ring) + wf_inject_len(&worker->sched->inject) >
+               wf_load_relaxed(&worker->yielding);
 }
 
 /* Do those who fork here stand back, because tasks wait? */
