@@ -25,27 +25,9 @@ static void ask_and_watch(void *arg)
     watch(1);
 }
 
-/* As the watch does for a worker that is long in one poll. */
 static void help(void *arg)
 {
-    struct wf_driver *driver = arg;
-    bool is_left = driver->ops->is_left(driver);
-    if (is_left) {
-        (void)driver->ops->help(driver);
-    }
-    mc_note(is_left);
-}
-
-static void ask_first(void *arg)
-{
-    (void)arg;
-    ask(0, ASKED);
-}
-
-static void ask_second(void *arg)
-{
-    (void)arg;
-    ask(1, ASKED);
+    mc_note(help_once(arg));
 }
 
 /*

@@ -101,6 +101,28 @@ static void ask(uint32_t index, uint32_t what)
     }
 }
 
+static void ask_first(void *arg)
+{
+    (void)arg;
+    ask(0, ASKED);
+}
+
+static void ask_second(void *arg)
+{
+    (void)arg;
+    ask(1, ASKED);
+}
+
+/* As the watch does for a worker that is long in one poll. Was there anything? */
+static bool help_once(struct wf_driver *driver)
+{
+    bool is_left = driver->ops->is_left(driver);
+    if (is_left) {
+        (void)driver->ops->help(driver);
+    }
+    return is_left;
+}
+
 /* --- Tests ------------------------------------------------------------------------------ */
 
 /* As wf_source_open() and watch() in source.c. */

@@ -77,27 +77,6 @@ static void comes_first(void *arg)
     comes(0);
 }
 
-static void ask_first(void *arg)
-{
-    (void)arg;
-    ask(0, ASKED);
-}
-
-static void ask_second(void *arg)
-{
-    (void)arg;
-    ask(1, ASKED);
-}
-
-static bool help_once(struct wf_driver *driver)
-{
-    bool is_left = driver->ops->is_left(driver);
-    if (is_left) {
-        (void)driver->ops->help(driver);
-    }
-    return is_left;
-}
-
 /* As the watch, which sleeps between two looks. */
 static void help(void *arg)
 {
@@ -266,13 +245,10 @@ static void early_wake_is_taken_by_a_helper(void)
     rig_end();
 }
 
-/*
- * Goal:   a wake that comes when its worker is awake is taken out once.
- * Method: the worker has slept in its ring, where it waited for a wake, until an event came.
- */
-static void late_wake_is_taken_out(void)
+/* This thread is the worker. It sleeps in its ring, where it waits for a wake, until an event
+ * comes; another is waited for. */
+static struct wf_driver *sleep_once(void)
 {
-    begin(1);
     struct wf_driver *driver = workers[0].driver;
     WF_TLS_STORE(wf_tls_worker, &workers[0]);
     watch_locked(0);
@@ -280,6 +256,17 @@ static void late_wake_is_taken_out(void)
     comes(0);
     mc_assert(driver->ops->park(driver, WF_NEVER));
     driver->ops->poll(driver, RIG_SOURCES);
+    return driver;
+}
+
+/*
+ * Goal:   a wake that comes when its worker is awake is taken out once.
+ * Method: the worker has slept in its ring, where it waited for a wake, until an event came.
+ */
+static void late_wake_is_taken_out(void)
+{
+    begin(1);
+    struct wf_driver *driver = sleep_once();
     driver->ops->reach(driver);
     mc_assert(help_once(driver));
     mc_assert(!help_once(driver));
@@ -295,13 +282,7 @@ static void late_wake_is_taken_out(void)
 static void dropped_events(void)
 {
     begin(1);
-    struct wf_driver *driver = workers[0].driver;
-    WF_TLS_STORE(wf_tls_worker, &workers[0]);
-    watch_locked(0);
-    watch_locked(1);
-    comes(0);
-    mc_assert(driver->ops->park(driver, WF_NEVER));
-    driver->ops->poll(driver, RIG_SOURCES);
+    struct wf_driver *driver = sleep_once();
     kernel_drops(2);
     driver->ops->reach(driver);
     comes(1);
