@@ -63,7 +63,12 @@ static int write_with_urgent_data(void *arg)
     const struct urgent *self = arg;
     link_fill(data, sizeof data, 1, 0);
     CHECK_EQ(weft_write_all(self->stream, data, self->before, WEFT_NEVER), 0);
-    CHECK_EQ(send(weft_stream_fd(self->stream), "!", 1, MSG_OOB), 1);
+    while (send(weft_stream_fd(self->stream), "!", 1, MSG_OOB) != 1) {
+        weft_op room;
+        CHECK_EQ(errno, EAGAIN);
+        weft_writable_init(&room, self->stream);
+        CHECK_EQ(weft_await(&room.future, WEFT_NEVER), 0);
+    }
     int err = weft_write_all(self->stream, data + self->before, SIZE - self->before, WEFT_NEVER);
     weft_stream_close(self->stream);
     return err;
