@@ -659,8 +659,9 @@ bool wf_job_ask_to_yield(struct wf_worker *worker)
 
 bool wf_job_has_not_answered(const struct wf_worker *worker)
 {
-    /* acquire [S1]: the strand is initialised. */
-    struct wf_strand *strand = wf_load_acquire(&worker->strand);
+    /* relaxed: a look; what is read of the strand is a hint as well, and strands stay where
+     * they are. */
+    const struct wf_strand *strand = wf_load_relaxed(&worker->strand);
     return strand == NULL || wf_jobs_is_asked(&strand->jobs, ASK_YIELD);
 }
 
