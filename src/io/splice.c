@@ -138,12 +138,21 @@ static int send_file(struct wf_source *file, weft_stream *to, uint64_t *copied, 
     return is_refusal(n) ? -EOPNOTSUPP : n;
 }
 
+static ssize_t read_pipe(int end, void *buffer, size_t size)
+{
+    ssize_t n;
+    do {
+        n = read(end, buffer, size);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* What the pipe holds, as any other bytes. -EOPNOTSUPP: it is empty now. */
 static int write_out(int end, weft_stream *to, uint64_t *copied, weft_time deadline)
 {
     char buffer[4096];
     ssize_t n;
-    while ((n = read(end, buffer, sizeof buffer)) > 0) {
+    while ((n = read_pipe(end, buffer, sizeof buffer)) > 0) {
         struct iovec rest = { buffer, (size_t)n };
         int err = weft_writev_all(to, &rest, 1, deadline);
         *copied += (uint64_t)n - rest.iov_len;
@@ -151,7 +160,7 @@ static int write_out(int end, weft_stream *to, uint64_t *copied, weft_time deadl
             return err;
         }
     }
-    return -EOPNOTSUPP;
+    return n < 0 && errno != EAGAIN ? -errno : -EOPNOTSUPP;
 }
 
 static int drain(int end, size_t held, weft_stream *to, uint64_t *copied, weft_time deadline)
