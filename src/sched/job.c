@@ -659,9 +659,8 @@ bool wf_job_ask_to_yield(struct wf_worker *worker)
 
 bool wf_job_has_not_answered(const struct wf_worker *worker)
 {
-    /* relaxed: a look; what is read of the strand is a hint as well, and strands stay where
-     * they are. */
-    const struct wf_strand *strand = wf_load_relaxed(&worker->strand);
+    /* acquire [S1]: the strand is initialised. */
+    struct wf_strand *strand = wf_load_acquire(&worker->strand);
     return strand == NULL || wf_jobs_is_asked(&strand->jobs, ASK_YIELD);
 }
 

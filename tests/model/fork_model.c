@@ -198,6 +198,16 @@ static void an_owner_that_is_asked_to_yield(void)
     end(task);
 }
 
+/* Goal: and anybody may look at any time whether it has answered. */
+static void an_owner_that_is_looked_at(void)
+{
+    begin(2);
+    struct wf_task *task = go(fork_two);
+    (void)wf_job_has_not_answered(&sched->workers[0]);
+    (void)wf_job_has_not_answered(&sched->workers[1]);
+    end(task);
+}
+
 /* Each of two waits for the other to have begun. */
 static _Atomic(uint32_t) met[2];
 
@@ -508,6 +518,12 @@ static const struct mc_test tests[] = {
       .steps_max = 20000 },
     { .name = "an_owner_that_is_asked_to_yield",
       .run = an_owner_that_is_asked_to_yield,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 1000,
+      .steps_max = 20000 },
+    { .name = "an_owner_that_is_looked_at",
+      .run = an_owner_that_is_looked_at,
       .seen = MC_OUTCOMES(1, 2),
       .mode = MC_PCT,
       .runs = 1000,
