@@ -78,8 +78,9 @@ typedef struct weft_config {
 
     /* How I/O is done. WEFT_IO=auto|epoll|uring. weft_runtime_io() tells what came of it. */
     weft_io_backend io;
-    /* So many events are handled before tasks have their turn again. Default 256, 1 to
-     * 4096. WEFT_MAX_IO_COMPLETIONS */
+    /* So many events are handled before tasks have their turn again. With many more, what the
+     * tasks need is no longer in the cache when they run. Default 32, 1 to 4096.
+     * WEFT_MAX_IO_COMPLETIONS */
     unsigned max_io_completions;
     /* So many descriptors the process will have, or as many as its limit allows. The kernel's
      * table of them gets that size at the start, 8 bytes for each: while threads run, whoever

@@ -36,6 +36,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "io/call.h"
+#include "io/batch.h"
 #include "io/io.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
@@ -93,13 +94,16 @@ static bool is_free(const struct instance *instance)
 /* Away from the seat. A wake that was fetched here is passed on to who has sat down meanwhile. */
 static void handle(struct wf_io *io, const struct epoll_event *events, int count)
 {
+    struct wf_batch batch;
+    wf_batch_begin(&batch, io);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 != WAKE_TAG) {
-            wf_source_fire(io, events[i].data.u64, events_of(events[i].events));
+            wf_batch_add(&batch, events[i].data.u64, events_of(events[i].events));
         } else if (!is_free(io->own)) {
             wf_call_count_up(((const struct instance *)io->own)->wake_fd);
         }
     }
+    wf_batch_end(&batch);
 }
 
 /* Fetches events until this time of the machine's; 0 if there were none. */

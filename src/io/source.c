@@ -57,8 +57,8 @@ enum {
     WAITED_FOR = WF_SOURCE_READERS | WF_SOURCE_WRITERS,
     NEWS_MASK = (int)~(uint32_t)(WF_SOURCE_NEWS - 1),
     LINE = 64,
-    FRAMES_BELOW = 3 * LINE, /* of the calls that wait, */
-    FRAMES_ABOVE = 5 * LINE, /* and of the one that has begun it, and the operation itself */
+    FRAMES_BELOW = 4 * LINE, /* of the calls that wait, */
+    FRAMES_ABOVE = 6 * LINE, /* and of the one that has begun it, and the operation itself */
 };
 
 /* So that one follows from the other. */
@@ -83,21 +83,6 @@ static struct wf_waitq *queue_of(struct wf_source *source, uint32_t what)
 
 /* --- Waiting ---------------------------------------------------------------------------- */
 
-/*
- * Who waits has not run for long, if there are many: its lines are asked for now, all at once. That
- * is those of its task, and of the frames around the operation, if it is a fiber.
- */
-static inline void fetch_lines(const struct wf_op *op)
-{
-    uintptr_t task = (uintptr_t)op->node.wait->task;
-    uintptr_t frames = (uintptr_t)op - FRAMES_BELOW;
-    __builtin_prefetch((const void *)task);
-    __builtin_prefetch((const void *)(task + LINE));
-    for (unsigned i = 0; i < FRAMES_BELOW + FRAMES_ABOVE; i += LINE) {
-        __builtin_prefetch((const void *)(frames + i));
-    }
-}
-
 /* In a turn: grants to the first who waits for this, or to all. */
 static inline void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what, bool all)
 {
@@ -106,12 +91,9 @@ static inline void grant(struct wf_source *source, struct wf_turn *turn, uint32_
     }
     struct wf_waitq *queue = queue_of(source, what);
     struct wf_op *op;
-    while ((op = wf_turn_claim(turn, queue)) != NULL) {
-        fetch_lines(op);
-        if (!all) {
-            break;
-        }
-    }
+    do {
+        op = wf_turn_claim(turn, queue);
+    } while (all && op != NULL);
     if (wf_waitq_is_empty(queue)) {
         turn->bits &= ~waiters_of(what);
     }
@@ -179,8 +161,15 @@ static int wait_take(struct wf_op *op, struct wf_turn *turn)
 
 static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
 {
+    struct wf_source *source = op->object;
     turn->bits |= waiters_of(op->count);
-    wf_op_enlist(op, queue_of(op->object, op->count));
+    wf_op_enlist(op, queue_of(source, op->count));
+    if (op->node.wait == &op->own) { /* Else it is a select's, which may not have begun yet. */
+        /* relaxed: an address to ask for, which nobody follows. */
+        wf_store_relaxed(&source->op, (const void *)op);
+        /* relaxed: as above, nobody follows it. */
+        wf_store_relaxed(&source->task, (const void *)op->own.task);
+    }
 }
 
 static void wait_leave(struct wf_op *op, struct wf_turn *turn)
@@ -271,6 +260,26 @@ static void next_tag(struct wf_source *source)
 {
     /* relaxed: under the latch. */
     wf_store_relaxed(&source->sequence, wf_load_relaxed(&source->sequence) + 1);
+}
+
+void wf_source_fetch(struct wf_io *io, uint64_t tag)
+{
+    __builtin_prefetch(wf_io_source(io, (uint32_t)tag));
+}
+
+/* The lines of its task, and of the frames around the operation, if it is a fiber's. */
+void wf_source_fetch_waiter(struct wf_io *io, uint64_t tag)
+{
+    const struct wf_source *source = wf_io_source(io, (uint32_t)tag);
+    /* relaxed: an address to ask for; who may be gone is not looked at. */
+    uintptr_t task = (uintptr_t)wf_load_relaxed(&source->task);
+    /* relaxed: as above, it is not looked at. */
+    uintptr_t frames = (uintptr_t)wf_load_relaxed(&source->op) - FRAMES_BELOW;
+    __builtin_prefetch((const void *)task);
+__builtin_prefetch((const void *)(task + LINE));
+    for (unsigned i = 0; i < FRAMES_BELOW + FRAMES_ABOVE; i += LINE) {
+        __builtin_prefetch((const void *)(frames + i));
+    }
 }
 
 void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)

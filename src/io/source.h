@@ -47,7 +47,8 @@ struct wf_source {
     _Alignas(WF_SOURCE_ALIGN) _Atomic(uint32_t) word; /* latch, and what is above */
     _Atomic(uint32_t) users;    /* OPEN, and how many are at it; the last one closes it */
     struct wf_waitq readers;    /* under the latch */
-    struct wf_waitq writers;    /* under the latch */
+    _Atomic(const void *) op;   /* who waited last, perhaps gone: lines to ask for, see batch.c */
+    _Atomic(const void *) task; /* the same */
     int fd;                     /* constant while open */
     uint32_t index;             /* constant: in the table */
     _Atomic(uint32_t) sequence; /* how often the place was used; under the latch */
@@ -57,9 +58,10 @@ struct wf_source {
     bool drains;                /* constant while open: less than asked for is all there was */
     bool is_foreign;            /* constant while open: a library's, see fd.c */
     unsigned char room[WF_SOURCE_ROOM];
-    uint32_t home[2];       /* under the latch, the backend's: where it is watched */
-    struct wf_io *io;       /* constant */
-    struct wf_source *next; /* in the list of free ones */
+    struct wf_waitq writers; /* under the latch */
+    uint32_t home[2];        /* under the latch, the backend's: where it is watched */
+    struct wf_io *io;        /* constant */
+    struct wf_source *next;  /* in the list of free ones */
     /* What it is, to who has opened it: called by the last user, before the end. */
     void (*release)(struct wf_source *source);
     /* Under the latch: would a try say something? NULL: the kernel knows. */
@@ -148,6 +150,10 @@ enum {
     WF_EVENT_WRITE_OVER = 16,
 };
 void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events);
+
+/* Before that: asks for the lines of the source, and then for those of who waits there. */
+void wf_source_fetch(struct wf_io *io, uint64_t tag);
+void wf_source_fetch_waiter(struct wf_io *io, uint64_t tag);
 
 /* A backend, any thread: events were lost. Whoever waits tries, and waits anew. */
 void wf_source_fire_all(struct wf_io *io);

@@ -71,6 +71,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "io/call.h"
+#include "io/batch.h"
 #include "io/io.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
@@ -188,7 +189,9 @@ static unsigned what_happened(unsigned direction, const struct event *event)
 
 static void handle(struct wf_io *io, struct ring *ring, const struct event *events, unsigned count)
 {
+    struct wf_batch batch;
     unsigned ended = 0;
+    wf_batch_begin(&batch, io);
     for (unsigned i = 0; i < count; i++) {
         if (events[i].data == IGNORE_DATA || events[i].data == WAKE_DATA) {
             continue;
@@ -200,9 +203,10 @@ static void handle(struct wf_io *io, struct ring *ring, const struct event *even
         }
         unsigned direction = (unsigned)(events[i].data >> DIRECTION_SHIFT);
         uint64_t tag = events[i].data & ~(UINT64_C(3) << DIRECTION_SHIFT);
-        wf_source_fire(io, tag, what_happened(direction, &events[i]));
+        wf_batch_add(&batch, tag, what_happened(direction, &events[i]));
         ended += !events[i].has_more;
     }
+    wf_batch_end(&batch);
     /* relaxed: who sleeps in the ring for nothing sleeps all the same. */
     (void)wf_fetch_sub_relaxed(&ring->polls, ended);
 }

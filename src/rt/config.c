@@ -199,7 +199,7 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
         { { "blocking_keep_alive_ns", "WEFT_BLOCKING_KEEP_ALIVE_NS", config->blocking_keep_alive_ns,
             10 * S, US, 86400 * S, NULL },
           &options->blocking_keep_alive_ns },
-        { { "max_io_completions", "WEFT_MAX_IO_COMPLETIONS", config->max_io_completions, 256, 1,
+        { { "max_io_completions", "WEFT_MAX_IO_COMPLETIONS", config->max_io_completions, 32, 1,
             4096, NULL },
           &completions },
         { { "fds_expected", "WEFT_FDS_EXPECTED", config->fds_expected, 4096, 1, 1 << 30, NULL },

@@ -134,6 +134,19 @@ static void watch(unsigned index)
     mc_assert(io->backend->watch(io, &sources[index], WF_SOURCE_READABLE) == 0);
 }
 
+/* What is asked for ahead makes no difference here. */
+void wf_source_fetch(struct wf_io *io, uint64_t tag)
+{
+    (void)io;
+    (void)tag;
+}
+
+void wf_source_fetch_waiter(struct wf_io *io, uint64_t tag)
+{
+    (void)io;
+    (void)tag;
+}
+
 /* The part of wf_source_fire() that is about the event. */
 static void note_event(unsigned index, unsigned events)
 {
