@@ -276,7 +276,7 @@ void wf_source_fetch_waiter(struct wf_io *io, uint64_t tag)
     /* relaxed: as above, it is not looked at. */
     uintptr_t frames = (uintptr_t)wf_load_relaxed(&source->op) - FRAMES_BELOW;
     __builtin_prefetch((const void *)task);
-__builtin_prefetch((const void *)(task + LINE));
+    __builtin_prefetch((const void *)(task + LINE));
     for (unsigned i = 0; i < FRAMES_BELOW + FRAMES_ABOVE; i += LINE) {
         __builtin_prefetch((const void *)(frames + i));
     }

@@ -73,7 +73,7 @@ static void *wait_in_vain(void *arg)
 /* On a stack that is gone then. */
 static void wait_on_a_thread(weft_stream *stream)
 {
-    size_t size = 256 * (size_t)1024;
+    size_t size = 2 * (size_t)1024 * 1024; /* a sanitizer has much of its own there */
     void *stack =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     CHECK(stack != MAP_FAILED);
