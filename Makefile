@@ -13,9 +13,16 @@ CONFIGURE = cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAG
 # "make model DEEP=1" goes further, for hours.
 export DEEP
 
-.PHONY: all run test model fuzz soak bench rivals echo-rivals tidy format format-check install clean deps
+.PHONY: all everything run test model fuzz soak bench rivals echo-rivals tidy format format-check install clean deps
 
+# The library and the examples: all that a user needs.
 all: deps
+	$(CONFIGURE)
+	cmake --build $(BUILD) -j $(JOBS) --target weft weft_static weft_examples
+
+# The tests and the benchmarks, too.
+everything:
+	@tools/deps tests $(DEPS)
 	$(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS)
 
@@ -26,8 +33,9 @@ deps:
 run: all
 	$(BUILD)/examples/tour
 
-test: all
-	$(CTEST)
+# The first of three tiers: .ci/run runs more, soak all (tests/tiers.cmake).
+test: everything
+	$(CTEST) -L 'tier:test$$'
 
 # Every interleaving of the protocols, and the proof that the tests would notice.
 model: deps
@@ -40,23 +48,23 @@ fuzz:
 	@tools/deps checks
 	fuzz/run --seconds $(or $(SECONDS),10)
 
-# Long runs: millions of tasks, minutes of stress. Before an issue is closed.
-soak: all
+# Every test in every build, and long runs: millions of tasks, minutes of stress.
+soak: everything
 	tools/soak $(BUILD)
 
-bench: all
+bench: everything
 	$(BUILD)/bench/weft-bench
 
 # ECHO: flags for the second part, else as RIVALS for the first.
-rivals: all
+rivals: everything
 	python3 bench/rivals/run.py --weft $(BUILD)/bench/weft-bench --build $(BUILD)/rivals $(RIVALS)
 	$(MAKE) echo-rivals RIVALS="$(ECHO)"
 
 # Echo servers under one load: weft's, those of rivals, and bare loops.
-echo-rivals: all
+echo-rivals: everything
 	python3 bench/echo/run.py --weft $(BUILD)/bench --build $(BUILD)/rivals $(RIVALS)
 
-tidy: all
+tidy: everything
 	python3 tools/tidy --lib $(BUILD)/libweft.so
 
 format:
@@ -65,7 +73,10 @@ format:
 format-check:
 	tools/format --check
 
-install: all
+# The libraries alone are built. As root it runs ldconfig; else, or with a DESTDIR, it says so.
+install: deps
+	$(CONFIGURE)
+	cmake --build $(BUILD) -j $(JOBS) --target weft weft_static
 	cmake --install $(BUILD)
 
 clean:

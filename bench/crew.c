@@ -75,8 +75,8 @@ double bench_time(const struct bench_run *run, uint64_t (*work)(void), uint64_t 
 /* --- Messages --------------------------------------------------------------------------------- */
 
 static struct bench_flow flow;
-static bench_numbers_sender *flow_to;
-static bench_numbers_receiver *flow_from;
+static bench_numbers_sender *flow_to[BENCH_HANDS_MAX];
+static bench_numbers_receiver *flow_from[BENCH_HANDS_MAX];
 
 int bench_send_share(bench_numbers_sender *sender, uint64_t index, uint64_t share)
 {
@@ -102,23 +102,26 @@ int bench_receive_all(bench_numbers_receiver *receiver, struct bench_hand *hand)
 static int send_share(void *arg)
 {
     const struct bench_hand *hand = arg;
-    return bench_send_share(flow_to, hand->index, flow.messages / flow.senders);
+    return bench_send_share(flow_to[hand->index], hand->index, flow.messages / flow.senders);
 }
 
 static int receive_all(void *arg)
 {
-    return bench_receive_all(flow_from, arg);
+    struct bench_hand *hand = arg;
+    return bench_receive_all(flow_from[hand->index], hand);
 }
 
 /* Each has a handle of its own, and drops it at its end. */
 static uint64_t send_all(void)
 {
-    BENCH_CHECK(bench_numbers_make(&flow_to, &flow_from, flow.capacity) == 0);
+    BENCH_CHECK(bench_numbers_make(&flow_to[0], &flow_from[0], flow.capacity) == 0);
     for (unsigned i = 1; i < flow.receivers; i++) {
-        BENCH_CHECK(bench_numbers_receiver_clone(flow_from) == flow_from);
+        flow_from[i] = bench_numbers_receiver_clone(flow_from[0]);
+        BENCH_CHECK(flow_from[i] != NULL);
     }
     for (unsigned i = 1; i < flow.senders; i++) {
-        BENCH_CHECK(bench_numbers_sender_clone(flow_to) == flow_to);
+        flow_to[i] = bench_numbers_sender_clone(flow_to[0]);
+        BENCH_CHECK(flow_to[i] != NULL);
     }
     bench_start(0, flow.receivers, receive_all);
     bench_start(flow.receivers, flow.senders, send_share);

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 # What `make install` puts where: libraries, headers, pkg-config and CMake files.
+include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(weft_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 
 install(TARGETS weft weft_static EXPORT weft-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_package_dir})
 
@@ -26,7 +28,22 @@ install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake
               ${PROJECT_BINARY_DIR}/weft-config-version.cmake
         DESTINATION ${weft_package_dir})
 
+# The folders, as paths below the prefix or on their own.
+foreach(folder LIBDIR INCLUDEDIR)
+    set(weft_pc_${folder} ${CMAKE_INSTALL_${folder}})
+    if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+        set(weft_pc_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
+    endif()
+endforeach()
 list(TRANSFORM liburing_LIBRARIES PREPEND -l OUTPUT_VARIABLE weft_private_libraries)
 list(JOIN weft_private_libraries " " weft_private_libraries)
 configure_file(cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Not for a parent project: what it installs, and when it calls ldconfig, is its own affair.
+if(weft_is_top_level AND NOT CMAKE_CROSSCOMPILING)
+    string(REPLACE "\${prefix}" "\${CMAKE_INSTALL_PREFIX}" weft_libdir "${weft_pc_LIBDIR}")
+    install(CODE "set(weft_libdir \"${weft_libdir}\")
+                  set(weft_soname libweft.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})")
+    install(SCRIPT cmake/ldconfig.cmake)
+endif()

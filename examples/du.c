@@ -20,6 +20,7 @@
 struct totals {
     _Atomic(unsigned long long) files;
     _Atomic(unsigned long long) bytes;
+    _Atomic(unsigned long long) failures; /* directories that could not be read */
 };
 
 struct visit {
@@ -67,6 +68,7 @@ static int read_directory(void *arg)
     DIR *directory = opendir(visit->path);
     if (directory == NULL) {
         fprintf(stderr, "du: %s: %s\n", visit->path, strerror(errno));
+        atomic_fetch_add_explicit(&visit->totals->failures, 1, memory_order_relaxed);
         return 0;
     }
     int err = 0;
@@ -108,5 +110,9 @@ int main(int argc, char **argv)
     }
     printf("%llu files, %llu bytes\n", atomic_load(&job.totals.files),
            atomic_load(&job.totals.bytes));
-    return 0;
+    if (fflush(stdout) != 0) {
+        perror("du");
+        return 1;
+    }
+    return atomic_load(&job.totals.failures) != 0;
 }

@@ -8,8 +8,14 @@
  *
  * GET / says hello, POST /echo sends the body back. Requests may be pipelined: their answers
  * are collected, and written before the server waits for more.
+ *
+ * Memory: most connections of a server are idle. A fiber keeps its stack while it waits, and all
+ * pages of a large frame are in use, even if the buffers in it are not. So this server allocates
+ * the buffers when a request comes, and frees them before it waits for the next one. An idle
+ * connection needs a page or two for its stack.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -22,6 +28,7 @@ static const weft_time idle_time = 30 * WEFT_S;    /* between two requests */
 static const weft_time request_time = 10 * WEFT_S; /* from its first byte to its last one */
 static const weft_time write_time = 10 * WEFT_S;   /* for an answer to be taken */
 
+/* What a connection needs while it has requests. */
 struct connection {
     weft_stream *peer;
     weft_reader reader;
@@ -38,6 +45,7 @@ struct answer {
     weft_text body;
     bool is_head; /* only what would stand before the body */
     bool closes;
+    bool says_keep_alive; /* to a client of HTTP/1.0, which would wait for the end otherwise */
 };
 
 static const char *reason(int status)
@@ -78,7 +86,9 @@ static int write_answer(struct connection *self, const struct answer *answer)
                                 "Content-Length: %zu\r\n%s%s\r\n",
                                 answer->status, reason(answer->status), date, answer->body.size,
                                 answer->status == 405 ? "Allow: GET, HEAD, POST\r\n" : "",
-                                answer->closes ? "Connection: close\r\n" : "");
+                                answer->closes            ? "Connection: close\r\n"
+                                : answer->says_keep_alive ? "Connection: keep-alive\r\n"
+                                                          : "");
     if (err != 0 || answer->is_head) {
         return err;
     }
@@ -96,8 +106,8 @@ static struct answer serve(const struct http_parser *request, const char *data)
     bool is_head = http_is(data, request->method, "HEAD", false);
     bool is_get = is_head || http_is(data, request->method, "GET", false);
     bool is_post = http_is(data, request->method, "POST", false);
-    bool is_root = http_is(data, request->target, "/", false);
-    bool is_echo = http_is(data, request->target, "/echo", false);
+    bool is_root = request->path.size == 0 || http_is(data, request->path, "/", false);
+    bool is_echo = http_is(data, request->path, "/echo", false);
     struct answer answer;
     if (!is_get && !is_post) {
         answer = plain(501, "there is no such method here\n");
@@ -113,6 +123,7 @@ static struct answer serve(const struct http_parser *request, const char *data)
     }
     answer.is_head = is_head;
     answer.closes = !request->keeps_alive;
+    answer.says_keep_alive = request->minor == 0;
     return answer;
 }
 
@@ -138,14 +149,14 @@ static int ask_for_body(struct connection *self)
     return weft_writer_write(&self->writer, text, sizeof text - 1, weft_after(write_time));
 }
 
-/* Reads a request: HTTP_COMPLETE, the status to refuse it with; 0: there is none any more, or
- * an error. */
+/* Reads a request: HTTP_COMPLETE, or the status to refuse it with; 0: there is none now, or the
+ * client has left; or an error. */
 static int read_request(struct connection *self, weft_text *data)
 {
     weft_time deadline = weft_after(request_time);
     int err = weft_reader_peek(&self->reader, 0, data, deadline);
     http_parser_init(&self->request);
-    while (err == 0) {
+    while (err == 0 && data->size > 0) {
         int status = http_parse(&self->request, data->at, data->size);
         if (status != HTTP_MORE) {
             return status;
@@ -159,26 +170,25 @@ static int read_request(struct connection *self, weft_text *data)
             break;
         }
         size_t size = data->size;
-        bool is_idle = size == 0;
-        err = weft_reader_peek(&self->reader, size + 1, data,
-                               is_idle ? weft_after(idle_time) : deadline);
+        err = weft_reader_peek(&self->reader, size + 1, data, deadline);
         if (err == 0 && data->size == size) {
-            return 0; /* The client has left, perhaps in the middle of a request. */
+            return WEFT_EEND; /* The client has left, in the middle of a request. */
         }
-        if (err == WEFT_ETIMEDOUT && !is_idle) {
+        if (err == WEFT_ETIMEDOUT) {
             return 408;
         }
-        deadline = is_idle ? weft_after(request_time) : deadline;
     }
     return err;
 }
 
-static int serve_connection(struct connection *self)
+/* Serves what has come: 0 if the connection is idle then; WEFT_EEND if it is at its end. */
+static int serve_requests(struct connection *self)
 {
     weft_text data;
-    int err;
-    weft_reader_init(&self->reader, self->peer, self->in, sizeof self->in);
-    weft_writer_init(&self->writer, self->peer, self->out, sizeof self->out);
+    int err = weft_reader_peek(&self->reader, 1, &data, weft_after(request_time));
+    if (err != 0 || data.size == 0) {
+        return err != 0 ? err : WEFT_EEND;
+    }
     while ((err = read_request(self, &data)) == HTTP_COMPLETE) {
         struct answer answer = serve(&self->request, data.at);
         err = write_answer(self, &answer);
@@ -186,22 +196,44 @@ static int serve_connection(struct connection *self)
         if (err == 0 && answer.closes) {
             err = weft_writer_flush(&self->writer, weft_after(write_time));
             server_linger(self->peer);
-            return err;
+            return err != 0 ? err : WEFT_EEND;
         }
         if (err != 0) {
             return err;
         }
     }
-    return err > 0 ? refuse(self, err) : err;
+    if (err > 0) {
+        err = refuse(self, err);
+        return err != 0 ? err : WEFT_EEND;
+    }
+    return err != 0 ? err : weft_writer_flush(&self->writer, weft_after(write_time));
+}
+
+/* Allocates what that needs, for as long as it takes. */
+static int serve_with_buffers(weft_stream *peer)
+{
+    struct connection *self = malloc(sizeof *self);
+    if (self == NULL) {
+        return -ENOMEM;
+    }
+    self->peer = peer;
+    weft_reader_init(&self->reader, peer, self->in, sizeof self->in);
+    weft_writer_init(&self->writer, peer, self->out, sizeof self->out);
+    int err = serve_requests(self);
+    free(self);
+    return err;
 }
 
 static int talk(void *arg)
 {
-    struct connection self;
-    self.peer = arg;
-    int err = serve_connection(&self);
-    weft_stream_close(self.peer);
-    return err;
+    weft_stream *peer = arg;
+    int err;
+    do {
+        err = server_wait_for_data(peer, weft_after(idle_time));
+        err = err != 0 ? err : serve_with_buffers(peer);
+    } while (err == 0);
+    weft_stream_close(peer);
+    return err == WEFT_EEND ? 0 : err;
 }
 
 static int start(weft_stream *peer)
@@ -247,6 +279,7 @@ static int try_it(const char *place)
         int count;
     } tries[] = {
         { "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK", 2 },
+        { "GET http://a/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "hello\n", 1 },
         { "GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request", 1 },
         { "POST /echo HTTP/1.0\r\nContent-Length: 5\r\n\r\nthere", "\r\n\r\nthere", 1 },
     };

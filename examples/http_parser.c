@@ -47,6 +47,12 @@ static bool is_visible(char c)
     return c > ' ' && c < 127;
 }
 
+/* A fragment is the client's own affair. */
+static bool is_target(char c)
+{
+    return is_visible(c) && c != '#';
+}
+
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t';
@@ -92,12 +98,6 @@ bool http_is(const char *data, struct http_span span, const char *text, bool is_
     return true;
 }
 
-static bool begins_with(const char *data, struct http_span span, const char *text)
-{
-    size_t size = strlen(text);
-    return span.size >= size && memcmp(data + span.at, text, size) == 0;
-}
-
 /* --- The first line --------------------------------------------------------------------------- */
 
 /* What is before the next space, and takes both; false if there is none. */
@@ -128,6 +128,35 @@ static int parse_version(struct http_parser *parser, const char *data, struct ht
     return HTTP_MORE;
 }
 
+/* "/path?query", or as a proxy is asked: "http://host/path?query", where the path may be left
+ * out. */
+static bool parse_target(struct http_parser *parser, const char *data)
+{
+    static const char scheme[] = "http://";
+    struct http_span path = parser->target;
+    if (!all(data, path, is_target)) {
+        return false;
+    }
+    if (path.size > sizeof scheme - 1 &&
+        http_is(data, (struct http_span){ path.at, sizeof scheme - 1 }, scheme, true)) {
+        struct http_span host = { path.at + sizeof scheme - 1, 0 };
+        size_t end = path.at + path.size;
+        while (host.at + host.size < end && !is_one_of(data[host.at + host.size], "/?")) {
+            host.size++;
+        }
+        if (host.size == 0 || !all(data, host, is_host)) {
+            return false;
+        }
+        path = (struct http_span){ host.at + host.size, end - host.at - host.size };
+    } else if (path.size == 0 || data[path.at] != '/') {
+        return false;
+    }
+    const char *query = path.size > 0 ? memchr(data + path.at, '?', path.size) : NULL;
+    path.size = query != NULL ? (size_t)(query - (data + path.at)) : path.size;
+    parser->path = path;
+    return true;
+}
+
 static int parse_request_line(struct http_parser *parser, const char *data, struct http_span line)
 {
     if (!take_word(data, &line, &parser->method) || !take_word(data, &line, &parser->target)) {
@@ -136,11 +165,11 @@ static int parse_request_line(struct http_parser *parser, const char *data, stru
     if (parser->method.size == 0 || !all(data, parser->method, is_token)) {
         return BAD_REQUEST;
     }
-    bool is_path = begins_with(data, parser->target, "/");
-    bool is_whole = begins_with(data, parser->target, "http://");
     bool is_all = http_is(data, parser->target, "*", false) &&
                   http_is(data, parser->method, "OPTIONS", false);
-    if (!(is_path || is_whole || is_all) || !all(data, parser->target, is_visible)) {
+    if (is_all) {
+        parser->path = parser->target;
+    } else if (!parse_target(parser, data)) {
         return BAD_REQUEST;
     }
     return parse_version(parser, data, line);

@@ -46,7 +46,8 @@ struct http_header {
 struct http_parser {
     struct http_span method;
     struct http_span target;
-    unsigned minor; /* of the version: 0 or 1 */
+    struct http_span path; /* of the target, without host and query; may be empty: as "/" */
+    unsigned minor;        /* of the version: 0 or 1 */
     size_t header_count;
     struct http_header headers[HTTP_HEADERS_MAX];
     struct http_span body;

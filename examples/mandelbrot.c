@@ -73,6 +73,10 @@ int main(int argc, char **argv)
         picture.width = strtoul(argv[1], NULL, 10);
         picture.height = strtoul(argv[2], NULL, 10);
     }
+    if ((argc != 1 && argc != 3) || picture.width == 0 || picture.height == 0) {
+        fprintf(stderr, "usage: mandelbrot [WIDTH HEIGHT]\n");
+        return 2;
+    }
     picture.pixels = calloc(picture.width, picture.height);
     int err = picture.pixels != NULL ? weft_run(NULL, draw, &picture) : -ENOMEM;
     if (err != 0) {
@@ -84,5 +88,9 @@ int main(int argc, char **argv)
         (void)fwrite(picture.pixels, picture.width, picture.height, stdout);
     }
     free(picture.pixels);
+    if (err == 0 && fflush(stdout) != 0) {
+        perror("mandelbrot");
+        return 1;
+    }
     return err != 0;
 }

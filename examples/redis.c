@@ -8,8 +8,11 @@
  * PING, ECHO, GET, SET, DEL, INCR, and what redis-cli and redis-benchmark ask before they begin.
  * Commands may be pipelined: their answers are collected, and written before the server waits
  * for more. A client that does not read its answers is not read from, either.
+ *
+ * A connection has buffers only while it has commands; http.c says why.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,6 +26,7 @@ _Static_assert((int)RESP_WORD_MAX <= (int)STORE_VALUE_MAX, "a word can be a valu
 
 static struct store store;
 
+/* What a connection needs while it has commands. */
 struct connection {
     weft_stream *peer;
     weft_reader reader;
@@ -139,17 +143,32 @@ static int quit(struct connection *self)
     return answer_line(self, "+OK");
 }
 
+/* Ends the connection of a browser, without an answer. A web page can make its visitor's browser
+ * send a request to this port, and each line of its body, which the attacker has written, would be
+ * a command. As in Redis, "POST" and "Host:" give such a request away. */
+static int end_attack(struct connection *self)
+{
+    (void)self;
+    return -ECONNABORTED;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct connection *self);
     size_t least; /* words, with the name */
     size_t most;
 } commands[] = {
-    { "ping", ping, 1, 2 },        { "echo", echo, 2, 2 },
-    { "get", get, 2, 2 },          { "set", set, 3, 3 },
-    { "del", del, 2, SIZE_MAX },   { "incr", incr, 2, 2 },
-    { "config", config, 3, 3 },    { "command", command, 1, SIZE_MAX },
+    { "ping", ping, 1, 2 },
+    { "echo", echo, 2, 2 },
+    { "get", get, 2, 2 },
+    { "set", set, 3, 3 },
+    { "del", del, 2, SIZE_MAX },
+    { "incr", incr, 2, 2 },
+    { "config", config, 3, 3 },
+    { "command", command, 1, SIZE_MAX },
     { "quit", quit, 1, SIZE_MAX },
+    { "post", end_attack, 1, SIZE_MAX },
+    { "host:", end_attack, 1, SIZE_MAX },
 };
 
 static int run_command(struct connection *self)
@@ -169,13 +188,13 @@ static int run_command(struct connection *self)
 
 /* --- A connection ----------------------------------------------------------------------------- */
 
-/* Reads a command: RESP_COMPLETE, 0: there is none any more; or an error. */
+/* Reads a command: RESP_COMPLETE; 0: there is none now; or an error. */
 static int read_command(struct connection *self)
 {
     weft_text data;
     int err = weft_reader_peek(&self->reader, 0, &data, WEFT_NEVER);
     resp_parser_init(&self->parser);
-    while (err == 0) {
+    while (err == 0 && data.size > 0) {
         self->data = data.at;
         int result = resp_parse(&self->parser, data.at, data.size);
         if (result == RESP_COMPLETE) {
@@ -191,17 +210,20 @@ static int read_command(struct connection *self)
         err = weft_writer_flush(&self->writer, WEFT_NEVER);
         err = err != 0 ? err : weft_reader_peek(&self->reader, size + 1, &data, WEFT_NEVER);
         if (err == 0 && data.size == size) {
-            return 0;
+            return WEFT_EEND; /* The client has left, in the middle of a command. */
         }
     }
     return err;
 }
 
-static int serve(struct connection *self)
+/* Serves what has come: 0 if the connection is idle then; WEFT_EEND if it is at its end. */
+static int serve_commands(struct connection *self)
 {
-    int err = 0;
-    weft_reader_init(&self->reader, self->peer, self->in, sizeof self->in);
-    weft_writer_init(&self->writer, self->peer, self->out, sizeof self->out);
+    weft_text data;
+    int err = weft_reader_peek(&self->reader, 1, &data, WEFT_NEVER);
+    if (err != 0 || data.size == 0) {
+        return err != 0 ? err : WEFT_EEND;
+    }
     while (!self->ends && (err = read_command(self)) == RESP_COMPLETE) {
         err = self->parser.count > 0 ? run_command(self) : 0;
         weft_reader_take(&self->reader, self->parser.length);
@@ -209,21 +231,40 @@ static int serve(struct connection *self)
             return err;
         }
     }
-    if (self->ends && err >= 0) {
-        err = weft_writer_flush(&self->writer, WEFT_NEVER);
+    err = err != 0 ? err : weft_writer_flush(&self->writer, WEFT_NEVER);
+    if (err == 0 && self->ends) {
         server_linger(self->peer);
+        return WEFT_EEND;
     }
+    return err;
+}
+
+/* Allocates what that needs, for as long as it takes. */
+static int serve_with_buffers(weft_stream *peer)
+{
+    struct connection *self = malloc(sizeof *self);
+    if (self == NULL) {
+        return -ENOMEM;
+    }
+    self->peer = peer;
+    self->ends = false;
+    weft_reader_init(&self->reader, peer, self->in, sizeof self->in);
+    weft_writer_init(&self->writer, peer, self->out, sizeof self->out);
+    int err = serve_commands(self);
+    free(self);
     return err;
 }
 
 static int talk(void *arg)
 {
-    struct connection self;
-    self.peer = arg;
-    self.ends = false;
-    int err = serve(&self);
-    weft_stream_close(self.peer);
-    return err;
+    weft_stream *peer = arg;
+    int err;
+    do {
+        err = server_wait_for_data(peer, WEFT_NEVER);
+        err = err != 0 ? err : serve_with_buffers(peer);
+    } while (err == 0);
+    weft_stream_close(peer);
+    return err == WEFT_EEND ? 0 : err;
 }
 
 static int start(weft_stream *peer)

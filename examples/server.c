@@ -154,6 +154,13 @@ int server_main(const struct server *server, int argc, char **argv)
 
 /* --- For connections -------------------------------------------------------------------------- */
 
+int server_wait_for_data(weft_stream *peer, weft_time deadline)
+{
+    weft_op readable;
+    weft_readable_init(&readable, peer);
+    return weft_await(&readable.future, deadline);
+}
+
 void server_linger(weft_stream *peer)
 {
     weft_time deadline = weft_after(WEFT_S);

@@ -26,6 +26,9 @@ int server_main(const struct server *server, int argc, char **argv);
  */
 void server_linger(weft_stream *peer);
 
+/* Waits until there is something to read, the end included, without a buffer: 0. Or an error. */
+int server_wait_for_data(weft_stream *peer, weft_time deadline);
+
 /* --- Its parts, for servers of other kinds ---------------------------------------------------- */
 
 /* SIGINT and SIGTERM no longer end the program. main() calls it before there are threads. */

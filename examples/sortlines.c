@@ -70,20 +70,24 @@ static int app(void *arg)
         (void)putchar('\n');
     }
     free(lines);
-    return err;
+    return err != 0 ? err : fflush(stdout) != 0 ? -errno : 0;
 }
 
 static int map_file(const char *path, struct text *text)
 {
     struct stat file;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &file) != 0) {
+    if (fd < 0) {
         return -errno;
     }
-    text->length = (size_t)file.st_size;
-    text->at = text->length == 0 ? "" : mmap(NULL, text->length, PROT_READ, MAP_PRIVATE, fd, 0);
+    int err = fstat(fd, &file) != 0 ? -errno : 0;
+    if (err == 0) {
+        text->length = (size_t)file.st_size;
+        text->at = text->length == 0 ? "" : mmap(NULL, text->length, PROT_READ, MAP_PRIVATE, fd, 0);
+        err = text->at == MAP_FAILED ? -errno : 0;
+    }
     (void)close(fd);
-    return text->at == MAP_FAILED ? -errno : 0;
+    return err;
 }
 
 int main(int argc, char **argv)

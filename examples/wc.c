@@ -29,8 +29,9 @@ struct block {
 static int read_block(void *arg)
 {
     struct block *block = arg;
+    errno = 0;
     block->length = fread(block->text, 1, sizeof block->text, block->file);
-    return ferror(block->file) ? -EIO : 0;
+    return !ferror(block->file) ? 0 : errno != 0 ? -errno : -EIO;
 }
 
 static void count_block(struct count *count, const struct block *block, bool *in_word)
@@ -116,5 +117,9 @@ int main(int argc, char **argv)
     }
     int err = weft_run(NULL, app, &files);
     free(files.counts);
+    if (fflush(stdout) != 0) {
+        perror("wc");
+        return 1;
+    }
     return err != 0;
 }

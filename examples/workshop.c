@@ -109,20 +109,23 @@ static int shop(void *arg)
     for (unsigned i = 0; i < WORKERS; i++) {
         workers[i].from = i == 0 ? orders_from : orders_receiver_clone(orders_from);
         workers[i].to = i == 0 ? goods_to : goods_sender_clone(goods_to);
+        if (workers[i].from == NULL || workers[i].to == NULL) {
+            err = -ENOMEM;
+        }
     }
 
     weft_scope_options options = { .deadline = weft_after(10 * WEFT_S) };
     WEFT_SCOPE(scope, &options, &err)
     {
         for (unsigned i = 0; i < WORKERS; i++) {
-            int gone = weft_scope_go(scope, work, &workers[i]);
+            int gone = err == 0 ? weft_scope_go(scope, work, &workers[i]) : err;
             if (gone != 0) {
                 err = gone;
                 orders_receiver_drop(workers[i].from);
                 goods_sender_drop(workers[i].to);
             }
         }
-        int gone = weft_scope_go(scope, place_orders, &office);
+        int gone = err == 0 ? weft_scope_go(scope, place_orders, &office) : err;
         if (gone != 0) {
             err = gone;
             orders_sender_drop(office.to);
@@ -141,6 +144,10 @@ static int shop(void *arg)
 int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 20;
+    if (count <= 0) {
+        fprintf(stderr, "usage: workshop [ORDERS]\n");
+        return 2;
+    }
     int err = weft_run(NULL, shop, &count);
     if (err != 0) {
         fprintf(stderr, "workshop: %s\n", weft_strerror(err));

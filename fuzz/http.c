@@ -51,6 +51,7 @@ static void check_same(const char *a_text, const struct http_parser *a, const ch
     FUZZ_CHECK(a->minor == b->minor);
     FUZZ_CHECK(is_same_span(a_text, a->method, b_text, b->method));
     FUZZ_CHECK(is_same_span(a_text, a->target, b_text, b->target));
+    FUZZ_CHECK(is_same_span(a_text, a->path, b_text, b->path));
     FUZZ_CHECK(is_same_span(a_text, a->body, b_text, b->body));
     FUZZ_CHECK(a->header_count == b->header_count);
     for (size_t i = 0; i < a->header_count; i++) {
@@ -75,6 +76,8 @@ static void check_head(const struct http_parser *parser, const char *text)
         FUZZ_CHECK(text[i] != '\n' || (i > 0 && text[i - 1] == '\r'));
     }
     FUZZ_CHECK(lines == parser->header_count + 2);
+    FUZZ_CHECK(parser->path.at >= parser->target.at);
+    FUZZ_CHECK(parser->path.at + parser->path.size <= parser->target.at + parser->target.size);
     FUZZ_CHECK(parser->body.at <= HTTP_LINE_MAX + HTTP_HEAD_MAX);
     FUZZ_CHECK(parser->body.size <= HTTP_BODY_MAX);
 }

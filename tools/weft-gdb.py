@@ -383,8 +383,12 @@ class Fiber:
     def holds(self, sp):
         """Is this a stack pointer of this fiber? Also in the guard below: that is
         how a stack overflows."""
-        guard = enumerator("WF_STACK_GUARD", 64 * 1024)
-        return self.has_stack and self.low - guard <= sp <= self.top
+        if not self.has_stack:
+            return False
+        guard_min = enumerator("WF_STACK_GUARD_MIN", 64 * 1024)
+        guard_max = enumerator("WF_STACK_GUARD_MAX", 1024 * 1024)
+        guard = min(max(self.size, guard_min), guard_max)
+        return self.low - guard <= sp <= self.top
 
     def use(self, sp):
         if not self.has_stack or not self.holds(sp):

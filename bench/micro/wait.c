@@ -305,24 +305,44 @@ static double select_2(const struct bench_run *run)
     return ns;
 }
 
-/* --- Floors: read-modify-writes, and the same calls without anybody else ---------------------- */
+/* --- Floors: read-modify-writes, and the same calls without contention ------------------------ */
 
-static uint64_t exchange_twice(void)
+static inline uint64_t exchange_twice(_Atomic(uint32_t) *word)
+{
+    uint32_t expected = 0;
+    BENCH_CHECK(atomic_compare_exchange_strong(word, &expected, 1));
+    expected = 1;
+    return atomic_compare_exchange_strong(word, &expected, 0);
+}
+
+static uint64_t exchange_2(void)
 {
     static _Atomic(uint32_t) word;
     uint64_t right = 0;
     for (uint32_t i = 0; i < MESSAGES; i++) {
-        uint32_t expected = 0;
-        BENCH_CHECK(atomic_compare_exchange_strong(&word, &expected, 1));
-        expected = 1;
-        right += atomic_compare_exchange_strong(&word, &expected, 0);
+        right += exchange_twice(&word);
     }
     return right;
 }
 
 static double floor_rmw_2(const struct bench_run *run)
 {
-    return bench_time(run, exchange_twice, MESSAGES);
+    return bench_time(run, exchange_2, MESSAGES);
+}
+
+static uint64_t exchange_4(void)
+{
+    static _Atomic(uint32_t) word;
+    uint64_t right = 0;
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        right += exchange_twice(&word) & exchange_twice(&word);
+    }
+    return right;
+}
+
+static double floor_rmw_4(const struct bench_run *run)
+{
+    return bench_time(run, exchange_4, MESSAGES);
 }
 
 static double mutex_alone(const struct bench_run *run)
@@ -335,8 +355,8 @@ static uint64_t send_and_receive(void)
     uint64_t right = 0;
     for (uint64_t i = 0; i < MESSAGES; i++) {
         uint64_t number = 0;
-        BENCH_CHECK(bench_numbers_try_send(to[0], i) == 0);
-        BENCH_CHECK(bench_numbers_try_recv(from[0], &number) == 0);
+        BENCH_CHECK(bench_numbers_send(to[0], i, WEFT_NEVER) == 0);
+        BENCH_CHECK(bench_numbers_recv(from[0], &number, WEFT_NEVER) == 0);
         right += number == i;
     }
     return right;
@@ -368,5 +388,6 @@ const struct bench_row bench_wait_rows[] = {
     { .name = "sync.barrier", .unit = "ns", .run = barrier_4, .warmups = 2 },
     { .name = "select.2", .unit = "ns", .run = select_2, .warmups = 2 },
     { .name = "floor.rmw_2", .unit = "ns", .run = floor_rmw_2, .warmups = 2 },
+    { .name = "floor.rmw_4", .unit = "ns", .run = floor_rmw_4, .warmups = 2 },
     { 0 },
 };

@@ -6,8 +6,10 @@
  *     WEFT_MAP(half_of, int, number, double, *number / 2.0)
  *
  *     size_t kept;
- *     weft_filter(numbers, count, sizeof *numbers, is_even, NULL, evens, &kept, NULL);
- *     weft_map(evens, kept, sizeof *evens, half_of, NULL, halves, sizeof *halves, NULL);
+ *     err = weft_filter(numbers, count, sizeof *numbers, is_even, NULL, evens, &kept, NULL);
+ *     if (err == 0) {
+ *         err = weft_map(evens, kept, sizeof *evens, half_of, NULL, halves, sizeof *halves, NULL);
+ *     }
  *
  * An array is given by its base, the count of its elements, and the size of one in bytes.
  * It may be NULL if the count is 0. Functions of elements are those of element.h.
@@ -18,11 +20,11 @@
  *
  * All return 0, or an error:
  *
- *     -EINVAL         a size is 0; an array is larger than memory can be; or the caller's
- *                     scratch is smaller than weft_array_scratch() says
- *     -ENOMEM         there is no memory to work in. Only where Errors says so
- *     WEFT_ECANCELED  options->stop was set
- *     others          what a function of elements has returned, the first one that failed
+ *   -EINVAL         a size is 0; an array is larger than memory can be; or the caller's
+ *                   scratch is smaller than weft_array_scratch() says
+ *   -ENOMEM         there is no memory to work in. Only where Errors says so
+ *   WEFT_ECANCELED  options->stop was set
+ *   others          what a function of elements has returned, the first one that failed
  *
  * After an error, results are as they were before, unless it is said otherwise; but in an
  * array that is written there may be anything.

@@ -7,8 +7,9 @@
  *     news_sender *to;
  *     news_receiver *from;
  *     err = news_make(&to, &from, 64);
- *     err = news_send(to, item);
- *     err = news_recv(from, &item, &missed, WEFT_NEVER);
+ *
+ *     err = news_send(to, item);                          // a sender
+ *     err = news_recv(from, &item, &missed, WEFT_NEVER);  // each receiver
  *
  * Sending never waits: the last so many messages are kept, and a receiver that is slower
  * misses the oldest ones, and is told how many. Handles are counted: when the last sender is
@@ -29,8 +30,35 @@ WEFT_EXTERN_C_BEGIN
 typedef struct weft_broadcast_sender weft_broadcast_sender;
 typedef struct weft_broadcast_receiver weft_broadcast_receiver;
 
+/* What a broadcast is like. */
+typedef struct weft_broadcast_options {
+    size_t size;     /* of a message, in bytes; see weft_broadcast_make() */
+    size_t capacity; /* messages that are kept, 1 or more */
+    /* For messages with pointers to what is counted; each may be NULL. retain is called with the
+     * copy that a receiver gets, before the receiver has it: it adds a reference. It is short, and
+     * must not call the library. drop is called with a pointer to the broadcast's own copy when it
+     * is replaced, on the thread that sends, and when the last handle is dropped, on that thread;
+     * before that call returns, and without a lock: it may use the library, but must not wait. */
+    void (*retain)(void *message, void *arg);
+    void (*drop)(void *message, void *arg);
+    void *arg; /* of both */
+} weft_broadcast_options;
+
 /*
- * Makes a broadcast for messages of this size, of which so many are kept.
+ * Creates a broadcast.
+ *
+ * Context: any thread.
+ * Owns:    the caller, both handles: weft_broadcast_sender_drop(),
+ *          weft_broadcast_receiver_drop().
+ * Errors:  -ENOMEM; -EINVAL: the capacity is 0, or it and the size are too large.
+ */
+WEFT_API WEFT_NODISCARD int weft_broadcast_create(weft_broadcast_sender **sender,
+                                                  weft_broadcast_receiver **receiver,
+                                                  const weft_broadcast_options *options);
+
+/*
+ * Makes a broadcast for messages of this size, of which so many are kept. With size 0 the
+ * pointers to messages are not accessed and may be NULL.
  *
  * Context: any thread.
  * Owns:    the caller, both handles: weft_broadcast_sender_drop(),
@@ -70,14 +98,17 @@ WEFT_API WEFT_NODISCARD int weft_broadcast_receiver_clone(const weft_broadcast_r
                                                           weft_broadcast_receiver **copy);
 
 /*
- * Ends a sender. The last one closes the broadcast. NULL is allowed.
+ * Drops a sender. The last one closes the broadcast. NULL is allowed. One drop too many aborts with
+ * a sentence while there are receivers. After the last handle of all the memory is freed, and
+ * another drop is undefined.
  *
  * Context: any thread.
  */
 WEFT_API void weft_broadcast_sender_drop(weft_broadcast_sender *sender);
 
 /*
- * Ends a receiver, at which nobody waits. NULL is allowed.
+ * Drops a receiver, with which no operation waits. NULL is allowed. A second drop is as that of
+ * a sender.
  *
  * Context: any thread.
  */
@@ -94,7 +125,8 @@ WEFT_API void weft_broadcast_close(weft_broadcast_sender *sender);
  * Sends a message to all receivers that there are; to none, if there are none.
  *
  * Context: anywhere.
- * Errors:  WEFT_ECLOSED.
+ * Errors:  WEFT_ECLOSED; -ENOMEM: the broadcast has a drop function, and messages of more than 128
+ *          bytes. The message is still the caller's.
  */
 WEFT_API WEFT_NODISCARD int weft_broadcast_send(weft_broadcast_sender *sender, const void *message);
 
@@ -179,14 +211,15 @@ WEFT_EXTERN_C_END
  * Defines a broadcast for messages of a type: the handles name_sender and name_receiver, and
  * functions that do what those above do,
  *
- *     name_make(&sender, &receiver, capacity)
- *     name_send(sender, message)                  name_recv(receiver, &message, &missed,
- *                                                           deadline)
- *     name_sender_clone(sender)                   name_try_recv(receiver, &message, &missed)
- *     name_sender_drop(sender)                    name_recv_init(op, receiver, &message,
- *                                                                &missed)
- *     name_subscribe(sender, &receiver)           name_receiver_clone(receiver, &copy)
- *                                                 name_receiver_drop(receiver)
+ *   name_make(&sender, &receiver, capacity)
+ *   name_create(&sender, &receiver, &options)   whose size is that of the type
+ *   name_send(sender, message)                  name_recv(receiver, &message, &missed,
+ *                                                         deadline)
+ *   name_sender_clone(sender)                   name_try_recv(receiver, &message, &missed)
+ *   name_sender_drop(sender)                    name_recv_init(op, receiver, &message,
+ *                                                              &missed)
+ *   name_subscribe(sender, &receiver)           name_receiver_clone(receiver, &copy)
+ *                                               name_receiver_drop(receiver)
  *
  * The other functions take name_to(sender), a weft_broadcast_sender, or name_from(receiver),
  * a weft_broadcast_receiver.
@@ -210,6 +243,19 @@ WEFT_EXTERN_C_END
         weft_broadcast_sender *to_ = NULL;                                                         \
         weft_broadcast_receiver *from_ = NULL;                                                     \
         int err_ = weft_broadcast_make(&to_, &from_, sizeof(type), capacity_);                     \
+        *sender_ = (name##_sender *)to_;                                                           \
+        *receiver_ = (name##_receiver *)from_;                                                     \
+        return err_;                                                                               \
+    }                                                                                              \
+    static inline __attribute__((unused))                                                          \
+    WEFT_NODISCARD int name##_create(name##_sender **sender_, name##_receiver **receiver_,         \
+                                     const weft_broadcast_options *options_)                       \
+    {                                                                                              \
+        weft_broadcast_sender *to_ = NULL;                                                         \
+        weft_broadcast_receiver *from_ = NULL;                                                     \
+        weft_broadcast_options typed_ = *options_;                                                 \
+        typed_.size = sizeof(type);                                                                \
+        int err_ = weft_broadcast_create(&to_, &from_, &typed_);                                   \
         *sender_ = (name##_sender *)to_;                                                           \
         *receiver_ = (name##_receiver *)from_;                                                     \
         return err_;                                                                               \

@@ -14,6 +14,9 @@
  * A reader belongs to one task at a time, and so does a writer. What was read and not taken yet
  * stays in the buffer when a call times out or is cancelled, and the next call goes on with it.
  * What a call gives lies in the buffer, and is there until the next call.
+ *
+ * When another task closes the stream, a call that needs the stream returns WEFT_ECLOSED. A reader
+ * first gives what is in its buffer, and a writer takes what fits into its buffer.
  */
 #ifndef WEFT_BUFFERED_H
 #define WEFT_BUFFERED_H
@@ -145,7 +148,8 @@ WEFT_API WEFT_NODISCARD int weft_writer_write(weft_writer *writer, const void *d
  * Writes text as printf() does.
  *
  * Context: as weft_write().
- * Errors:  as weft_writer_write(); -EMSGSIZE: it is longer than the buffer; nothing was written.
+ * Errors:  as weft_writer_write(); -EMSGSIZE: it is longer than the buffer; -ENOMEM: for a text of
+ *          exactly the buffer's size. Nothing was written then.
  */
 WEFT_API WEFT_NODISCARD int weft_writer_print(weft_writer *writer, weft_time deadline,
                                               const char *format, ...)
@@ -189,11 +193,11 @@ WEFT_API WEFT_NODISCARD int weft_copy(weft_stream *from, weft_stream *to, uint64
 /*
  * Copies both ways between two streams, until both have ended. When one direction has ended, the
  * other side is told so (WEFT_WRITE_SIDE is shut), and the other direction goes on. An error of one
- * direction ends both.
+ * direction ends both, whatever the streams are; it does not close the streams, nor shut them.
  *
  * Context:  a fiber.
  * Suspends: until then, or the deadline.
- * Errors:   as weft_copy(), the first one; -ENOMEM, and others of weft_go().
+ * Errors:   as weft_copy(), of the direction that failed first; -ENOMEM, and others of weft_go().
  */
 WEFT_API WEFT_NODISCARD int weft_copy_both(weft_stream *one, weft_stream *other,
                                            weft_time deadline);

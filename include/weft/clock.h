@@ -53,10 +53,11 @@ WEFT_API weft_time weft_after(weft_time duration);
 WEFT_API void weft_clock_pause(void);
 
 /*
- * Moves the paused clock on, and wakes the threads whose deadlines that passes.
- * Tasks are made runnable by the workers, soon after.
+ * Advances the paused clock by a duration of 0 or more, and wakes the threads whose deadlines
+ * have passed. Workers make tasks runnable soon after; those of one worker run in the order of
+ * their deadlines.
  *
- * Context: any thread. Aborts if the clock is not paused.
+ * Context: any thread. Aborts if the clock is not paused, or if the duration is negative.
  */
 WEFT_API void weft_clock_advance(weft_time duration);
 

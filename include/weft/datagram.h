@@ -31,7 +31,9 @@ typedef struct weft_datagram_options {
     bool reuse_port;    /* and share what comes */
     bool v6_only;       /* "[::]" is not for IPv4 */
     bool broadcast;     /* may send to all of a network */
-    bool keep_path;     /* of a Unix socket; else it is removed when that is closed */
+    /* Keeps the file of a Unix socket. Without it, closing the socket removes the file, unless
+     * another socket or file has taken its place. */
+    bool keep_path;
 } weft_datagram_options;
 
 /*
@@ -94,8 +96,11 @@ WEFT_API void weft_datagram_send_init(weft_io *io, weft_datagram *socket, const 
 /*
  * The same, to an address.
  *
- * Context: as weft_datagram_send(); a body awaits a weft_datagram_send_to_init(), and keeps the
- *          address in place.
+ * Context:  as weft_datagram_send(); a body awaits a weft_datagram_send_to_init(), and keeps the
+ *           address in place.
+ * Suspends: as weft_datagram_send(); for a Unix socket also until the receiver's queue has room. A
+ *           send that waits for it uses one more descriptor meanwhile. If there is none, the send
+ *           retries with backoff.
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_datagram_send_to(weft_datagram *socket, const void *data,
                                                       size_t size, const weft_address *address,
@@ -271,14 +276,16 @@ WEFT_API WEFT_NODISCARD int weft_datagram_option(weft_datagram *socket, weft_opt
                                                  int *value);
 
 /*
- * Returns its descriptor, to look at or to set options of.
+ * Returns its descriptor, to look at or to set options of. It is valid until the socket is closed.
  *
  * Context: any thread.
+ * Errors:  WEFT_ECLOSED.
  */
 WEFT_API int weft_datagram_fd(const weft_datagram *socket);
 
 /*
- * Closes it; it must not be used any more. Who waits there gets WEFT_ECLOSED. NULL is allowed.
+ * Closes it. Calls in progress and later calls return WEFT_ECLOSED. Does nothing if it was closed
+ * before, or if it is NULL.
  *
  * Context: anywhere.
  */

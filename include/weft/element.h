@@ -6,7 +6,7 @@
  *     WEFT_MAP(half_of, int, number, double, *number / 2.0)
  *     WEFT_KEY(age_of, struct person, person, person->age)
  *
- *     weft_count_if(numbers, count, sizeof *numbers, is_even, NULL, &evens, NULL);
+ *     err = weft_count_if(numbers, count, sizeof *numbers, is_even, NULL, &evens, NULL);
  *
  * An algorithm calls its function with many elements at a time, not with each of them: so
  * a loop is compiled with what it does, and the call costs nothing. The macros write that
@@ -14,15 +14,17 @@
  *
  *     static int is_even(const void *elements, size_t count, bool *answers, void *arg)
  *     {
- *         const int *numbers = elements;
+ *         const int *numbers = (const int *)elements;
+ *         (void)arg;
  *         for (size_t i = 0; i < count; i++) {
  *             answers[i] = numbers[i] % 2 == 0;
  *         }
  *         return 0;
  *     }
  *
- * Such functions are called on several threads at once, and may wait. They return 0, or an
- * error, which ends the whole and is its result.
+ * Such functions are called on several threads at once, and may wait, but not if a stackless
+ * task has called the algorithm (weft/par.h). They return 0, or an error, which ends the
+ * whole and is its result.
  */
 #ifndef WEFT_ELEMENT_H
 #define WEFT_ELEMENT_H

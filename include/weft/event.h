@@ -5,8 +5,8 @@
  *
  *     static weft_event ready;
  *
- *     weft_event_set(&ready);                     one task
- *     err = weft_event_wait(&ready, WEFT_NEVER);  any number of others
+ *     weft_event_set(&ready);                     // one task
+ *     err = weft_event_wait(&ready, WEFT_NEVER);  // any number of others
  *
  * All zeros is an event that is not set, and a notification that nobody has sent. Who
  * returns from a wait may free the object: the one who set it does not touch it any more.

@@ -22,7 +22,8 @@
  * What belongs to a thread is not the fiber's: a thread-local variable, or a mutex
  * of the C library that must be unlocked by the thread that locked it, may be
  * another's after a wait. A pinned fiber always comes back on the same worker.
- * errno is safe: weft.h defines it so that it is looked up anew each time.
+ * errno is safe: weft.h defines it so that it is looked up anew each time. A fiber
+ * must not end its thread: pthread_exit() aborts with a sentence.
  */
 #ifndef WEFT_FIBER_H
 #define WEFT_FIBER_H
@@ -42,7 +43,10 @@ typedef struct weft_fiber_spec {
     void *arg;
     size_t arg_size;
     /* Bytes of stack, rounded up to a power of two; 16 KiB to 8 MiB, default
-     * 256 KiB. Memory is used page by page, as the stack grows. */
+     * 256 KiB. Memory is used page by page, as the stack grows. An overflow is
+     * caught by a guard and named. Compile with -fstack-clash-protection, as
+     * weft.pc and the CMake targets say, so that no large frame can jump over the
+     * guard; see docs/process.md. */
     size_t stack_size;
     /* For dumps and messages. Not copied: a string literal. */
     const char *name;
@@ -100,6 +104,11 @@ WEFT_API int weft_yield(void);
  *
  * The function runs on the fiber's own stack and sees the fiber as the current task.
  * What waits in there (weft_join() and its like) blocks the thread, not a worker.
+ *
+ * The signal mask is that of the thread which created the runtime, not that of a
+ * worker, which blocks nearly all signals. So posix_spawn(), popen() and system()
+ * belong here: the child inherits the mask. A signal handler may run in here, on the
+ * fiber's stack unless it was installed with SA_ONSTACK.
  *
  * Context:  a fiber, or a plain thread, which just calls it. Aborts in a stackless
  *           task: use weft_spawn_blocking().

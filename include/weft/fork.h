@@ -39,6 +39,7 @@ typedef struct weft_jobs {
     weft_job *fork_limit; /* from here on a fork must ask the library; others change it */
     weft_job *join_floor; /* below, a join must ask the library; others change it */
     char *stack_floor;    /* below, a call should go to a fresh stack */
+    ptrdiff_t steps_left; /* until the next safe point; the owner's */
 } weft_jobs;
 
 /* The strand's, in a thread-local; never NULL. */
@@ -52,6 +53,10 @@ WEFT_API weft_jobs *weft_jobs_make_room(weft_jobs *jobs);
 
 /* After such a fork: does what was asked for. */
 WEFT_API void weft_jobs_answer(weft_jobs *jobs);
+
+/* A safe point: answers requests, and lets other tasks of this worker run if the caller has
+ * computed for long. Chooses the number of steps until the next one. */
+WEFT_API void weft_jobs_safe_point(void);
 
 /* Calls the function on a stack of its own; returns when it has returned. */
 WEFT_API void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg);
@@ -119,13 +124,16 @@ static inline bool weft_jobs_pop(weft_jobs *jobs, weft_job *job)
     return job >= __atomic_load_n(&jobs->join_floor, __ATOMIC_RELAXED);
 }
 
-/* In a long computation without forks, now and then: does what was asked for, which may be to
- * let tasks run first. */
-static inline void weft_jobs_pause(void)
+/*
+ * A long computation calls this after some steps without a fork. A step is a call of a
+ * function that the user gave, or about ten nanoseconds of other work. Every few
+ * thousand steps there is a safe point, and more often if steps are slow.
+ */
+static inline void weft_jobs_pause(size_t steps)
 {
     weft_jobs *jobs = weft_jobs_here();
-    if (jobs->head != NULL && weft_jobs_must_ask(jobs)) {
-        weft_jobs_answer(jobs);
+    if (__builtin_expect(jobs->head == NULL, 0) || (jobs->steps_left -= (ptrdiff_t)steps) <= 0) {
+        weft_jobs_safe_point();
     }
 }
 

@@ -14,7 +14,7 @@
  *
  *     static int sum_body(weft_co *co, void *state)
  *     {
- *         struct sum *s = state;
+ *         struct sum *s = (struct sum *)state;
  *         int err;
  *         WEFT_BEGIN(co);
  *         weft_join_init(&s->join, s->child, &s->result);
@@ -53,7 +53,15 @@ typedef struct weft_future_ops {
     /* Frees what the future holds. Legal only before the first poll or after
      * the result. NULL if it holds nothing. */
     void (*drop)(weft_future *future);
+    unsigned flags; /* 0, or WEFT_FUTURE_ALWAYS_STARTS */
 } weft_future_ops;
+
+/*
+ * For operations that end something, such as a scope: an await in a canceled task starts the
+ * operation, then cancels it. Other futures are not started there: the await returns
+ * WEFT_ECANCELED at once.
+ */
+#define WEFT_FUTURE_ALWAYS_STARTS 1u
 
 /* The first member of every future. */
 struct weft_future {

@@ -2,8 +2,10 @@
 /*
  * weft/gather.h - waiting for several tasks, and calling one function many times at once.
  *
- *     weft_task *tasks[3];                          started before
  *     int winner = weft_race(tasks, 3, &result, WEFT_NEVER);
+ *     if (winner >= 0) {
+ *         printf("task %d ended first and returned %d\n", winner, result);
+ *     }
  *
  * Each of these joins all tasks before it returns 0 or more, or an error of a task: the
  * handles have ended then. If it returns because of its deadline, or because the one who waits
@@ -111,8 +113,9 @@ WEFT_API WEFT_NODISCARD int weft_go_each(size_t count, size_t limit,
  *
  * Context:  a fiber.
  * Suspends: until the function has returned.
- * Cancel:   cancels it, and goes on waiting.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ESHUTDOWN, -ENOMEM; or the function's.
+ * Cancel:   cancels it, and goes on waiting. If the calling task is cancelled before the call, the
+ *           function is not called.
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, WEFT_ESHUTDOWN, -ENOMEM; or the function's.
  */
 WEFT_API WEFT_NODISCARD int weft_call_until(int (*function)(void *arg), void *arg,
                                             weft_time deadline);

@@ -4,8 +4,9 @@
  *
  *     WEFT_KEY(city_of, struct order, order, order->city)
  *
- *     weft_histogram(orders, count, sizeof *orders, city_of, NULL, CITIES, counts, NULL);
- *     weft_count_by_key(orders, count, sizeof *orders, city_of, NULL, cities, room, &found, NULL);
+ *     err = weft_histogram(orders, count, sizeof *orders, city_of, NULL, CITIES, counts, NULL);
+ *     err = weft_count_by_key(orders, count, sizeof *orders, city_of, NULL, cities, room, &found,
+ *                             NULL);
  *
  * Where keys are small numbers, weft_histogram() is the fastest. The others take any keys,
  * and sort them.

@@ -5,13 +5,19 @@
  *     char buffer[4096];
  *     ssize_t n;
  *     while ((n = weft_read(stream, buffer, sizeof buffer, WEFT_NEVER)) > 0) {
- *         int err = weft_write_all(stream, buffer, (size_t)n, WEFT_NEVER);
- *         ...
+ *         if (weft_write_all(stream, buffer, (size_t)n, WEFT_NEVER) != 0) {
+ *             break;
+ *         }
  *     }
  *
  * A stream is a connection, a pipe or another descriptor, or something that behaves like
  * one. weft/net.h opens those of the network. One task may read while another one writes;
  * several may do the same, and each then gets some of the bytes.
+ *
+ * A weft_stream pointer is a handle, not an address. Tasks may share it, and any of them may close
+ * the stream at any time: every call with a handle that was closed returns WEFT_ECLOSED, also
+ * after other streams were opened, and after its runtime was destroyed. It never reaches another
+ * stream. The same holds for weft_fd, weft_listener and weft_datagram.
  *
  * Each call that may wait has a form for bodies and for weft_select(): a function with _init,
  * which prepares a weft_io to await. Nothing is read or written by one that has lost a select,
@@ -42,12 +48,12 @@ typedef struct weft_io {
 } weft_io;
 
 /*
- * Reads up to size bytes, at least one. Returns how many; 0: the stream has ended, or size
- * is 0.
+ * Reads up to size bytes, at least one, and at most 2 GiB - 4 KiB. Returns how many; 0: the stream
+ * has ended, or size is 0.
  *
  * Context:  a fiber, or a plain thread. A body awaits a weft_read_init().
  * Suspends: until there is something, or the deadline.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, WEFT_ECLOSED (it was closed meanwhile), those of
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, WEFT_ECLOSED (before or during the call), those of
  *           recv(2) such as -ECONNRESET; -ENOMEM (on a thread's first wait, or the kernel's),
  *           -ENOSPC (the kernel waits for no more descriptors).
  */
@@ -92,8 +98,8 @@ WEFT_API WEFT_NODISCARD ssize_t weft_peek(weft_stream *stream, void *buffer, siz
                                           weft_time deadline);
 
 /*
- * Writes up to size bytes, at least one. Returns how many. A peer that has gone is an error,
- * never a SIGPIPE.
+ * Writes up to size bytes, at least one, and at most 2 GiB - 4 KiB. Returns how many. A peer that
+ * has gone is an error, never a SIGPIPE.
  *
  * Context:  a fiber, or a plain thread. A body awaits a weft_write_init().
  * Suspends: until there is room, or the deadline.
@@ -131,7 +137,7 @@ WEFT_API WEFT_NODISCARD int weft_writev_all(weft_stream *stream, struct iovec *v
                                             weft_time deadline);
 
 typedef enum weft_side {
-    WEFT_READ_SIDE,  /* what comes is thrown away */
+    WEFT_READ_SIDE,  /* reads give 0; see weft_stream_shutdown() */
     WEFT_WRITE_SIDE, /* the peer reads an end; it may go on writing */
     WEFT_BOTH_SIDES,
 } weft_side;
@@ -140,15 +146,21 @@ typedef enum weft_side {
  * Ends one direction of a stream, or both. Who waits there is woken: a read gives 0, a write
  * -EPIPE.
  *
+ * After WEFT_READ_SIDE a read gives 0 as soon as nothing is there to read. The kinds of streams
+ * differ in the rest. A duplex drops what was not read; sockets still give it. The peer of a duplex
+ * or a Unix socket gets -EPIPE when it writes; the peer of a TCP connection may write until the
+ * buffers are full, and what arrives can be read. To refuse more data from any peer, close.
+ *
  * Context: anywhere.
  * Errors:  those of shutdown(2) such as -ENOTCONN; -EOPNOTSUPP: this is a pipe, which has one
- *          direction.
+ *          direction; WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_stream_shutdown(weft_stream *stream, weft_side side);
 
 /*
- * Closes a stream; it must not be used any more. Who waits there gets WEFT_ECLOSED, and the
- * descriptor is closed when the last of them has left. NULL is allowed.
+ * Closes a stream. Calls in progress and later calls return WEFT_ECLOSED; the descriptor is closed
+ * when the last call in progress has returned. Does nothing if the stream was closed before, or if
+ * it is NULL.
  *
  * Context: anywhere.
  */
@@ -262,27 +274,35 @@ WEFT_API void weft_writable_init(weft_op *op, weft_stream *stream);
 
 /*
  * Makes a stream of a descriptor: a socket, a pipe, a terminal, whatever poll(2) can wait for.
- * It is set to not block. Regular files block, and are for weft_block_in_place().
+ * It becomes non-blocking, except that a blocking terminal, and a blocking pipe that is descriptor
+ * 0, 1 or 2, stay as they are, since other programs share them: the stream opens them again, by
+ * /proc/self/fd, and uses one more descriptor. If that fails, the shared one is non-blocking until
+ * the stream is closed or released, or the process calls exit(). Regular files block, and are for
+ * weft_block_in_place().
  *
  * Context: a task, or a blocking job.
- * Owns:    the descriptor is the stream's, if this succeeds.
+ * Owns:    the descriptor is the stream's, if this succeeds. Adopt a descriptor once: each stream
+ *          closes it.
  * Errors:  -EBADF, -ENOMEM, -EMFILE.
  */
 WEFT_API WEFT_NODISCARD int weft_stream_adopt(weft_stream **stream, int fd);
 
 /*
- * Ends a stream without closing its descriptor, which is returned. It does not block, still.
+ * Ends a stream without closing its descriptor, which is returned. The descriptor stays
+ * non-blocking, unless it is one that weft_stream_adopt() has left as it was.
  *
  * Context: anywhere.
  * Owns:    the descriptor is the caller's.
- * Errors:  -EBUSY: somebody reads or writes; -EOPNOTSUPP: it has none.
+ * Errors:  -EBUSY: another call is in progress; -EOPNOTSUPP: it has none; WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_stream_release(weft_stream *stream);
 
 /*
- * Returns the descriptor of a stream, to look at or to set options of; or -EOPNOTSUPP.
+ * Returns the descriptor of a stream, to look at or to set options of. It is valid until the
+ * stream is closed.
  *
  * Context: anywhere.
+ * Errors:  -EOPNOTSUPP: it has none; WEFT_ECLOSED.
  */
 WEFT_API int weft_stream_fd(const weft_stream *stream);
 
@@ -316,18 +336,20 @@ enum {
 typedef struct weft_fd weft_fd;
 
 /*
- * Begins to wait for events of a descriptor, which stays its owner's, and should not block.
+ * Begins to wait for events of a descriptor, which stays its owner's, and should be non-blocking.
+ * There may be several handles of one descriptor: each gets all events.
  *
  * Context: a task, or a blocking job.
- * Errors:  -EBADF, -EPERM (a regular file is always ready), -EEXIST (it is waited for
- *          elsewhere; with epoll only), -ENOMEM, -ENOSPC.
+ * Errors:  -EBADF, -EPERM (it has no events and is always ready: a regular file, a directory,
+ *          /dev/null), -ENOMEM, -ENOSPC, -EMFILE (a second handle needs a descriptor).
  */
 WEFT_API WEFT_NODISCARD int weft_fd_open(weft_fd **handle, int fd);
 
 /*
- * Waits until the descriptor is readable (WEFT_READABLE), writable (WEFT_WRITABLE) or one of
- * both; returns what it is. An error or the end of the peer is both. What it is stays true as
- * long as it is.
+ * Waits until the descriptor is readable (WEFT_READABLE), writable (WEFT_WRITABLE) or, if both are
+ * asked for, either. Returns the events that are ready, out of those asked for. An error or the
+ * end of the peer is both. Readiness is level-triggered, for each direction: several tasks may
+ * wait for the same or for different events of one handle.
  *
  * Context:  a fiber, or a plain thread. A body awaits a weft_fd_wait_init().
  * Suspends: until then, or the deadline.
@@ -343,7 +365,8 @@ WEFT_API WEFT_NODISCARD int weft_fd_wait(weft_fd *handle, unsigned events, weft_
 WEFT_API void weft_fd_wait_init(weft_io *io, weft_fd *handle, unsigned events);
 
 /*
- * Ends that; who waits gets WEFT_ECLOSED. The descriptor stays open. NULL is allowed.
+ * Ends that. Calls in progress and later calls return WEFT_ECLOSED. The descriptor stays open. Does
+ * nothing if it was closed before, or if it is NULL.
  *
  * Context: anywhere; before the descriptor is closed.
  */
@@ -354,14 +377,22 @@ WEFT_API void weft_fd_close(weft_fd *handle);
 /* What a runtime uses, and why. */
 typedef struct weft_io_info {
     const char *backend; /* "epoll", "io_uring" */
-    char reason[96];     /* a sentence for a log */
+    char reason[96];     /* for a log */
 } weft_io_info;
 
 /*
- * Tells how this runtime does its I/O. That is decided by its first use, or here.
+ * Reports which I/O backend this runtime uses, and why. The runtime opens its backend on the first
+ * use of I/O, or here.
+ *
+ * WEFT_IO_AUTO never fails because of io_uring. If WEFT_IO_URING was asked for and the kernel, a
+ * sandbox or the build does not allow it, this call and every call that opens a stream, a listener
+ * or a socket returns the error, and the runtime sends one message that names the system call and
+ * the error (on_message in weft_config). On failure, info has the backend that was asked for, and
+ * the reason for the failure.
  *
  * Context: any thread.
- * Errors:  those of opening it: -EMFILE, -ENOMEM.
+ * Errors:  those of opening the backend: -EMFILE, -ENOMEM; for io_uring also -ENOSYS, -EPERM and
+ *          what else a sandbox answers with.
  */
 WEFT_API WEFT_NODISCARD int weft_runtime_io(weft_runtime *rt, weft_io_info *info);
 

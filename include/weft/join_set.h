@@ -9,8 +9,8 @@
  *     }
  *     weft_joined joined;
  *     while (weft_join_set_next(&set, &joined, WEFT_NEVER) == 0) {
- *         struct page *page = joined.arg;
- *         ...
+ *         struct page *page = (struct page *)joined.arg;
+ *         printf("%s: %d\n", page->name, joined.result);
  *     }
  *     err = weft_join_set_end(&set);
  *
@@ -65,8 +65,8 @@ WEFT_API WEFT_NODISCARD int weft_join_set_go(weft_join_set *set, int (*function)
  *
  * Context:  a fiber, or a plain thread.
  * Suspends: until a task has ended, or the deadline.
- * Errors:   -ENOENT: all have been told of; WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a
- *           thread's first wait).
+ * Errors:   -ENOENT: the set has no more tasks; WEFT_ETIMEDOUT; WEFT_ECANCELED: the calling task
+ *           is cancelled; -ENOMEM (on a thread's first wait).
  */
 WEFT_API WEFT_NODISCARD int weft_join_set_next(weft_join_set *set, weft_joined *joined,
                                                weft_time deadline);

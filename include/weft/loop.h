@@ -4,18 +4,19 @@
  *
  *     static int add_one(size_t first, size_t end, void *arg)
  *     {
- *         int *numbers = arg;
+ *         int *numbers = (int *)arg;
  *         for (size_t i = first; i < end; i++) {
  *             numbers[i]++;
  *         }
  *         return 0;
  *     }
  *
- *     weft_for(0, count, add_one, numbers, NULL);
+ *     err = weft_for(0, count, add_one, numbers, NULL);
  *
  * A loop is divided as workers ask for parts of it, and its pieces are as long as it takes
  * to make dividing them cheap; a short loop runs where it is called, and wakes nobody.
- * Outside of tasks and weft_par_run() it runs there alone.
+ * Outside of tasks and weft_par_run() it runs there alone. Bodies may wait, but not if a
+ * stackless task has called the loop (weft/par.h).
  */
 #ifndef WEFT_LOOP_H
 #define WEFT_LOOP_H

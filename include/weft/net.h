@@ -14,9 +14,9 @@
  *
  * What is connected is a stream: weft/io.h reads and writes it. A place is written as
  *
- *     tcp://127.0.0.1:80   tcp://[::1]:80   tcp://example.org:443   tcp://:80 (any address)
- *     udp://127.0.0.1:53   udp://:0 (any port)
- *     unix:/run/app.sock   unix:@name (an abstract name)   unixgram:/run/log.sock
+ *   tcp://127.0.0.1:80   tcp://[::1]:80   tcp://example.org:443   tcp://:80 (any address)
+ *   udp://127.0.0.1:53   udp://:0 (any port)
+ *   unix:/run/app.sock   unix:@name (an abstract name)   unixgram:/run/log.sock
  *
  * Each call that may wait has a form for bodies, as in weft/io.h.
  */
@@ -100,13 +100,15 @@ typedef struct weft_listener weft_listener;
 
 /* All zeros is what most want. */
 typedef struct weft_listen_options {
-    int backlog;       /* connections that wait to be accepted; 0: as many as the system allows */
-    bool reuse_port;   /* several listeners share the port */
-    bool fresh_port;   /* not while connections of the last listener linger */
-    bool v6_only;      /* "[::]" is not for IPv4 */
-    bool nagle;        /* small writes of accepted streams are held back (no TCP_NODELAY) */
-    unsigned mode;     /* of a path; 0: as the umask says */
-    bool keep_path;    /* of a Unix socket; else it is removed when that is closed */
+    int backlog;     /* connections that wait to be accepted; 0: as many as the system allows */
+    bool reuse_port; /* several listeners share the port */
+    bool fresh_port; /* not while connections of the last listener linger */
+    bool v6_only;    /* "[::]" is not for IPv4 */
+    bool nagle;      /* small writes of accepted streams are held back (no TCP_NODELAY) */
+    unsigned mode;   /* of a path; 0: as the umask says */
+    /* Keeps the file of a Unix socket. Without it, closing the socket removes the file, unless
+     * another socket or file has taken its place. */
+    bool keep_path;
     bool replace_path; /* removes a socket that is there and that nobody listens at */
 } weft_listen_options;
 
@@ -160,15 +162,18 @@ WEFT_API void weft_accept_init(weft_io *io, weft_listener *listener, weft_stream
 WEFT_API WEFT_NODISCARD int weft_listener_address(weft_listener *listener, weft_address *address);
 
 /*
- * Returns its descriptor, to look at or to set options of.
+ * Returns its descriptor, to look at or to set options of. It is valid until the listener is
+ * closed.
  *
  * Context: any thread.
+ * Errors:  WEFT_ECLOSED.
  */
 WEFT_API int weft_listener_fd(const weft_listener *listener);
 
 /*
- * Closes it; it must not be used any more. Who waits there gets WEFT_ECLOSED, and when the last of
- * them has left, the place is free; with io_uring a moment later. NULL is allowed.
+ * Closes it. Calls in progress and later calls return WEFT_ECLOSED. When the last call in progress
+ * has returned, the place is free; with io_uring a moment later. Does nothing if it was closed
+ * before, or if it is NULL.
  *
  * Context: anywhere.
  */
@@ -330,8 +335,13 @@ WEFT_API void weft_write_fds_init(weft_io *io, weft_stream *stream, const void *
                                   const int *fds, size_t count);
 
 /*
- * Reads as weft_read(), and descriptors that come with it: there is room for *count, and so many
- * there were. Those for which there is no room are closed. They are closed at exec.
+ * Reads as weft_read(), and receives the descriptors that come with the first byte: fds has room
+ * for *count of them, and *count becomes the number received. Descriptors that exceed the room are
+ * closed. Received descriptors are closed on exec.
+ *
+ * If the process runs out of descriptors, the kernel drops the rest of those that were sent. The
+ * bytes are read all the same. The last entry of fds is -1 then, and *count includes it: one or
+ * more descriptors are lost. Check for it, or use each entry only if it is not negative.
  *
  * Context: as weft_read(); a body awaits a weft_read_fds_init().
  * Errors:  as weft_read(); -EOPNOTSUPP: it is no Unix socket.

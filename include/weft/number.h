@@ -3,8 +3,8 @@
  * weft/number.h - arrays of numbers: sums, running totals, the least and the greatest.
  *
  *     double sum;
- *     weft_sum_f64(values, count, &sum, NULL);
- *     weft_scan_exclusive_u32(lengths, count, offsets, NULL);
+ *     err = weft_sum_f64(values, count, &sum, NULL);
+ *     err = weft_scan_exclusive_u32(lengths, count, offsets, NULL);
  *
  * Each function exists for i32, i64, u32, u64, f32 and f64. They may be called anywhere. In
  * a task, and in weft_par_run(), idle workers help with large inputs. What comes out is the

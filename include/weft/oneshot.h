@@ -4,14 +4,19 @@
  *
  *     WEFT_ONESHOT(answer, double)
  *
- *     answer place = { 0 };
- *     err = answer_send(&place, 0.5);                  one task
- *     err = answer_recv(&place, &value, WEFT_NEVER);   another
+ *     static answer place;
+ *
+ *     err = answer_send(&place, 0.5);                 // one task
+ *     err = answer_recv(&place, &value, WEFT_NEVER);  // another
  *
  * All zeros is a place for a value that nobody has sent. It is yours, in a frame or a struct,
  * as long as both sides use it. Who has received the value may free it: the sender does not
  * touch it any more. Where neither side knows how long the other one lives, make a channel
  * with room for one message (weft/channel.h), whose handles are counted.
+ *
+ * A place has no drop function, since it is never freed by the library. To end a place whose value
+ * owns something, close it and then receive once more: weft_oneshot_try_recv() returns 0 with the
+ * value if it was sent and nobody has received it.
  */
 #ifndef WEFT_ONESHOT_H
 #define WEFT_ONESHOT_H
@@ -28,7 +33,8 @@ typedef struct weft_oneshot {
 
 /*
  * Sends the value: copies so many bytes into the slot beside it, or to who waits for it.
- * WEFT_ONESHOT() makes a typed function of it.
+ * WEFT_ONESHOT() makes a typed function of it. With size 0 the pointers are not accessed and may
+ * be NULL.
  *
  * Context: anywhere.
  * Errors:  -EEXIST: somebody has sent one before; WEFT_ECLOSED.
@@ -85,10 +91,10 @@ WEFT_EXTERN_C_END
  * Defines a place for a value of a type, the struct name, and functions that do what those
  * above do,
  *
- *     name_send(place, value)
- *     name_recv(place, &value, deadline)      name_recv_init(op, place, &value)
- *     name_try_recv(place, &value)
- *     name_close(place)                       name_is_closed(place)
+ *   name_send(place, value)
+ *   name_recv(place, &value, deadline)      name_recv_init(op, place, &value)
+ *   name_try_recv(place, &value)
+ *   name_close(place)                       name_is_closed(place)
  */
 #define WEFT_ONESHOT(name, type)                                                                   \
     typedef struct name {                                                                          \

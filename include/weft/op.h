@@ -6,9 +6,9 @@
  * Each such operation has a function that waits where it is called, on a fiber or a plain
  * thread, and a function that prepares a weft_op, for a body to await:
  *
- *     err = weft_mutex_lock(&mutex, WEFT_NEVER);
+ *     err = weft_mutex_lock(&mutex, WEFT_NEVER);  // a fiber or a thread
  *
- *     weft_mutex_lock_init(&self->op, &mutex);
+ *     weft_mutex_lock_init(&self->op, &mutex);    // a body
  *     WEFT_AWAIT(co, err, &self->op.future);
  *
  * An operation that was cancelled, or whose deadline has passed, has done nothing. If it

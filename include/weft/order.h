@@ -3,9 +3,9 @@
  * weft/order.h - what follows from an order of elements: the least, the middle, the first
  * few; merging, and leaving out what is there twice.
  *
- *     weft_min(people, count, sizeof *people, by_age, NULL, &youngest, NULL);
- *     weft_nth(prices, count, sizeof *prices, count / 2, by_value, NULL, NULL);
- *     weft_top_k(scores, count, sizeof *scores, 10, by_rank, NULL, best, &found, NULL);
+ *     err = weft_min(people, count, sizeof *people, by_age, NULL, &youngest, NULL);
+ *     err = weft_nth(prices, count, sizeof *prices, count / 2, by_value, NULL, NULL);
+ *     err = weft_top_k(scores, count, sizeof *scores, 10, by_rank, NULL, best, &found, NULL);
  *
  * Arrays are given as base, count and size: where, how many elements, and how many bytes
  * each of them has. All of it may be called anywhere. In a task, and in weft_par_run(),

@@ -6,7 +6,7 @@
  *
  *     static void sum(void *arg)
  *     {
- *         struct half *all = arg;
+ *         struct half *all = (struct half *)arg;
  *         if (all->count < 1000) {
  *             all->sum = sum_of(all->from, all->count);
  *             return;
@@ -22,8 +22,13 @@
  * the problem divides, and do not count workers. Idle workers take the oldest forks,
  * which are the largest ones.
  *
- * A fork that is taken runs on a fiber of its own: it may wait, lock, sleep, and so may
- * what runs between fork and join. Its values of weft_local and its errno are its own.
+ * A fork that another worker takes runs on a fiber of its own: it may wait, lock and sleep.
+ * Its values of weft_local and its errno are its own. What the caller runs itself, between
+ * fork and join or at the join, may wait if the caller is a fiber or a plain thread. It must
+ * not if the caller is a stackless task: it runs inside the task's poll then, which has no
+ * stack to suspend, and an awaiting call aborts with a message. The same holds for the
+ * functions that loops and algorithms are given. A stackless task that needs such functions
+ * starts a fiber with weft_go(), which calls the algorithm, and awaits the end of that.
  *
  * Forks are joined in reverse order, and each by the function that has forked it, before
  * that returns.
@@ -43,8 +48,8 @@ WEFT_EXTERN_C_BEGIN
  * forks, if it goes on for long. A call that is short wakes none of them. Returns what the
  * function returns.
  *
- * Context:  any thread. On a worker it is a plain call. 16 threads at a time; the forks of
- *           further ones run at their joins.
+ * Context:  any thread. On a worker it is a plain call. Up to 16 threads at a time share
+ *           their forks; further ones run them at their joins.
  * Suspends: no; but a thread sleeps in a join while a worker is at the fork.
  */
 WEFT_API int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg);
@@ -142,11 +147,14 @@ static void weft_join2_elsewhere(void *arg);
 
 /*
  * Runs both functions, at once if a worker is idle; returns when both have returned.
- * Recursion may go as deep as memory allows: when a stack is used up, it goes on on
- * another one.
  *
- * Context:  anywhere. Outside of tasks and weft_par_run() they run one after the other, on
- *           this stack.
+ * Recursion may go as deep as memory allows: 16 KiB before a stack is used up, the call
+ * continues on another one of 8 MiB. That holds on every thread, for weft_join2() and for
+ * the functions that WEFT_PARALLEL makes. Functions that a recursion calls in between
+ * must do with those 16 KiB.
+ *
+ * Context:  anywhere. Outside of tasks and weft_par_run(), and in a blocking job, a timer's
+ *           function or weft_block_in_place(), they run one after the other.
  * Suspends: as weft_fork_join().
  */
 static inline void weft_join2(void (*first)(void *arg), void *first_arg, void (*second)(void *arg),
@@ -212,7 +220,8 @@ WEFT_API void weft_par_scope_begin(weft_par_scope *scope, const weft_stop *stop)
 WEFT_API void weft_par_spawn(weft_par_scope *scope, int (*function)(void *arg), void *arg);
 
 /*
- * Returns when everything that was spawned is over.
+ * Returns when everything that was spawned is over. Each scope is ended once, by the function that
+ * has begun it: a second end, and a fiber that returns with an open scope, abort with a sentence.
  *
  * Suspends: while other workers are at it; not for cancellation.
  * Errors:   the first one that a function has returned; WEFT_ECANCELED: stopped.

@@ -5,7 +5,9 @@
  *
  *     while (!try_to_take(&word)) {
  *         int err = weft_park(&word, is_taken, &word, WEFT_NEVER);
- *         ...
+ *         if (err != 0 && err != -EAGAIN) {
+ *             return err;
+ *         }
  *     }
  *
  *     give_back(&word);

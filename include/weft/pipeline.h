@@ -2,16 +2,16 @@
 /*
  * weft/pipeline.h - items that go through stages, many at a time.
  *
- *     static int read_block(void **item, void *arg);    makes one; NULL at the end
- *     static int compress(void **item, void *arg);      several blocks at once
- *     static int write_block(void **item, void *arg);   in the order in which they were read
+ *     int read_block(void **item, void *arg);   // makes one; NULL at the end
+ *     int compress(void **item, void *arg);     // several blocks at once
+ *     int write_block(void **item, void *arg);  // in the order in which they were read
  *
  *     weft_stage stages[] = {
  *         { WEFT_STAGE_IN_ORDER, read_block },
  *         { WEFT_STAGE_PARALLEL, compress },
  *         { WEFT_STAGE_IN_ORDER, write_block },
  *     };
- *     weft_pipeline(stages, 3, 0, free_block, &files, NULL);
+ *     err = weft_pipeline(stages, 3, 0, free_block, &files, NULL);
  *
  * A worker goes with an item from stage to stage, as far as it gets: an item that cannot
  * enter a stage yet is left there, and whoever leaves the stage lets it in. So no worker
@@ -34,7 +34,8 @@ typedef enum weft_stage_kind {
 
 /*
  * A stage. Its function gets an item, and may put another one in its place: that goes on.
- * NULL in its place: the item is gone, and no further stage sees it. The function may wait.
+ * NULL in its place: the item is gone, and no further stage sees it. The function may wait,
+ * but not if a stackless task has called weft_pipeline() (weft/par.h).
  * It returns 0, or an error, which ends the pipeline.
  *
  * The first stage gets NULL, and makes an item. If it leaves NULL, that is the end, and it

@@ -13,6 +13,9 @@ typedef struct weft_runtime weft_runtime;
 
 #define WEFT_WORKERS_MAX 1024
 
+/* A search_ns for workers that do not search. */
+#define WEFT_SEARCH_OFF UINT64_MAX
+
 /* Values of the three-way switches below. */
 typedef enum weft_switch {
     WEFT_DEFAULT = 0,
@@ -30,7 +33,9 @@ typedef enum weft_io_backend {
 /*
  * How a runtime is to be. Start from WEFT_CONFIG_INIT and change what you need;
  * zero means the default everywhere. The environment wins over the fields that
- * name a variable here, so that whoever runs a program can tune it.
+ * name a variable here, so that whoever runs a program can tune it. 0 in a variable
+ * means the default, too. A variable WEFT_... that is not named here is reported once
+ * to on_message; names that begin with WEFT_TEST_ are free for tests.
  */
 typedef struct weft_config {
     size_t size; /* set by WEFT_CONFIG_INIT; lets the struct grow */
@@ -63,7 +68,8 @@ typedef struct weft_config {
 
     /* How long a worker that found nothing goes on looking before it sleeps.
      * Default 20 us, but a lone worker, whom no other hands anything, sleeps at
-     * once; at most 1 s; UINT64_MAX for not at all. WEFT_SEARCH_NS */
+     * once; at most 1 s; WEFT_SEARCH_OFF, and "off" in the environment: not at
+     * all. WEFT_SEARCH_NS */
     uint64_t search_ns;
     /* A safety net: a sleeping worker looks around after so long. 0, the default:
      * it sleeps until it is woken. At least 1 us. The counter
@@ -76,7 +82,8 @@ typedef struct weft_config {
     unsigned blocking_threads;
     uint64_t blocking_keep_alive_ns;
 
-    /* How I/O is done. WEFT_IO=auto|epoll|uring. weft_runtime_io() tells what came of it. */
+    /* How I/O is done. WEFT_IO=auto|epoll|uring. weft_runtime_io() reports the outcome. Where
+     * io_uring is not allowed, auto does without it; uring makes I/O calls fail, with a message. */
     weft_io_backend io;
     /* So many events are handled before tasks have their turn again. With many more, what the
      * tasks need is no longer in the cache when they run. Default 32, 1 to 4096.
@@ -106,7 +113,9 @@ typedef struct weft_config {
     void (*on_unpark)(void *ctx, unsigned worker);
     void *hook_ctx;
 
-    /* Where a sentence about a wrong value goes. NULL: to stderr. */
+    /* Receives messages: a sentence about a wrong value, about I/O that is not possible, about an
+     * unknown variable WEFT_..., or about handles that are left at the end. NULL: stderr. Any
+     * thread may call it. */
     void (*on_message)(void *ctx, const char *text);
     void *message_ctx;
 } weft_config;
@@ -121,6 +130,11 @@ typedef struct weft_config {
  * runtime down and returns what main_fn returned. Tasks that main_fn has left are
  * cancelled.
  *
+ *     return weft_run(NULL, app, NULL) == 0 ? 0 : 1;
+ *
+ * main() must not return the result as it is: an exit status has 8 bits, and some errors would be
+ * 0, such as WEFT_ECANCELED.
+ *
  * Context:  a plain thread, which sleeps meanwhile and gets the signals of the
  *           process. Aborts on a worker.
  * Suspends: until every task has ended.
@@ -132,6 +146,9 @@ WEFT_API WEFT_NODISCARD int weft_run(const weft_config *config, int (*main_fn)(v
 /*
  * Creates a runtime and starts its threads. config may be NULL. There may be
  * several in one process.
+ *
+ * Workers block asynchronous signals. Threads of the blocking pool, and children that
+ * tasks fork, get the signal mask that the caller has now; see docs/process.md.
  *
  * Context: any thread.
  * Owns:    *rt is the caller's until weft_runtime_destroy().
@@ -152,12 +169,20 @@ WEFT_API WEFT_NODISCARD int weft_runtime_create(weft_runtime **rt, const weft_co
 WEFT_API void weft_runtime_shutdown(weft_runtime *rt);
 
 /*
- * Shuts down if that has not happened yet, and frees the runtime. No other
- * thread may use rt any more; handles and wakers of its tasks stay valid. NULL
- * is allowed.
+ * Shuts the runtime down if that has not happened yet, and frees it. NULL is allowed.
  *
- * Context:  a plain thread. Aborts on a thread of this runtime.
- * Suspends: as weft_runtime_shutdown().
+ * The memory of the runtime stays as long as one of its tasks has a handle that was neither joined
+ * nor detached, or a waker. If there are any, on_message gets one sentence that names up to five
+ * of these tasks.
+ *
+ * No thread may call anything with rt after that, or begin to meanwhile: a later call aborts with
+ * a sentence. The destroy waits for calls of weft_runtime_spawn_wait(), weft_par_run() and
+ * weft_par_broadcast() that have begun before. Handles and wakers of tasks, and timers, outlive
+ * their runtime: every call on them is still safe, from any thread, also during the destroy.
+ *
+ * Context:  a plain thread. Aborts on a thread of this runtime, and inside of its
+ *           weft_par_run().
+ * Suspends: as weft_runtime_shutdown(), and until the calls named above have returned.
  */
 WEFT_API void weft_runtime_destroy(weft_runtime *rt);
 

@@ -54,11 +54,11 @@ WEFT_API void weft_scope_begin(weft_scope *scope, const weft_scope_options *opti
 /*
  * Starts a fiber as a child. arg is not copied.
  *
- * Context:  a fiber, or a plain thread; inside the scope: who has begun it, or a child. A body
- *           uses weft_scope_try_go().
- * Suspends: while as many children run as the limit allows.
- * Errors:   WEFT_ECANCELED: the scope is, or this task; -ENOMEM, WEFT_ESHUTDOWN, -EAGAIN as
- *           weft_go(). The function will not be called.
+ * Context:  a fiber, or a plain thread; inside the scope: its owner, or a child. A stackless
+ *           task uses weft_scope_try_go().
+ * Suspends: while the scope has as many children as its limit allows.
+ * Errors:   WEFT_ECANCELED: the calling task is cancelled, or the scope is, also by its deadline;
+ *           -ENOMEM, WEFT_ESHUTDOWN, -EAGAIN as weft_go(). The function will not be called.
  */
 WEFT_API WEFT_NODISCARD int weft_scope_go(weft_scope *scope, int (*function)(void *arg), void *arg);
 
@@ -72,10 +72,11 @@ WEFT_API WEFT_NODISCARD int weft_scope_go(weft_scope *scope, int (*function)(voi
 WEFT_API WEFT_NODISCARD int weft_scope_go_with(weft_scope *scope, const weft_fiber_spec *spec);
 
 /*
- * The same without a wait.
+ * The same without waiting.
  *
  * Context: inside the scope.
- * Errors:  as weft_scope_go(); -EAGAIN also: as many children run as the limit allows.
+ * Errors:  as weft_scope_go(); -EAGAIN also if the scope has as many children as its limit
+ *          allows.
  */
 WEFT_API WEFT_NODISCARD int weft_scope_try_go(weft_scope *scope, int (*function)(void *arg),
                                               void *arg);
@@ -146,7 +147,8 @@ typedef struct weft_scope_future {
 } weft_scope_future;
 
 /*
- * Prepares to end a scope: the result of the future is that of weft_scope_end().
+ * Prepares to end a scope. The future's result is that of weft_scope_end(). An await in a canceled
+ * task cancels the children and waits for them, as weft_scope_end() does.
  *
  * Context: any thread.
  */

@@ -5,11 +5,13 @@
  *     weft_op order, stop;
  *     weft_recv_init(&order, orders, &wanted);
  *     weft_event_wait_init(&stop, &stopping);
- *     weft_branch branches[] = { { &order.future }, { &stop.future } };
+ *     weft_branch branches[2];
+ *     branches[0].future = &order.future;
+ *     branches[1].future = &stop.future;
  *
- *     switch (weft_select(branches, 2, 0, WEFT_NEVER)) {
- *     case 0: return serve(branches[0].result, &wanted);
- *     case 1: return 0;
+ *     int winner = weft_select(branches, 2, 0, WEFT_NEVER);
+ *     if (winner == 0 && branches[0].result == 0) {
+ *         serve(&wanted);
  *     }
  *
  * A branch is a future: an operation (weft/op.h) to send, to receive, to lock, to wait for an
@@ -27,7 +29,7 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* One of the things that a select waits for. */
+/* One of the things that a select waits for. The caller sets future only. */
 typedef struct weft_branch {
     weft_future *future; /* prepared. NULL: a branch that never wins */
     int result;          /* of the future, if this branch has won */

@@ -2,7 +2,7 @@
 /*
  * weft/sequence.h - sequences whose items are made when somebody asks for them.
  *
- *     static int lines(weft_generator *to, void *arg);   gives lines, with weft_give()
+ *     int lines(weft_generator *to, void *arg);  // gives lines, with weft_give()
  *
  *     weft_sequence *sequence = weft_generate(sizeof(struct line), lines, file);
  *     sequence = weft_sequence_filter(sequence, is_request, NULL);
@@ -47,7 +47,8 @@ WEFT_API WEFT_NODISCARD int weft_sequence_next(weft_sequence *sequence, void *it
 WEFT_API size_t weft_sequence_size(const weft_sequence *sequence);
 
 /*
- * Ends a sequence, and all that it is made from. NULL is allowed.
+ * Ends a sequence, and all that it is made from. NULL is allowed. The memory is freed: a second
+ * drop is undefined.
  *
  * Context:  a fiber, or a plain thread.
  * Suspends: until its fibers, which are cancelled, have ended.

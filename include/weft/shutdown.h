@@ -3,15 +3,17 @@
  * weft/shutdown.h - ending a service: take nothing new, finish what is under way, and cancel
  * what takes too long.
  *
- *     static weft_shutdown shutdown;
+ *     static weft_shutdown service;
  *
- *     weft_shutdown_wait_init(&stop, &shutdown);        in the select that accepts
+ *     weft_shutdown_wait_init(&stop, &service);  // in the select that accepts
  *
- *     err = weft_shutdown_enter(&shutdown);             a request: WEFT_ESHUTDOWN, or
- *     serve(request, weft_shutdown_token(&shutdown));   its token ends it when it takes long
- *     weft_shutdown_leave(&shutdown);
+ *     err = weft_shutdown_enter(&service);       // WEFT_ESHUTDOWN: no more requests
+ *     if (err == 0) {
+ *         serve(request, weft_shutdown_token(&service));
+ *         weft_shutdown_leave(&service);
+ *     }
  *
- *     err = weft_shutdown_drain(&shutdown, weft_after(10 * WEFT_S));
+ *     err = weft_shutdown_drain(&service, weft_after(10 * WEFT_S));
  *
  * All zeros is a service that is open.
  */

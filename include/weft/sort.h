@@ -2,14 +2,15 @@
 /*
  * weft/sort.h - sorting in parallel.
  *
- *     weft_sort_u64(values, count, NULL);               numbers
- *     weft_sort(people, count, sizeof *people, by_age, NULL, NULL);
  *     WEFT_KEY(age_of, struct person, person, person->age)
- *     weft_sort_by_key(people, count, sizeof *people, age_of, NULL, NULL);
  *
  *     #define YOUNGER(a, b) ((a)->age < (b)->age)
  *     WEFT_SORT_DEFINE(sort_people, struct person, YOUNGER)
- *     sort_people(people, count, NULL);                 comparison compiled in
+ *
+ *     err = weft_sort_u64(numbers, count, NULL);
+ *     err = weft_sort(people, count, sizeof *people, by_age, NULL, NULL);
+ *     err = weft_sort_by_key(people, count, sizeof *people, age_of, NULL, NULL);
+ *     err = sort_people(people, count, NULL);  // the comparison is compiled in
  *
  * Every sort may be called anywhere. In a task, and in weft_par_run(), idle workers help
  * with large inputs; elsewhere it runs on the calling thread alone. The result is the same
@@ -200,8 +201,18 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
 
 /* Below this many, merges do not look whether there is anything to do. */
 #define WEFT_SORT_LOOK_MIN 32
-/* Others may be let run before so many are sorted. */
-#define WEFT_SORT_PAUSE_MIN 512
+/* Other tasks may run after the sort of more than these, */
+#define WEFT_SORT_PAUSE_MIN 64
+/* and within longer merges after so many steps, of two or four comparisons each. */
+#define WEFT_SORT_PAUSE_STEPS 128
+
+/* After step i of a loop. */
+static inline void weft_sort_pause_each(size_t i)
+{
+    if (i % WEFT_SORT_PAUSE_STEPS == WEFT_SORT_PAUSE_STEPS - 1) {
+        weft_jobs_pause(WEFT_SORT_PAUSE_STEPS);
+    }
+}
 
 /*
  * Defines name_ops for a type, given a function
@@ -363,7 +374,14 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
             memcpy((void *)to, (const void *)from, count * sizeof(type));                          \
             return;                                                                                \
         }                                                                                          \
-        for (size_t i = 0; i < count / 2; i++) {                                                   \
+        size_t i = 0;                                                                              \
+        while (count / 2 - i > WEFT_SORT_PAUSE_STEPS) {                                            \
+            for (size_t end = i + WEFT_SORT_PAUSE_STEPS; i < end; i++) {                           \
+                name##_merge_step(&merge, i, order);                                               \
+            }                                                                                      \
+            weft_jobs_pause(2 * WEFT_SORT_PAUSE_STEPS);                                            \
+        }                                                                                          \
+        for (; i < count / 2; i++) {                                                               \
             name##_merge_step(&merge, i, order);                                                   \
         }                                                                                          \
         name##_merge_end(&merge);                                                                  \
@@ -384,6 +402,13 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
             return;                                                                                \
         }                                                                                          \
         size_t i = 0;                                                                              \
+        while (half / 2 - i > WEFT_SORT_PAUSE_STEPS) {                                             \
+            for (size_t end = i + WEFT_SORT_PAUSE_STEPS; i < end; i++) {                           \
+                name##_merge_step(&first, i, order);                                               \
+                name##_merge_step(&second, i, order);                                              \
+            }                                                                                      \
+            weft_jobs_pause(4 * WEFT_SORT_PAUSE_STEPS);                                            \
+        }                                                                                          \
         for (; i < half / 2; i++) {                                                                \
             name##_merge_step(&first, i, order);                                                   \
             name##_merge_step(&second, i, order);                                                  \
@@ -406,7 +431,7 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
             return;                                                                                \
         }                                                                                          \
         if (count > WEFT_SORT_PAUSE_MIN) {                                                         \
-            weft_jobs_pause();                                                                     \
+            weft_jobs_pause(count);                                                                \
         }                                                                                          \
         name##_sort_halves(from, other, half, !into_other, order);                                 \
         name##_sort_halves(from + half, other + half, count - half, !into_other, order);           \
@@ -429,13 +454,13 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
         type *base = (type *)array;                                                                \
         size_t i = 1;                                                                              \
         while (i < count && !name##_less(base + i, base + i - 1, order)) {                         \
-            i++;                                                                                   \
+            weft_sort_pause_each(i++);                                                             \
         }                                                                                          \
         if (i >= count || i > 1) {                                                                 \
             return i >= count;                                                                     \
         }                                                                                          \
         while (i < count && name##_less(base + i, base + i - 1, order)) {                          \
-            i++;                                                                                   \
+            weft_sort_pause_each(i++);                                                             \
         }                                                                                          \
         if (i < count) {                                                                           \
             return false;                                                                          \
@@ -444,6 +469,7 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
             type kept = base[k];                                                                   \
             base[k] = base[count - 1 - k];                                                         \
             base[count - 1 - k] = kept;                                                            \
+            weft_sort_pause_each(k);                                                               \
         }                                                                                          \
         return true;                                                                               \
     }                                                                                              \
@@ -521,7 +547,7 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
 /*
  * Defines a sort of one type with its comparison compiled in:
  *
- *     static int name(type *base, size_t count, const weft_par_options *options);
+ *   static int name(type *base, size_t count, const weft_par_options *options);
  *
  * less(a, b) is a function or a macro that gets two type const *, and says whether *a comes
  * before *b. It is used as the function of weft_sort() is. Equal elements may change

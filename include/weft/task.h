@@ -12,7 +12,9 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* A handle of a task: one counted reference, and the right to join. */
+/* A handle of a task: one counted reference, and the right to join. A handle ends once, by a join
+ * or by weft_detach(). A call with a handle that has ended aborts with a sentence while the memory
+ * of the task is free. It is not detected when another task has that memory. */
 typedef struct weft_task weft_task;
 
 /* Values of weft_spec.pinned. */
@@ -73,6 +75,10 @@ WEFT_API WEFT_NODISCARD int weft_runtime_spawn_wait(weft_runtime *rt, weft_task 
  * detached and cancelled like any other. Its result is what function returns. A
  * job that is cancelled before it starts, or still queued at shutdown, never
  * runs; its result is WEFT_ECANCELED.
+ *
+ * The thread has the signal mask of the thread that created the runtime, so a child
+ * process that the job starts inherits it, and signal handlers may run on it. The job
+ * must not end its thread: pthread_exit() aborts with a sentence.
  *
  * Context: a task, or a blocking job.
  * Owns:    *task is the caller's: join or detach it. task NULL detaches.

@@ -2,9 +2,9 @@
 /*
  * weft/text.h - the lines of a text, in parallel.
  *
- *     static int parse(const char *line, size_t length, void *arg);
+ *     int parse(const char *line, size_t length, void *arg);
  *
- *     weft_for_lines(text, length, parse, &results, NULL);
+ *     err = weft_for_lines(text, length, parse, &results, NULL);
  *
  * A line ends with "\n", which is not part of it; what follows the last one is a line, too,
  * unless it is empty. So an empty text has no lines, and "\n" has one, which is empty. A

@@ -121,27 +121,34 @@ typedef struct weft_timer {
 } weft_timer;
 
 /*
- * Starts a timer, or starts it anew with another time. At the deadline function(arg)
- * is called on a worker. It must not wait or block; it may spawn, wake, and start or
- * stop timers, also this one. flags is 0 or WEFT_PRECISE.
+ * Starts a timer, or restarts it with another deadline. At the deadline a worker calls
+ * function(arg). The function must not wait or block. It may spawn and wake tasks, cancel
+ * tokens, and start or stop timers, including its own. flags is 0 or WEFT_PRECISE.
  *
  * When the runtime ends, its timers stop without a call.
  *
- * Context: a task, a blocking job, or a timer's function; one at a time for a timer,
- *          but for its own function.
- * Owns:    the runtime has the timer until it has called, or is stopped.
+ * Context: a task, a blocking job, or the function of a timer. Only one thread at a time may
+ *          start or stop a timer; the timer's own function is excepted.
+ * Owns:    the runtime has the timer until it has called the function, or the timer is stopped.
  */
 WEFT_API void weft_timer_start(weft_timer *timer, weft_time deadline, unsigned flags,
                                void (*function)(void *arg), void *arg);
 
 /*
- * Stops a timer. Returns true if its function was not called and never will be;
- * false if it was, or if the timer was not running. When this returns, the function
- * does not run, and the timer may be freed.
+ * Stops a timer. Returns true if its function was not called and never will be; false if it
+ * was called, or if the timer was not running. If the function is running on another thread,
+ * the call blocks until it has returned. So when this returns, the function does not run, and
+ * the timer may be freed.
  *
- * Context:  any thread; one at a time for a timer. In the function itself it returns
- *           false at once.
- * Suspends: never; it waits for a function that runs elsewhere to return.
+ * There are two exceptions, in which the wait would never end. Called by the timer's own
+ * function, it returns at once. Of callbacks (functions of timers and of
+ * weft_on_cancel_add()) that stop each other while they run, the last one returns at once:
+ * the other functions wait for it, and continue when it has returned. The timer may be freed
+ * then, but not what its function still uses.
+ *
+ * Context:  any thread, also while the timer's runtime is destroyed, and after that. Only one
+ *           thread at a time for a timer, its own function excepted.
+ * Suspends: never. It may block the thread while the function runs elsewhere.
  */
 WEFT_API bool weft_timer_stop(weft_timer *timer);
 

@@ -3,14 +3,14 @@
  * weft/token.h - a word that work is to end: given down from who may say it to all who must
  * know.
  *
- *     static weft_token server;                     all zeros: not cancelled
+ *     static weft_token server;  // all zeros: not cancelled
  *
  *     weft_token request;
- *     weft_token_init(&request, &server);           ends with the server, or before
+ *     weft_token_init(&request, &server);  // ends with the server, or before
  *     err = weft_token_await(&request, &query.future, WEFT_NEVER);
  *     weft_token_fini(&request);
  *
- *     weft_token_cancel(&server);                   any thread
+ *     weft_token_cancel(&server);  // any thread
  *
  * Who has a token waits for it (also in a select), looks at it, awaits something unless it is
  * cancelled, has a function called, or gives token.stop to a parallel loop. A token without
@@ -101,9 +101,11 @@ typedef struct weft_on_cancel {
 } weft_on_cancel;
 
 /*
- * Has function(arg) called when the token is cancelled, by who cancels it; at once, if it is.
- * The function must not wait, nor add or remove others at this tree; it may wake, send without
- * a wait, and cancel tasks.
+ * Registers a callback: the thread that cancels the token calls function(arg). If the token
+ * is already cancelled, the function is called at once, by this call. The function must not
+ * wait, since a task that removes it blocks a worker meanwhile; if no other worker can resume it,
+ * the removal aborts with a sentence. It may wake and cancel tasks, send without waiting, start
+ * and stop timers, and add and remove callbacks, including itself.
  *
  * Context: any thread.
  * Owns:    the token has on_cancel until weft_on_cancel_remove(), which is always called.
@@ -121,12 +123,19 @@ WEFT_API void weft_on_cancel_add_task(weft_on_cancel *on_cancel, weft_token *tok
                                       weft_task *task);
 
 /*
- * Takes a function back. Returns true if it was not called and never will be; false if it
- * was, or was not added. When this returns, the function does not run, and on_cancel may be
- * freed.
+ * Removes a callback. Returns true if its function was not called and never will be; false if
+ * it was called, or was not added. If the function is running on another thread, the call
+ * blocks until it has returned. So when this returns, the function does not run, and on_cancel
+ * may be freed.
  *
- * Context:  any thread, but not in the function itself.
- * Suspends: never; it waits for a function that runs elsewhere to return.
+ * There are two exceptions, in which the wait would never end. Called by the function itself,
+ * it returns at once. Of callbacks (functions of tokens and of timers) that remove or stop
+ * each other while they run, the last one returns at once: the other functions wait for it, and
+ * continue when it has returned. on_cancel may be freed then, but not what its function still
+ * uses.
+ *
+ * Context:  any thread, and the function itself.
+ * Suspends: never. It may block the thread while the function runs elsewhere.
  */
 WEFT_API bool weft_on_cancel_remove(weft_on_cancel *on_cancel);
 

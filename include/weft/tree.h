@@ -4,14 +4,14 @@
  *
  *     static int visit(void *at, weft_walk_state *walk, void *arg)
  *     {
- *         struct node *node = at;
+ *         struct node *node = (struct node *)at;
  *         for (struct node *child = node->first; child != NULL; child = child->next) {
  *             weft_walk_child(walk, child);
  *         }
  *         return count_words(node, arg);
  *     }
  *
- *     weft_walk(root, visit, &words, NULL);
+ *     err = weft_walk(root, visit, &words, NULL);
  *
  * A tree may have any shape: as deep as a list, as wide as one, or uneven. Idle workers get
  * the oldest of the nodes that wait for their visit, which have the most below them. A
@@ -29,7 +29,8 @@ WEFT_EXTERN_C_BEGIN
 typedef struct weft_walk_state weft_walk_state;
 
 /* What is done with a node. It says what the node's children are, and returns 0, or an
- * error, which ends the walk. It may wait. */
+ * error, which ends the walk. It may wait, but not if a stackless task has called
+ * weft_walk() (weft/par.h). */
 typedef int (*weft_visit_fn)(void *node, weft_walk_state *walk, void *arg);
 
 /*

@@ -8,8 +8,9 @@
  *     level_receiver *seen;
  *     err = level_make(&set, &seen, 1);
  *     err = level_send(set, 2);
- *     err = level_recv(seen, &now, WEFT_NEVER);   waits for a value that this one has not seen
- *     now = level_get(seen);                      the latest one, seen or not
+ *
+ *     err = level_recv(seen, &now, WEFT_NEVER);  // waits for a value that it has not seen
+ *     now = level_get(seen);                     // the latest one, seen or not
  *
  * A receiver that is slow misses values in between, never the last one. Handles are counted:
  * when the last sender is dropped, receivers get WEFT_ECLOSED as soon as they have seen the
@@ -30,9 +31,35 @@ WEFT_EXTERN_C_BEGIN
 typedef struct weft_watch_sender weft_watch_sender;
 typedef struct weft_watch_receiver weft_watch_receiver;
 
+/* What a watch is like. */
+typedef struct weft_watch_options {
+    size_t size;       /* of a value, in bytes; see weft_watch_make() */
+    const void *first; /* the first value, which is copied */
+    /* For messages with pointers to what is counted; each may be NULL. retain is called with the
+     * copy that a receiver gets, before the receiver has it: it adds a reference. It is short, and
+     * must not call the library. drop is called with a pointer to the watch's own copy when it is
+     * replaced, on the thread that sends, and when the last handle is dropped, on that thread;
+     * before that call returns, and without a lock: it may use the library, but must not wait. */
+    void (*retain)(void *value, void *arg);
+    void (*drop)(void *value, void *arg);
+    void *arg; /* of both */
+} weft_watch_options;
+
+/*
+ * Creates a watch, with a first value, which counts as seen by the receiver. If it fails, the
+ * first value is not dropped.
+ *
+ * Context: any thread.
+ * Owns:    the caller, both handles: weft_watch_sender_drop(), weft_watch_receiver_drop().
+ * Errors:  -ENOMEM; -EINVAL: the size is too large.
+ */
+WEFT_API WEFT_NODISCARD int weft_watch_create(weft_watch_sender **sender,
+                                              weft_watch_receiver **receiver,
+                                              const weft_watch_options *options);
+
 /*
  * Makes a watch for values of this size, with a first one, which counts as seen by the
- * receiver.
+ * receiver. With size 0 the pointers to values are not accessed and may be NULL.
  *
  * Context: any thread.
  * Owns:    the caller, both handles: weft_watch_sender_drop(), weft_watch_receiver_drop().
@@ -70,14 +97,17 @@ WEFT_API WEFT_NODISCARD int weft_watch_receiver_clone(const weft_watch_receiver 
                                                       weft_watch_receiver **copy);
 
 /*
- * Ends a sender. The last one closes the watch. NULL is allowed.
+ * Drops a sender. The last one closes the watch. NULL is allowed. One drop too many aborts with a
+ * sentence while there are receivers. After the last handle of all the memory is freed, and
+ * another drop is undefined.
  *
  * Context: any thread.
  */
 WEFT_API void weft_watch_sender_drop(weft_watch_sender *sender);
 
 /*
- * Ends a receiver, at which nobody waits. NULL is allowed.
+ * Drops a receiver, with which no operation waits. NULL is allowed. A second drop is as that of
+ * a sender.
  *
  * Context: any thread.
  */
@@ -91,10 +121,11 @@ WEFT_API void weft_watch_receiver_drop(weft_watch_receiver *receiver);
 WEFT_API void weft_watch_close(weft_watch_sender *sender);
 
 /*
- * Sets a new value, and lets those go on who wait for one; also if it is equal to the last.
+ * Sets a new value, and wakes receivers that wait for one; also if it is equal to the last.
  *
  * Context: anywhere.
- * Errors:  WEFT_ECLOSED.
+ * Errors:  WEFT_ECLOSED; -ENOMEM: the watch has a drop function, and values of more than 128
+ *          bytes. The value is still the caller's.
  */
 WEFT_API WEFT_NODISCARD int weft_watch_send(weft_watch_sender *sender, const void *value);
 
@@ -103,7 +134,8 @@ WEFT_API WEFT_NODISCARD int weft_watch_send(weft_watch_sender *sender, const voi
 typedef bool (*weft_watch_change_fn)(void *value, void *arg);
 
 /*
- * Changes the value in place, while nobody else sees it. Returns 1 if it has changed, else 0.
+ * Changes the value in place, while nobody else sees it. Returns 1 if it has changed, else 0. The
+ * drop function of the watch is not called: change() ends what it replaces.
  *
  * Context: anywhere.
  * Errors:  WEFT_ECLOSED.
@@ -194,12 +226,13 @@ WEFT_EXTERN_C_END
  * Defines a watch for values of a type: the handles name_sender and name_receiver, and
  * functions that do what those above do,
  *
- *     name_make(&sender, &receiver, first)
- *     name_send(sender, value)                    name_recv(receiver, &value, deadline)
- *     name_get(receiver)                          name_recv_init(op, receiver, &value)
- *     name_sender_clone(sender)                   name_receiver_clone(receiver, &copy)
- *     name_sender_drop(sender)                    name_receiver_drop(receiver)
- *     name_subscribe(sender, &receiver)
+ *   name_make(&sender, &receiver, first)
+ *   name_create(&sender, &receiver, &options)   whose size is that of the type
+ *   name_send(sender, value)                    name_recv(receiver, &value, deadline)
+ *   name_get(receiver)                          name_recv_init(op, receiver, &value)
+ *   name_sender_clone(sender)                   name_receiver_clone(receiver, &copy)
+ *   name_sender_drop(sender)                    name_receiver_drop(receiver)
+ *   name_subscribe(sender, &receiver)
  *
  * The other functions take name_to(sender), a weft_watch_sender, or name_from(receiver), a
  * weft_watch_receiver.
@@ -223,6 +256,18 @@ WEFT_EXTERN_C_END
         weft_watch_sender *to_ = NULL;                                                             \
         weft_watch_receiver *from_ = NULL;                                                         \
         int err_ = weft_watch_make(&to_, &from_, sizeof(type), &first_);                           \
+        *sender_ = (name##_sender *)to_;                                                           \
+        *receiver_ = (name##_receiver *)from_;                                                     \
+        return err_;                                                                               \
+    }                                                                                              \
+    static inline __attribute__((unused)) WEFT_NODISCARD int name##_create(                        \
+        name##_sender **sender_, name##_receiver **receiver_, const weft_watch_options *options_)  \
+    {                                                                                              \
+        weft_watch_sender *to_ = NULL;                                                             \
+        weft_watch_receiver *from_ = NULL;                                                         \
+        weft_watch_options typed_ = *options_;                                                     \
+        typed_.size = sizeof(type);                                                                \
+        int err_ = weft_watch_create(&to_, &from_, &typed_);                                       \
         *sender_ = (name##_sender *)to_;                                                           \
         *receiver_ = (name##_receiver *)from_;                                                     \
         return err_;                                                                               \

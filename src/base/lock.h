@@ -25,6 +25,7 @@ enum wf_rank {
     WF_RANK_NONE, /* a zeroed lock: not initialised */
     WF_RANK_RUNTIME,
     WF_RANK_IO,
+    WF_RANK_TABLE,
     WF_RANK_ROOM,
     WF_RANK_POOL,
     WF_RANK_JOIN,
@@ -33,10 +34,12 @@ enum wf_rank {
     WF_RANK_HEAP,
     WF_RANK_STACK,
     WF_RANK_TIMER,
+    WF_RANK_CALLBACK,
     WF_RANK_CLOCK,
     WF_RANK_PIPELINE,
     WF_RANK_RING,
     WF_RANK_DUPLEX,
+    WF_RANK_SHARED,
     WF_RANK_COUNT,
 };
 

@@ -69,7 +69,7 @@ static bool take(weft_broadcast_receiver *receiver, void *message, uint64_t *mis
         *missed += behind - broadcast->capacity;
         receiver->base.seen += behind - broadcast->capacity;
     }
-    wf_message_copy(message, slot(broadcast, receiver->base.seen), broadcast->size);
+    wf_feed_give(&broadcast->feed, message, slot(broadcast, receiver->base.seen), broadcast->size);
     receiver->base.seen++;
     return true;
 }
@@ -93,16 +93,24 @@ static void give_to_waiters(struct wf_broadcast *broadcast, struct wf_turn *turn
 int weft_broadcast_send(weft_broadcast_sender *sender, const void *message)
 {
     struct wf_broadcast *broadcast = of_sender(sender);
+    struct wf_feed_spare spare;
     struct wf_turn turn;
     int result = WEFT_ECLOSED;
+    if (wf_feed_spare_init(&spare, &broadcast->feed, broadcast->size) != 0) {
+        return -ENOMEM;
+    }
     wf_turn_begin(&turn, broadcast);
     if (!broadcast->feed.is_closed) {
+        if (broadcast->feed.sent > broadcast->slots_mask) { /* All slots are in use. */
+            wf_feed_spare_put(&spare, slot(broadcast, broadcast->feed.sent), broadcast->size);
+        }
         wf_message_copy(slot(broadcast, broadcast->feed.sent), message, broadcast->size);
         broadcast->feed.sent++;
         give_to_waiters(broadcast, &turn);
         result = 0;
     }
     wf_turn_end(&turn);
+    wf_feed_spare_end(&spare, &broadcast->feed, broadcast->size);
     return result;
 }
 
@@ -195,13 +203,17 @@ int weft_broadcast_recv(weft_broadcast_receiver *receiver, void *message, uint64
 int64_t weft_broadcast_recv_many(weft_broadcast_receiver *receiver, void *messages, size_t most,
                                  uint64_t *missed, weft_time deadline)
 {
-    bool may_take = most == 0 || wf_op_may_take();
-    int64_t count =
-        may_take ? weft_broadcast_try_recv_many(receiver, messages, most, missed) : -EAGAIN;
+    int result = wf_op_enter(&deadline, "weft_broadcast_recv_many");
+    if (wf_unlikely(result != 0)) {
+        return result;
+    }
+    int64_t count = weft_broadcast_try_recv_many(receiver, messages, most, missed);
     if (count != -EAGAIN) {
         return count;
     }
-    int result = weft_broadcast_recv(receiver, messages, missed, deadline);
+    weft_op op;
+    result =
+        wf_op_await_entered(prepare_recv(&op, receiver, messages, missed), &recv_ops, deadline);
     return result == 0 ? 1 : result;
 }
 
@@ -219,9 +231,28 @@ static size_t slots_for(size_t capacity)
     return slots;
 }
 
+/* Oldest first. */
+static void clear(struct wf_feed *feed)
+{
+    struct wf_broadcast *broadcast = (struct wf_broadcast *)feed;
+    size_t slots = broadcast->slots_mask + 1;
+    for (uint64_t i = feed->sent > slots ? feed->sent - slots : 0; i < feed->sent; i++) {
+        feed->drop(slot(broadcast, i), feed->arg);
+    }
+}
+
 int weft_broadcast_make(weft_broadcast_sender **sender, weft_broadcast_receiver **receiver,
                         size_t size, size_t capacity)
 {
+    weft_broadcast_options options = { .size = size, .capacity = capacity };
+    return weft_broadcast_create(sender, receiver, &options);
+}
+
+int weft_broadcast_create(weft_broadcast_sender **sender, weft_broadcast_receiver **receiver,
+                          const weft_broadcast_options *options)
+{
+    size_t size = options->size;
+    size_t capacity = options->capacity;
     if (capacity == 0 || capacity > CAPACITY_MAX || (size > 0 && capacity > CAPACITY_MAX / size)) {
         return -EINVAL;
     }
@@ -234,6 +265,10 @@ int weft_broadcast_make(weft_broadcast_sender **sender, weft_broadcast_receiver 
         broadcast->size = size;
         broadcast->capacity = capacity;
         broadcast->slots_mask = slots - 1;
+        feed->drop = options->drop;
+        feed->retain = options->retain;
+        feed->arg = options->arg;
+        feed->clear = clear;
         *sender = (weft_broadcast_sender *)feed;
         *receiver = (weft_broadcast_receiver *)from;
     }
@@ -268,12 +303,12 @@ int weft_broadcast_receiver_clone(const weft_broadcast_receiver *receiver,
 
 void weft_broadcast_sender_drop(weft_broadcast_sender *sender)
 {
-    wf_feed_drop_sender((struct wf_feed *)sender);
+    wf_feed_drop_sender((struct wf_feed *)sender, "weft_broadcast_sender_drop");
 }
 
 void weft_broadcast_receiver_drop(weft_broadcast_receiver *receiver)
 {
-    wf_feed_drop_receiver((struct wf_feed_receiver *)receiver);
+    wf_feed_drop_receiver((struct wf_feed_receiver *)receiver, "weft_broadcast_receiver_drop");
 }
 
 void weft_broadcast_close(weft_broadcast_sender *sender)

@@ -24,6 +24,19 @@
  * Room that is reserved counts as taken. Where there is no limit, the ring grows when it is
  * reserved, so that sending into it cannot fail.
  *
+ * A ring without a limit doubles when it is full, and is halved when no more than an eighth of it
+ * is used, so it takes at most eight times the memory of its messages, or RING_KEPT bytes. A queue
+ * whose length varies by up to a factor of 4 does not allocate.
+ *
+ * When the last receiver goes, it takes the ring with the unread messages out of the channel in its
+ * turn: nothing is pushed any more. It gives them to the drop function without the latch.
+ *
+ * A handle is a record that names the channel and counts the room that its owner has reserved:
+ * dropping a sender gives up its room, and ends its pending reservations. The first sender and the
+ * first receiver are part of the channel. The record of a clone is allocated, and is kept for
+ * the next clone when it is dropped, until the channel is freed. So a call with a handle that was
+ * dropped is detected as long as the channel exists and the record was not reused.
+ *
  * A channel is closed when it was told to, when the last sender is gone, and when the last
  * receiver is. Then who waits to send is told; who waits to receive, too, unless messages
  * can still come into room that is reserved. Who drops the last handle of all frees it.
@@ -41,6 +54,31 @@
 
 enum {
     SLOTS_FIRST = 16, /* of a ring that grows */
+    RING_KEPT = 4096, /* bytes: a ring that grew is not made smaller than that */
+    SPARSE = 8,       /* a ring is halved when one of so many slots is used, or fewer */
+};
+
+/* What a weft_sender or a weft_receiver points to. */
+struct handle {
+    struct wf_channel *channel; /* constant while it is in use; NULL: it was dropped */
+    size_t reserved;            /* under the latch: room of this sender */
+    struct handle *next_free;   /* under the latch */
+};
+
+struct weft_sender {
+    struct handle handle;
+};
+
+struct weft_receiver {
+    struct handle handle;
+};
+
+/* A ring of messages, which may be empty. */
+struct ring {
+    char *slots;
+    size_t slots_count;
+    size_t head; /* of the oldest message */
+    size_t length;
 };
 
 struct wf_channel {
@@ -48,25 +86,30 @@ struct wf_channel {
     bool is_closed;
     size_t senders;
     size_t receivers;
-    struct wf_waitq to_send; /* data: the message; flag: wants room, and sends later */
+    struct wf_waitq to_send; /* data: the message; flag: wants room for the handle in data */
     struct wf_waitq to_recv; /* data: where the message goes */
-    char *slots;             /* the ring */
-    size_t slots_count;
-    size_t head; /* of the oldest message */
-    size_t length;
+    struct ring ring;
+    size_t sparse; /* used slots at which the ring is made smaller; 0: it is not */
     size_t reserved;
-    size_t size;     /* constant: of a message */
+    size_t size;     /* constant: of a message; 0: an event, whose pointers may be NULL */
     size_t capacity; /* constant */
+    void (*drop_message)(void *message, void *arg); /* constant, as its arg; may be NULL */
+    void *drop_arg;
+    struct handle *free_handles;
+    /* Each call reads its handle before it takes the latch: on a line that is rarely written. */
+    _Alignas(64) struct weft_sender first_sender;
+    struct weft_receiver first_receiver;
 };
 
-static struct wf_channel *of_sender(const weft_sender *sender)
+/* Returns the channel of a handle. Aborts, for the call of that name, if it was dropped. */
+static inline struct wf_channel *channel_of(const struct handle *handle, const char *call)
 {
-    return (struct wf_channel *)sender;
-}
-
-static struct wf_channel *of_receiver(const weft_receiver *receiver)
-{
-    return (struct wf_channel *)receiver;
+    if (wf_unlikely(handle->channel == NULL)) {
+        wf_fatal("%s: this sender or receiver was dropped before; each clone is dropped once, and "
+                 "not used afterwards",
+                 call);
+    }
+    return handle->channel;
 }
 
 /* --- The ring ------------------------------------------------------------------------------- */
@@ -76,57 +119,105 @@ static void copy(const struct wf_channel *channel, void *to, const void *from)
     wf_message_copy(to, from, channel->size);
 }
 
-static char *slot(const struct wf_channel *channel, size_t index)
+static char *slot(const struct ring *ring, size_t index, size_t size)
 {
-    size_t at = channel->head + index;
-    at -= at >= channel->slots_count ? channel->slots_count : 0;
-    return channel->slots + at * channel->size;
+    size_t at = ring->head + index;
+    at -= at >= ring->slots_count ? ring->slots_count : 0;
+    return ring->slots + at * size;
+}
+
+static size_t used(const struct wf_channel *channel)
+{
+    return channel->ring.length + channel->reserved;
 }
 
 static bool has_room(const struct wf_channel *channel)
 {
-    return channel->capacity - channel->length > channel->reserved;
+    return channel->capacity - channel->ring.length > channel->reserved;
+}
+
+/* Returns the bytes of a ring; at least one, since a message may have none. */
+static size_t ring_bytes(size_t count, size_t size)
+{
+    return size > 0 ? count * size : 1;
+}
+
+/* Allocates an empty ring. Returns 0, -ENOMEM, or -EINVAL: it is larger than memory can be. */
+static int make_ring(struct ring *ring, size_t count, size_t size)
+{
+    if (count > PTRDIFF_MAX / (size > 0 ? size : 1)) {
+        return -EINVAL;
+    }
+    *ring = (struct ring){ .slots_count = count };
+    ring->slots = wf_alloc(&wf_alloc_default, ring_bytes(count, size), _Alignof(max_align_t));
+    return ring->slots != NULL ? 0 : -ENOMEM;
+}
+
+static void free_ring(const struct ring *ring, size_t size)
+{
+    wf_free(&wf_alloc_default, ring->slots, ring_bytes(ring->slots_count, size),
+            _Alignof(max_align_t));
+}
+
+/* Moves the messages to a ring with this number of slots. False: there is no memory. */
+static bool resize(struct wf_channel *channel, size_t count)
+{
+    const struct ring *old = &channel->ring;
+    size_t size = channel->size;
+    struct ring ring;
+    if (make_ring(&ring, count, size) != 0) {
+        return false;
+    }
+    size_t to_end = old->slots_count - old->head;
+    size_t first = old->length < to_end ? old->length : to_end;
+    wf_message_copy(ring.slots, old->slots + old->head * size, first * size);
+    wf_message_copy(ring.slots + first * size, old->slots, (old->length - first) * size);
+    ring.length = old->length;
+    free_ring(old, size);
+    channel->ring = ring;
+    bool may_shrink = count > SLOTS_FIRST && ring_bytes(count, size) > RING_KEPT;
+    channel->sparse = may_shrink ? count / SPARSE : 0;
+    return true;
 }
 
 /* Makes the ring larger. False: there is no memory. */
 static bool grow(struct wf_channel *channel)
 {
-    size_t count = channel->slots_count != 0 ? 2 * channel->slots_count : SLOTS_FIRST;
-    if (count > PTRDIFF_MAX / channel->size) {
-        return false;
+    size_t count = channel->ring.slots_count;
+    return resize(channel, count != 0 ? 2 * count : SLOTS_FIRST);
+}
+
+/* Makes the ring smaller if few of its slots are used; without memory it stays as it is. */
+static inline void shrink(struct wf_channel *channel)
+{
+    while (wf_unlikely(used(channel) < channel->sparse) &&
+           resize(channel, channel->ring.slots_count / 2)) {
     }
-    char *slots = wf_alloc(&wf_alloc_default, count * channel->size, _Alignof(max_align_t));
-    if (slots == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < channel->length; i++) {
-        copy(channel, slots + i * channel->size, slot(channel, i));
-    }
-    wf_free(&wf_alloc_default, channel->slots, channel->slots_count * channel->size,
-            _Alignof(max_align_t));
-    channel->slots = slots;
-    channel->slots_count = count;
-    channel->head = 0;
-    return true;
 }
 
 /* A slot for one more; there is room. False: no memory for it. */
 static bool has_slot(struct wf_channel *channel)
 {
-    return channel->length + channel->reserved < channel->slots_count || grow(channel);
+    return used(channel) < channel->ring.slots_count || grow(channel);
 }
 
 static void push(struct wf_channel *channel, const void *message)
 {
-    copy(channel, slot(channel, channel->length), message);
-    channel->length++;
+    copy(channel, slot(&channel->ring, channel->ring.length, channel->size), message);
+    channel->ring.length++;
+}
+
+static void pop_first(struct ring *ring)
+{
+    ring->head = ring->head + 1 == ring->slots_count ? 0 : ring->head + 1;
+    ring->length--;
 }
 
 static void pop(struct wf_channel *channel, void *message)
 {
-    copy(channel, message, slot(channel, 0));
-    channel->head = channel->head + 1 == channel->slots_count ? 0 : channel->head + 1;
-    channel->length--;
+    copy(channel, message, slot(&channel->ring, 0, channel->size));
+    pop_first(&channel->ring);
+    shrink(channel);
 }
 
 /* --- Those who wait ------------------------------------------------------------------------- */
@@ -158,6 +249,12 @@ static bool take_from_hands(struct wf_channel *channel, void *message, struct wf
     return false;
 }
 
+static void add_room(struct wf_channel *channel, struct handle *sender)
+{
+    channel->reserved++;
+    sender->reserved++;
+}
+
 /* Lets those in who wait to send, as far as there is room. A ring with a limit has all of its
  * slots. */
 static void admit(struct wf_channel *channel, struct wf_turn *turn)
@@ -165,7 +262,7 @@ static void admit(struct wf_channel *channel, struct wf_turn *turn)
     struct wf_op *sender;
     while (has_room(channel) && (sender = wf_turn_claim(turn, &channel->to_send)) != NULL) {
         if (sender->flag) {
-            channel->reserved++;
+            add_room(channel, sender->data);
         } else {
             push(channel, sender->data);
         }
@@ -177,7 +274,7 @@ static void tell_closed(struct wf_channel *channel, struct wf_turn *turn)
 {
     if (channel->is_closed) {
         wf_turn_claim_all(turn, &channel->to_send, WEFT_ECLOSED);
-        if (channel->length + channel->reserved == 0) {
+        if (used(channel) == 0) {
             wf_turn_claim_all(turn, &channel->to_recv, WEFT_ECLOSED);
         }
     }
@@ -203,7 +300,7 @@ static int put(struct wf_channel *channel, const void *message, struct wf_turn *
 }
 
 /* The same for room that is reserved. */
-static int reserve(struct wf_channel *channel)
+static int reserve(struct wf_channel *channel, struct handle *sender)
 {
     if (channel->capacity == 0) {
         return -EINVAL;
@@ -217,14 +314,14 @@ static int reserve(struct wf_channel *channel)
     if (!has_slot(channel)) {
         return -ENOMEM;
     }
-    channel->reserved++;
+    add_room(channel, sender);
     return 0;
 }
 
 /* R1 to R3: WEFT_PENDING if it has to wait. */
 static int take(struct wf_channel *channel, void *message, struct wf_turn *turn)
 {
-    if (channel->length > 0) {
+    if (channel->ring.length > 0) {
         pop(channel, message);
         admit(channel, turn);
         return 0;
@@ -245,7 +342,7 @@ static int send_take(struct wf_op *op, struct wf_turn *turn)
 static int reserve_take(struct wf_op *op, struct wf_turn *turn)
 {
     (void)turn;
-    return reserve(op->object);
+    return reserve(op->object, op->data);
 }
 
 static int recv_take(struct wf_op *op, struct wf_turn *turn)
@@ -263,34 +360,42 @@ static const struct wf_op_ops recv_ops = { .future = WF_OP_FUTURE,
                                            .take = recv_take,
                                            .queue = offsetof(struct wf_channel, to_recv) };
 
-static inline struct wf_op *prepare_send(weft_op *op, weft_sender *sender, const void *message)
+static inline struct wf_op *prepare_send(weft_op *op, weft_sender *sender, const void *message,
+                                         const char *call)
 {
-    struct wf_op *self = wf_op_init(op, &send_ops, sender);
+    struct wf_op *self = wf_op_init(op, &send_ops, channel_of(&sender->handle, call));
     self->data = (void *)message;
     return self;
 }
 
 void weft_send_init(weft_op *op, weft_sender *sender, const void *message)
 {
-    (void)prepare_send(op, sender, message);
+    (void)prepare_send(op, sender, message, "weft_send_init");
+}
+
+static void prepare_reserve(weft_op *op, weft_sender *sender, const char *call)
+{
+    struct wf_op *self = wf_op_init(op, &reserve_ops, channel_of(&sender->handle, call));
+    self->flag = true;
+    self->data = &sender->handle;
 }
 
 void weft_reserve_init(weft_op *op, weft_sender *sender)
 {
-    struct wf_op *self = wf_op_init(op, &reserve_ops, sender);
-    self->flag = true;
+    prepare_reserve(op, sender, "weft_reserve_init");
 }
 
-static inline struct wf_op *prepare_recv(weft_op *op, weft_receiver *receiver, void *message)
+static inline struct wf_op *prepare_recv(weft_op *op, weft_receiver *receiver, void *message,
+                                         const char *call)
 {
-    struct wf_op *self = wf_op_init(op, &recv_ops, receiver);
+    struct wf_op *self = wf_op_init(op, &recv_ops, channel_of(&receiver->handle, call));
     self->data = message;
     return self;
 }
 
 void weft_recv_init(weft_op *op, weft_receiver *receiver, void *message)
 {
-    (void)prepare_recv(op, receiver, message);
+    (void)prepare_recv(op, receiver, message, "weft_recv_init");
 }
 
 /* Without a wait. */
@@ -301,27 +406,30 @@ static int or_again(int result)
 
 int weft_try_send(weft_sender *sender, const void *message)
 {
+    struct wf_channel *channel = channel_of(&sender->handle, "weft_try_send");
     struct wf_turn turn;
-    wf_turn_begin(&turn, sender);
-    int result = put(of_sender(sender), message, &turn);
+    wf_turn_begin(&turn, channel);
+    int result = put(channel, message, &turn);
     wf_turn_end(&turn);
     return or_again(result);
 }
 
 int weft_try_reserve(weft_sender *sender)
 {
+    struct wf_channel *channel = channel_of(&sender->handle, "weft_try_reserve");
     struct wf_turn turn;
-    wf_turn_begin(&turn, sender);
-    int result = reserve(of_sender(sender));
+    wf_turn_begin(&turn, channel);
+    int result = reserve(channel, &sender->handle);
     wf_turn_end(&turn);
     return or_again(result);
 }
 
 int weft_try_recv(weft_receiver *receiver, void *message)
 {
+    struct wf_channel *channel = channel_of(&receiver->handle, "weft_try_recv");
     struct wf_turn turn;
-    wf_turn_begin(&turn, receiver);
-    int result = take(of_receiver(receiver), message, &turn);
+    wf_turn_begin(&turn, channel);
+    int result = take(channel, message, &turn);
     wf_turn_end(&turn);
     return or_again(result);
 }
@@ -329,34 +437,36 @@ int weft_try_recv(weft_receiver *receiver, void *message)
 int weft_send(weft_sender *sender, const void *message, weft_time deadline)
 {
     weft_op op;
-    struct wf_op *self = prepare_send(&op, sender, message);
+    struct wf_op *self = prepare_send(&op, sender, message, "weft_send");
     return wf_op_await_inline(self, &send_ops, deadline, "weft_send");
 }
 
 int weft_reserve(weft_sender *sender, weft_time deadline)
 {
     weft_op op;
-    weft_reserve_init(&op, sender);
+    prepare_reserve(&op, sender, "weft_reserve");
     return wf_op_await(&op, deadline, "weft_reserve");
 }
 
 int weft_recv(weft_receiver *receiver, void *message, weft_time deadline)
 {
     weft_op op;
-    struct wf_op *self = prepare_recv(&op, receiver, message);
+    struct wf_op *self = prepare_recv(&op, receiver, message, "weft_recv");
     return wf_op_await_inline(self, &recv_ops, deadline, "weft_recv");
 }
 
 int64_t weft_recv_many(weft_receiver *receiver, void *messages, size_t most, weft_time deadline)
 {
-    if (most == 0) {
-        return -EINVAL;
+    weft_op op;
+    struct wf_op *self = prepare_recv(&op, receiver, messages, "weft_recv_many");
+    struct wf_channel *channel = self->object;
+    int result = wf_op_enter(&deadline, "weft_recv_many");
+    if (result == 0) {
+        result = most == 0 ? -EINVAL : wf_op_await_entered(self, &recv_ops, deadline);
     }
-    int result = weft_recv(receiver, messages, deadline);
     if (result != 0) {
         return result;
     }
-    struct wf_channel *channel = of_receiver(receiver);
     struct wf_turn turn;
     size_t count = 1;
     wf_turn_begin(&turn, channel);
@@ -367,52 +477,59 @@ int64_t weft_recv_many(weft_receiver *receiver, void *messages, size_t most, wef
     return (int64_t)count;
 }
 
-/* Room that was reserved, with a message or without. */
-static void use_room(struct wf_channel *channel, const void *message, const char *call)
+/* Uses room that was reserved: for a message, or to give it up. */
+static void use_room(struct handle *sender, bool sends, const void *message, const char *call)
 {
+    struct wf_channel *channel = channel_of(sender, call);
     struct wf_turn turn;
     wf_turn_begin(&turn, channel);
-    if (wf_unlikely(channel->reserved == 0)) {
-        wf_fatal("%s: no room is reserved; call weft_reserve() before", call);
+    if (wf_unlikely(sender->reserved == 0)) {
+        wf_fatal("%s: this sender has reserved no room; call weft_reserve() with it before", call);
     }
+    sender->reserved--;
     channel->reserved--;
-    bool is_wanted = message != NULL && channel->receivers > 0;
+    bool is_wanted = sends && channel->receivers > 0;
     if (is_wanted && !hand_over(channel, message, &turn)) {
         push(channel, message);
     }
     admit(channel, &turn);
     tell_closed(channel, &turn);
+    shrink(channel);
     wf_turn_end(&turn);
+    if (sends && !is_wanted && channel->drop_message != NULL) {
+        channel->drop_message((void *)message, channel->drop_arg);
+    }
 }
 
 void weft_send_reserved(weft_sender *sender, const void *message)
 {
-    use_room(of_sender(sender), message, "weft_send_reserved");
+    use_room(&sender->handle, true, message, "weft_send_reserved");
 }
 
 void weft_unreserve(weft_sender *sender)
 {
-    use_room(of_sender(sender), NULL, "weft_unreserve");
+    use_room(&sender->handle, false, NULL, "weft_unreserve");
 }
 
 /* --- Handles -------------------------------------------------------------------------------- */
 
 /* A ring with a limit has all of its slots from the beginning. */
-static int make_ring(struct wf_channel *channel)
+static int make_first_ring(struct wf_channel *channel)
 {
     if (channel->capacity == WEFT_UNBOUNDED || channel->capacity == 0) {
         return 0;
     }
-    if (channel->capacity > PTRDIFF_MAX / channel->size) {
-        return -EINVAL;
-    }
-    channel->slots =
-        wf_alloc(&wf_alloc_default, channel->capacity * channel->size, _Alignof(max_align_t));
-    channel->slots_count = channel->capacity;
-    return channel->slots != NULL ? 0 : -ENOMEM;
+    return make_ring(&channel->ring, channel->capacity, channel->size);
 }
 
 int weft_channel_make(weft_sender **sender, weft_receiver **receiver, size_t size, size_t capacity)
+{
+    weft_channel_options options = { .size = size, .capacity = capacity };
+    return weft_channel_create(sender, receiver, &options);
+}
+
+int weft_channel_create(weft_sender **sender, weft_receiver **receiver,
+                        const weft_channel_options *options)
 {
     struct wf_channel *channel =
         wf_alloc_zeroed(&wf_alloc_default, sizeof *channel, _Alignof(struct wf_channel));
@@ -421,72 +538,152 @@ int weft_channel_make(weft_sender **sender, weft_receiver **receiver, size_t siz
     }
     channel->senders = 1;
     channel->receivers = 1;
-    channel->size = size > 0 ? size : 1; /* A message may be nothing but an event. */
-    channel->capacity = capacity;
-    int err = make_ring(channel);
+    channel->size = options->size;
+    channel->capacity = options->capacity;
+    channel->drop_message = options->drop;
+    channel->drop_arg = options->arg;
+    channel->first_sender.handle.channel = channel;
+    channel->first_receiver.handle.channel = channel;
+    int err = make_first_ring(channel);
     if (err != 0) {
         wf_free(&wf_alloc_default, channel, sizeof *channel, _Alignof(struct wf_channel));
         return err;
     }
-    *sender = (weft_sender *)channel;
-    *receiver = (weft_receiver *)channel;
+    *sender = &channel->first_sender;
+    *receiver = &channel->first_receiver;
     return 0;
+}
+
+static bool is_embedded(const struct wf_channel *channel, const struct handle *handle)
+{
+    return handle == &channel->first_sender.handle || handle == &channel->first_receiver.handle;
+}
+
+/* Takes a record that was dropped, or allocates one, and counts it. NULL: out of memory. */
+static struct handle *add_handle(struct wf_channel *channel, size_t *count)
+{
+    struct handle *made = NULL;
+    (void)wf_latch_lock(&channel->word);
+    if (channel->free_handles == NULL) {
+        wf_latch_unlock(&channel->word, 0); /* The caller's handle keeps the channel. */
+        made = wf_alloc_zeroed(&wf_alloc_default, sizeof *made, _Alignof(struct handle));
+        if (made == NULL) {
+            return NULL;
+        }
+        (void)wf_latch_lock(&channel->word);
+    } else {
+        made = channel->free_handles;
+        channel->free_handles = made->next_free;
+    }
+    made->channel = channel;
+    (*count)++;
+    wf_latch_unlock(&channel->word, 0);
+    return made;
 }
 
 weft_sender *weft_sender_clone(weft_sender *sender)
 {
-    struct wf_channel *channel = of_sender(sender);
-    (void)wf_latch_lock(&channel->word);
-    channel->senders++;
-    wf_latch_unlock(&channel->word, 0);
-    return sender;
+    struct wf_channel *channel = channel_of(&sender->handle, "weft_sender_clone");
+    return (weft_sender *)add_handle(channel, &channel->senders);
 }
 
 weft_receiver *weft_receiver_clone(weft_receiver *receiver)
 {
-    struct wf_channel *channel = of_receiver(receiver);
-    (void)wf_latch_lock(&channel->word);
-    channel->receivers++;
-    wf_latch_unlock(&channel->word, 0);
-    return receiver;
+    struct wf_channel *channel = channel_of(&receiver->handle, "weft_receiver_clone");
+    return (weft_receiver *)add_handle(channel, &channel->receivers);
 }
 
-/* Takes one off a count, which is the channel's. */
-static void drop(struct wf_channel *channel, size_t *count)
+static void free_channel(struct wf_channel *channel)
 {
+    struct handle *next = channel->free_handles; /* which are all of them */
+    while (next != NULL) {
+        struct handle *handle = next;
+        next = handle->next_free;
+        if (!is_embedded(channel, handle)) {
+            wf_free(&wf_alloc_default, handle, sizeof *handle, _Alignof(struct handle));
+        }
+    }
+    wf_free(&wf_alloc_default, channel, sizeof *channel, _Alignof(struct wf_channel));
+}
+
+/* Gives up the room of a sender that is dropped, and ends its pending reservations. */
+static void give_up_room(struct wf_channel *channel, struct handle *sender, struct wf_turn *turn)
+{
+    struct wf_op *next = wf_op_first(&channel->to_send);
+    while (next != NULL) {
+        struct wf_op *op = next;
+        next = wf_op_after(&channel->to_send, op);
+        if (op->flag && op->data == sender && wf_turn_claim_this(turn, op)) {
+            op->result = WEFT_ECLOSED;
+        }
+    }
+    channel->reserved -= sender->reserved;
+    sender->reserved = 0;
+}
+
+/* What the last receiver leaves unread. */
+struct leftover {
+    struct ring ring;
+    size_t size;
+    void (*drop_message)(void *message, void *arg);
+    void *drop_arg;
+};
+
+static void drop_messages(struct leftover *unread)
+{
+    while (unread->drop_message != NULL && unread->ring.length > 0) {
+        unread->drop_message(slot(&unread->ring, 0, unread->size), unread->drop_arg);
+        pop_first(&unread->ring);
+    }
+    free_ring(&unread->ring, unread->size);
+}
+
+/* Ends a handle, which is one of that count of the channel. */
+static void drop(struct wf_channel *channel, struct handle *handle, size_t *count)
+{
+    struct leftover unread = { 0 };
     struct wf_turn turn;
     wf_turn_begin(&turn, channel);
     (*count)--;
     if (*count == 0) {
         channel->is_closed = true;
     }
-    if (channel->receivers == 0) {
-        channel->length = 0;
+    if (channel->receivers == 0) { /* Nothing is received, and nothing sent, from now on. */
+        unread = (struct leftover){ channel->ring, channel->size, channel->drop_message,
+                                    channel->drop_arg };
+        channel->ring = (struct ring){ 0 };
+        channel->sparse = 0;
     }
-    if (channel->senders == 0) {
-        channel->reserved = 0; /* Nobody can use it any more. */
+    if (count == &channel->senders) {
+        give_up_room(channel, handle, &turn);
     }
-    tell_closed(channel, &turn);
+    tell_closed(channel, &turn); /* Then no sender waits for a closed channel. */
+    admit(channel, &turn);
+    shrink(channel);
+    handle->channel = NULL;
+    handle->next_free = channel->free_handles;
+    channel->free_handles = handle;
     bool is_last = channel->senders + channel->receivers == 0;
     wf_turn_end(&turn);
     if (is_last) {
-        wf_free(&wf_alloc_default, channel->slots, channel->slots_count * channel->size,
-                _Alignof(max_align_t));
-        wf_free(&wf_alloc_default, channel, sizeof *channel, _Alignof(struct wf_channel));
+        free_channel(channel);
     }
+    drop_messages(&unread); /* The channel may be gone. */
 }
 
 void weft_sender_drop(weft_sender *sender)
 {
     if (sender != NULL) {
-        drop(of_sender(sender), &of_sender(sender)->senders);
+        struct wf_channel *channel = channel_of(&sender->handle, "weft_sender_drop");
+        drop(channel, &sender->handle, &channel->senders);
     }
 }
 
 void weft_receiver_drop(weft_receiver *receiver)
 {
     if (receiver != NULL) {
-        drop(of_receiver(receiver), &of_receiver(receiver)->receivers);
+        struct wf_channel *channel = channel_of(&receiver->handle, "weft_receiver_drop");
+        drop(channel, &receiver->handle, &channel->receivers);
     }
 }
 
@@ -501,19 +698,21 @@ static void close_it(struct wf_channel *channel)
 
 void weft_sender_close(weft_sender *sender)
 {
-    close_it(of_sender(sender));
+    close_it(channel_of(&sender->handle, "weft_sender_close"));
 }
 
 void weft_receiver_close(weft_receiver *receiver)
 {
-    close_it(of_receiver(receiver));
+    close_it(channel_of(&receiver->handle, "weft_receiver_close"));
 }
 
 static weft_channel_info info_of(struct wf_channel *channel)
 {
     (void)wf_latch_lock(&channel->word);
-    weft_channel_info info = { .length = channel->length,
+    const struct ring *ring = &channel->ring;
+    weft_channel_info info = { .length = ring->length,
                                .capacity = channel->capacity,
+                               .bytes = ring->slots_count * channel->size,
                                .senders = channel->senders,
                                .receivers = channel->receivers,
                                .is_closed = channel->is_closed };
@@ -523,10 +722,10 @@ static weft_channel_info info_of(struct wf_channel *channel)
 
 weft_channel_info weft_sender_info(const weft_sender *sender)
 {
-    return info_of(of_sender(sender));
+    return info_of(channel_of(&sender->handle, "weft_sender_info"));
 }
 
 weft_channel_info weft_receiver_info(const weft_receiver *receiver)
 {
-    return info_of(of_receiver(receiver));
+    return info_of(channel_of(&receiver->handle, "weft_receiver_info"));
 }

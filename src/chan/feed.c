@@ -42,6 +42,29 @@ int wf_feed_make(struct wf_feed **feed, struct wf_feed_receiver **receiver, size
     return 0;
 }
 
+int wf_feed_spare_init(struct wf_feed_spare *spare, const struct wf_feed *feed, size_t size)
+{
+    spare->message = NULL;
+    spare->is_used = false;
+    if (wf_likely(feed->drop == NULL)) {
+        return 0;
+    }
+    spare->message = size <= sizeof spare->here
+                         ? spare->here
+                         : wf_alloc(&wf_alloc_default, size, _Alignof(max_align_t));
+    return spare->message != NULL ? 0 : -ENOMEM;
+}
+
+void wf_feed_spare_end(struct wf_feed_spare *spare, const struct wf_feed *feed, size_t size)
+{
+    if (spare->is_used) {
+        feed->drop(spare->message, feed->arg);
+    }
+    if (spare->message != spare->here) {
+        wf_free(&wf_alloc_default, spare->message, size, _Alignof(max_align_t));
+    }
+}
+
 void wf_feed_add_sender(struct wf_feed *feed)
 {
     (void)wf_latch_lock(&feed->word);
@@ -52,13 +75,22 @@ void wf_feed_add_sender(struct wf_feed *feed)
 struct wf_feed_receiver *wf_feed_add_receiver(struct wf_feed *feed,
                                               const struct wf_feed_receiver *other)
 {
-    struct wf_feed_receiver *receiver = new_receiver();
+    (void)wf_latch_lock(&feed->word);
+    struct wf_feed_receiver *receiver = feed->free_receivers;
     if (receiver != NULL) {
+        feed->free_receivers = receiver->next_free;
+    } else {
+        wf_latch_unlock(&feed->word, 0); /* The caller's handle keeps the feed. */
+        receiver = new_receiver();
+        if (receiver == NULL) {
+            return NULL;
+        }
         (void)wf_latch_lock(&feed->word);
-        feed->receivers++;
-        *receiver = (struct wf_feed_receiver){ feed, other != NULL ? other->seen : feed->sent };
-        wf_latch_unlock(&feed->word, 0);
     }
+    feed->receivers++;
+    receiver->feed = feed;
+    receiver->seen = other != NULL ? other->seen : feed->sent;
+    wf_latch_unlock(&feed->word, 0);
     return receiver;
 }
 
@@ -77,32 +109,59 @@ void wf_feed_close(struct wf_feed *feed)
     wf_turn_end(&turn);
 }
 
-static void drop(struct wf_feed *feed, size_t *count)
+static void free_feed(struct wf_feed *feed)
 {
+    if (feed->drop != NULL) {
+        feed->clear(feed);
+    }
+    struct wf_feed_receiver *next = feed->free_receivers; /* which are all of them */
+    while (next != NULL) {
+        struct wf_feed_receiver *receiver = next;
+        next = receiver->next_free;
+        free_receiver(receiver);
+    }
+    wf_free(&wf_alloc_default, feed, feed->bytes, _Alignof(max_align_t));
+}
+
+/* receiver is the one that is dropped, or NULL: it is a sender. */
+static void drop(struct wf_feed *feed, struct wf_feed_receiver *receiver, const char *call)
+{
+    size_t *count = receiver != NULL ? &feed->receivers : &feed->senders;
     struct wf_turn turn;
     wf_turn_begin(&turn, feed);
+    if (wf_unlikely(*count == 0)) {
+        wf_fatal("%s: all senders were dropped before; each one is dropped once", call);
+    }
     (*count)--;
+    if (receiver != NULL) {
+        receiver->feed = NULL;
+        receiver->next_free = feed->free_receivers;
+        feed->free_receivers = receiver;
+    }
     if (feed->senders == 0) {
         close_it(feed, &turn);
     }
     bool is_last = feed->senders + feed->receivers == 0;
     wf_turn_end(&turn);
     if (is_last) {
-        wf_free(&wf_alloc_default, feed, feed->bytes, _Alignof(max_align_t));
+        free_feed(feed);
     }
 }
 
-void wf_feed_drop_sender(struct wf_feed *feed)
+void wf_feed_drop_sender(struct wf_feed *feed, const char *call)
 {
     if (feed != NULL) {
-        drop(feed, &feed->senders);
+        drop(feed, NULL, call);
     }
 }
 
-void wf_feed_drop_receiver(struct wf_feed_receiver *receiver)
+void wf_feed_drop_receiver(struct wf_feed_receiver *receiver, const char *call)
 {
-    if (receiver != NULL) {
-        drop(receiver->feed, &receiver->feed->receivers);
-        free_receiver(receiver);
+    if (receiver == NULL) {
+        return;
     }
+    if (wf_unlikely(receiver->feed == NULL)) {
+        wf_fatal("%s: this receiver was dropped before", call);
+    }
+    drop(receiver->feed, receiver, call);
 }

@@ -21,10 +21,9 @@
  */
 #include <weft/oneshot.h>
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/latch.h"
+#include "chan/message.h"
 #include "sched/op.h"
 
 enum {
@@ -61,7 +60,7 @@ int weft_oneshot_send(weft_oneshot *oneshot, void *slot, const void *value, size
         result = WEFT_ECLOSED;
     } else {
         struct wf_op *receiver = wf_turn_claim(&turn, &self->waiters);
-        memcpy(receiver != NULL ? receiver->data : slot, value, size);
+        wf_message_copy(receiver != NULL ? receiver->data : slot, value, size);
         turn.bits = receiver != NULL ? TAKEN : SENT;
         wf_turn_claim_all(&turn, &self->waiters, WEFT_ECLOSED);
     }
@@ -84,7 +83,7 @@ static int recv_take(struct wf_op *op, struct wf_turn *turn)
     const struct receiving *self = (const struct receiving *)op;
     int result = take_bits(&turn->bits);
     if (result == 0) {
-        memcpy(op->data, self->slot, self->size);
+        wf_message_copy(op->data, self->slot, self->size);
     }
     return result;
 }
@@ -114,7 +113,7 @@ int weft_oneshot_try_recv(weft_oneshot *oneshot, const void *slot, void *value, 
         wf_latch_unlock(&self->word, bits);
     }
     if (result == 0) {
-        memcpy(value, slot, size);
+        wf_message_copy(value, slot, size);
     }
     return result == WEFT_PENDING ? -EAGAIN : result;
 }
@@ -122,13 +121,17 @@ int weft_oneshot_try_recv(weft_oneshot *oneshot, const void *slot, void *value, 
 int weft_oneshot_recv(weft_oneshot *oneshot, const void *slot, void *value, size_t size,
                       weft_time deadline)
 {
-    int result = wf_op_may_take() ? weft_oneshot_try_recv(oneshot, slot, value, size) : -EAGAIN;
+    int result = wf_op_enter(&deadline, "weft_oneshot_recv");
+    if (wf_unlikely(result != 0)) {
+        return result;
+    }
+    result = weft_oneshot_try_recv(oneshot, slot, value, size);
     if (result != -EAGAIN) {
         return result;
     }
     weft_op op;
     weft_oneshot_recv_init(&op, oneshot, slot, value, size);
-    return wf_op_await(&op, deadline, "weft_oneshot_recv");
+    return wf_op_await_slowly(&op, deadline);
 }
 
 void weft_oneshot_close(weft_oneshot *oneshot)

@@ -61,7 +61,7 @@ static void see(const struct wf_watch *watch, weft_watch_receiver *receiver, voi
 {
     receiver->base.seen = watch->feed.sent;
     if (value != NULL) {
-        wf_message_copy(value, watch->value, watch->size);
+        wf_feed_give(&watch->feed, value, watch->value, watch->size);
     }
 }
 
@@ -83,14 +83,20 @@ static void announce(struct wf_watch *watch, struct wf_turn *turn)
 int weft_watch_send(weft_watch_sender *sender, const void *value)
 {
     struct wf_watch *watch = of_sender(sender);
+    struct wf_feed_spare spare;
     struct wf_turn turn;
+    if (wf_feed_spare_init(&spare, &watch->feed, watch->size) != 0) {
+        return -ENOMEM;
+    }
     wf_turn_begin(&turn, watch);
     int result = watch->feed.is_closed ? WEFT_ECLOSED : 0;
     if (result == 0) {
+        wf_feed_spare_put(&spare, watch->value, watch->size);
         wf_message_copy(watch->value, value, watch->size);
         announce(watch, &turn);
     }
     wf_turn_end(&turn);
+    wf_feed_spare_end(&spare, &watch->feed, watch->size);
     return result;
 }
 
@@ -177,9 +183,22 @@ int weft_watch_wait_for(weft_watch_receiver *receiver, weft_watch_wanted_fn is_w
 
 /* --- Handles --------------------------------------------------------------------------------- */
 
+static void clear(struct wf_feed *feed)
+{
+    feed->drop(((struct wf_watch *)feed)->value, feed->arg);
+}
+
 int weft_watch_make(weft_watch_sender **sender, weft_watch_receiver **receiver, size_t size,
                     const void *first)
 {
+    weft_watch_options options = { .size = size, .first = first };
+    return weft_watch_create(sender, receiver, &options);
+}
+
+int weft_watch_create(weft_watch_sender **sender, weft_watch_receiver **receiver,
+                      const weft_watch_options *options)
+{
+    size_t size = options->size;
     if (size > PTRDIFF_MAX / 2) {
         return -EINVAL;
     }
@@ -189,7 +208,11 @@ int weft_watch_make(weft_watch_sender **sender, weft_watch_receiver **receiver, 
     if (result == 0) {
         struct wf_watch *watch = (struct wf_watch *)feed;
         watch->size = size;
-        wf_message_copy(watch->value, first, size);
+        wf_message_copy(watch->value, options->first, size);
+        feed->drop = options->drop;
+        feed->retain = options->retain;
+        feed->arg = options->arg;
+        feed->clear = clear;
         *sender = (weft_watch_sender *)feed;
         *receiver = (weft_watch_receiver *)from;
     }
@@ -223,12 +246,12 @@ int weft_watch_receiver_clone(const weft_watch_receiver *receiver, weft_watch_re
 
 void weft_watch_sender_drop(weft_watch_sender *sender)
 {
-    wf_feed_drop_sender((struct wf_feed *)sender);
+    wf_feed_drop_sender((struct wf_feed *)sender, "weft_watch_sender_drop");
 }
 
 void weft_watch_receiver_drop(weft_watch_receiver *receiver)
 {
-    wf_feed_drop_receiver((struct wf_feed_receiver *)receiver);
+    wf_feed_drop_receiver((struct wf_feed_receiver *)receiver, "weft_watch_receiver_drop");
 }
 
 void weft_watch_close(weft_watch_sender *sender)

@@ -93,11 +93,26 @@ static inline void wf_sanitizer_arrive(struct wf_sanitizer_context *self)
     __sanitizer_finish_switch_fiber(self->fake_stack, NULL, NULL);
 }
 
+/* The first thing that a new context does, if the one before it may be on any stack: notes
+ * the bounds of that stack. */
+static inline void wf_sanitizer_arrive_from(struct wf_sanitizer_context *self,
+                                            struct wf_sanitizer_context *from)
+{
+    __sanitizer_finish_switch_fiber(self->fake_stack, &from->low, &from->size);
+}
+
 /* The context has ended, and this is another one. */
 static inline void wf_sanitizer_fini(struct wf_sanitizer_context *self)
 {
     /* It ended without returning from its frames, and its stack may be unmapped. */
     __asan_unpoison_memory_region(self->low, self->size);
+}
+
+/* On the stack of a thread whose frames were left by a jump from another stack: nothing below
+ * here is a frame any more. */
+static inline __attribute__((always_inline)) void wf_sanitizer_forget_frames(void)
+{
+    __asan_unpoison_memory_region((char *)__builtin_frame_address(0) - 64 * 1024, 64 * 1024);
 }
 
 #elif defined(WF_TSAN) && !defined(WF_MODEL)
@@ -132,9 +147,20 @@ static inline void wf_sanitizer_arrive(struct wf_sanitizer_context *self)
     (void)self;
 }
 
+static inline void wf_sanitizer_arrive_from(struct wf_sanitizer_context *self,
+                                            struct wf_sanitizer_context *from)
+{
+    (void)self;
+    (void)from;
+}
+
 static inline void wf_sanitizer_fini(struct wf_sanitizer_context *self)
 {
     __tsan_destroy_fiber(self->fiber);
+}
+
+static inline void wf_sanitizer_forget_frames(void)
+{
 }
 
 #else
@@ -167,9 +193,20 @@ static inline void wf_sanitizer_arrive(struct wf_sanitizer_context *self)
     (void)self;
 }
 
+static inline void wf_sanitizer_arrive_from(struct wf_sanitizer_context *self,
+                                            struct wf_sanitizer_context *from)
+{
+    (void)self;
+    (void)from;
+}
+
 static inline void wf_sanitizer_fini(struct wf_sanitizer_context *self)
 {
     (void)self;
+}
+
+static inline void wf_sanitizer_forget_frames(void)
+{
 }
 
 #endif

@@ -8,7 +8,8 @@
  *   depot of a class     free stacks and promises, under a lock
  *        | ^               made one by one, given back page by page
  *        v |
- *   chunks               mappings, each twice the last one
+ *   chunks               mappings, each as large as all before; smaller ones where
+ *                          address space is limited
  *
  * Promises. In each class
  *
@@ -45,7 +46,6 @@
 #endif
 
 enum {
-    CHUNK_STACKS_MIN = 16,
     CHUNK_STACKS_MAX = 4096,
     COLORS = 32, /* Half a page: what most fibers need has room in the other half. */
     /* Free stacks that an idle class keeps committed. */
@@ -70,7 +70,7 @@ struct wf_stack_chunk {
 static size_t stride(unsigned class)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t pages = (wf_stack_class_size(class) + WF_STACK_GUARD + page - 1) / page;
+    size_t pages = (wf_stack_class_size(class) + wf_stack_guard_size(class) + page - 1) / page;
     return (pages | 1) * page;
 }
 
@@ -155,24 +155,40 @@ static void complain(struct wf_stacks *stacks, unsigned class, uint32_t made, co
     stacks->complain(stacks->complain_ctx, text);
 }
 
-/* Under the lock. Maps room for as many stacks as there are already. */
+/* Maps room for stacks, up to *count of them; sets *count to their number. Half as many
+ * may fit into what is left of a limited address space. NULL: not even one does. */
+static void *map_stacks(unsigned class, uint32_t *count)
+{
+    for (;;) {
+        void *map = mmap(NULL, *count * stride(class), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+        if (map != MAP_FAILED) {
+            return map;
+        }
+        if (*count == 1) {
+            return NULL;
+        }
+        *count /= 2;
+    }
+}
+
+/* Under the lock. Maps room for as many stacks as there are already, if possible. */
 static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class, const char **why)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
     uint32_t count = depot->made;
-    count = count < CHUNK_STACKS_MIN ? CHUNK_STACKS_MIN : count;
+    count = count < wf_stack_batch(class) ? wf_stack_batch(class) : count;
     count = count > CHUNK_STACKS_MAX ? CHUNK_STACKS_MAX : count;
-    struct wf_stack_chunk *chunk =
-        wf_alloc(&stacks->allocator, chunk_bytes(count), _Alignof(struct wf_stack_chunk));
-    if (chunk == NULL) {
+    void *map = map_stacks(class, &count);
+    if (map == NULL) {
+        *why = "the system gives no more address space; see ulimit -v and vm.overcommit_memory";
         return NULL;
     }
     size_t bytes = count * stride(class);
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (map == MAP_FAILED) {
-        wf_free(&stacks->allocator, chunk, chunk_bytes(count), _Alignof(struct wf_stack_chunk));
-        *why = "the system gives no more address space; see ulimit -v and vm.overcommit_memory";
+    struct wf_stack_chunk *chunk =
+        wf_alloc(&stacks->allocator, chunk_bytes(count), _Alignof(struct wf_stack_chunk));
+    if (chunk == NULL) {
+        (void)munmap(map, bytes);
         return NULL;
     }
     (void)madvise(map, bytes, MADV_NOHUGEPAGE); /* A kernel without huge pages refuses. */
@@ -190,12 +206,12 @@ static bool faults(char *at)
 }
 
 /* Makes the pages fault. */
-static bool install_guard(struct wf_stacks *stacks, char *at, const char **why)
+static bool install_guard(struct wf_stacks *stacks, char *at, size_t size, const char **why)
 {
     /* relaxed: whoever finds out first; all find the same. */
     uint32_t guard = wf_load_relaxed(&stacks->guard);
     if (guard != WF_GUARD_MPROTECT) {
-        bool installed = madvise(at, WF_STACK_GUARD, MADV_GUARD_INSTALL) == 0;
+        bool installed = madvise(at, size, MADV_GUARD_INSTALL) == 0;
         if (installed && (guard == WF_GUARD_MADVISE || faults(at))) {
             /* relaxed: all find the same, as above. */
             wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MADVISE);
@@ -208,7 +224,7 @@ static bool install_guard(struct wf_stacks *stacks, char *at, const char **why)
         /* relaxed: all find the same, as above. */
         wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MPROTECT);
     }
-    if (mprotect(at, WF_STACK_GUARD, PROT_NONE) == 0) {
+    if (mprotect(at, size, PROT_NONE) == 0) {
         return true;
     }
     *why = "before Linux 6.13 each needs two mappings of its own; raise vm.max_map_count";
@@ -227,12 +243,13 @@ static struct wf_stack *make(struct wf_stacks *stacks, unsigned class, const cha
         return NULL;
     }
     char *guard = chunk->map + chunk->made * stride(class);
-    if (!install_guard(stacks, guard, why)) {
+    size_t guard_size = wf_stack_guard_size(class);
+    if (!install_guard(stacks, guard, guard_size, why)) {
         return NULL;
     }
     struct wf_stack *stack = &chunk->stacks[chunk->made++];
     *stack = (struct wf_stack){
-        .low = guard + WF_STACK_GUARD,
+        .low = guard + guard_size,
         .class = (uint8_t) class,
         .color = (uint8_t)(depot->made % COLORS),
     };
@@ -265,7 +282,7 @@ int wf_stack_promise_more(struct wf_stacks *stacks, struct wf_stack_cache *cache
     struct wf_stack_depot *depot = &stacks->depots[class];
     const char *why = NULL;
     wf_lock(&depot->lock);
-    cache->classes[class].promises = promise(stacks, class, WF_STACK_BATCH, &why);
+    cache->classes[class].promises = promise(stacks, class, wf_stack_batch(class), &why);
     uint32_t made = depot->made;
     wf_unlock(&depot->lock);
     complain(stacks, class, made, why);
@@ -344,6 +361,37 @@ struct wf_stack *wf_stack_refill(struct wf_stacks *stacks, struct wf_stack_cache
     wf_unlock(&depot->lock);
     complain(stacks, class, made, why);
     return stack;
+}
+
+struct wf_stack *wf_stack_take_outside(struct wf_stacks *stacks, unsigned class)
+{
+    struct wf_stack_depot *depot = &stacks->depots[class];
+    struct wf_stack_list list = { 0 };
+    const char *why = NULL;
+    wf_lock(&depot->lock);
+    take_free(depot, &list, 1);
+    struct wf_stack *stack = list.first != NULL ? list.first : make(stacks, class, &why);
+    uint32_t made = depot->made;
+    wf_unlock(&depot->lock);
+    complain(stacks, class, made, why);
+    return stack;
+}
+
+void wf_stack_give_outside(struct wf_stacks *stacks, struct wf_stack *stack)
+{
+    struct wf_stack_depot *depot = &stacks->depots[stack->class];
+    wf_lock(&depot->lock);
+    bool is_kept = depot->warm.count == 0;
+    if (is_kept) {
+        push(&depot->warm, stack);
+    }
+    wf_unlock(&depot->lock);
+    if (!is_kept) {
+        (void)madvise(stack->low, wf_stack_size(stack), MADV_DONTNEED);
+        wf_lock(&depot->lock);
+        push(&depot->cold, stack);
+        wf_unlock(&depot->lock);
+    }
 }
 
 void wf_stack_spill(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class)

@@ -2,10 +2,16 @@
 /*
  * stack.h - stacks for fibers.
  *
- * Ten classes, 16 KiB to 8 MiB of address space each, with 64 KiB below every
- * stack that fault when they are touched. Memory is committed as it is used, page
- * by page. A runtime has one set of stacks; each worker has a cache of its own in
- * front of it, so that a fiber begins and ends without a lock.
+ * Ten classes, 16 KiB to 8 MiB of address space each, and below every stack a guard
+ * that faults when it is touched. Memory is committed as it is used, page by page. A
+ * runtime has one set of stacks; each worker has a cache of its own in front of it,
+ * so that a fiber begins and ends without a lock.
+ *
+ * A guard is as large as its stack, within 64 KiB and 1 MiB. Code that was compiled
+ * with -fstack-clash-protection touches its frames page by page and cannot jump over
+ * any guard. For other code the guard catches each frame that is no larger than it.
+ * A guard costs address space, and page tables: 4 KiB for 2 MiB of it, which makes
+ * 512 bytes for the guard of a stack of the default size.
  *
  * A fiber takes its stack when it first runs, not when it is spawned: of a
  * thousand that are spawned and run one after the other, each finds the stack of
@@ -37,7 +43,8 @@ enum {
     WF_STACK_DEFAULT = 256 * 1024,
     WF_STACK_JOB = WF_STACK_MAX,
 #endif
-    WF_STACK_GUARD = 64 * 1024,
+    WF_STACK_GUARD_MIN = 64 * 1024,
+    WF_STACK_GUARD_MAX = 1024 * 1024,
     /* What moves at a time between a cache and the depot. */
     WF_STACK_BATCH = 16,
 #ifdef WF_MODEL
@@ -120,6 +127,23 @@ static inline size_t wf_stack_class_size(unsigned class)
     return (size_t)WF_STACK_MIN << class;
 }
 
+/* Bytes below a stack of the class that fault. */
+static inline size_t wf_stack_guard_size(unsigned class)
+{
+    size_t size = wf_stack_class_size(class);
+    size = size < WF_STACK_GUARD_MIN ? WF_STACK_GUARD_MIN : size;
+    return size > WF_STACK_GUARD_MAX ? WF_STACK_GUARD_MAX : size;
+}
+
+/* How many stacks of the class are made at a time, at first: up to 16 MiB of address
+ * space, since that may be limited, but at least one. */
+static inline uint32_t wf_stack_batch(unsigned class)
+{
+    size_t count = 16 * 1024 * 1024 / (wf_stack_class_size(class) + wf_stack_guard_size(class));
+    count = count < 1 ? 1 : count;
+    return count > WF_STACK_BATCH ? WF_STACK_BATCH : (uint32_t)count;
+}
+
 static inline size_t wf_stack_size(const struct wf_stack *stack)
 {
     return wf_stack_class_size(stack->class);
@@ -199,6 +223,11 @@ static inline void wf_stack_give(struct wf_stacks *stacks, struct wf_stack_cache
         wf_stack_spill(stacks, cache, stack->class);
     }
 }
+
+/* Any thread without a cache and without a promise: takes a stack, made now if none is free,
+ * and gives it back. One free stack keeps its memory. NULL: no memory. */
+struct wf_stack *wf_stack_take_outside(struct wf_stacks *stacks, unsigned class);
+void wf_stack_give_outside(struct wf_stacks *stacks, struct wf_stack *stack);
 
 /* Owner, at the end of a tick: gives back what others wait for. */
 void wf_stack_share(struct wf_stacks *stacks, struct wf_stack_cache *cache);

@@ -291,7 +291,10 @@ int weft_go_each(size_t count, size_t limit, int (*function)(size_t index, void 
     weft_scope_options options = { .deadline = deadline != 0 ? deadline : 1 };
     size_t fibers = limit != 0 ? limit : LIMIT_DEFAULT;
     weft_scope scope;
-    int err = 0;
+    int err = wf_await_begin(&deadline, "weft_go_each", "call it on a fiber");
+    if (err != 0) {
+        return err;
+    }
     weft_scope_begin(&scope, &options);
     for (size_t i = 0; i < fibers && i < count && err == 0; i++) {
         err = weft_scope_go(&scope, call_next, &each);
@@ -322,8 +325,12 @@ int weft_call_until(int (*function)(void *arg), void *arg, weft_time deadline)
     struct call call = { function, arg, WEFT_ECANCELED };
     weft_scope_options options = { .deadline = deadline != 0 ? deadline : 1 };
     weft_scope scope;
+    int err = wf_await_begin(&deadline, "weft_call_until", "call it on a fiber");
+    if (err != 0) {
+        return err;
+    }
     weft_scope_begin(&scope, &options);
-    int err = weft_scope_go(&scope, call_it, &call);
+    err = weft_scope_go(&scope, call_it, &call);
     int end = weft_scope_end(&scope);
     if (err != 0 && err != WEFT_ECANCELED) {
         return err;

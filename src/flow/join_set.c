@@ -7,6 +7,7 @@
  */
 #include <weft/join_set.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "flow/scope.h"
 
@@ -55,7 +56,7 @@ int weft_join_set_go(weft_join_set *set, int (*function)(void *arg), void *arg)
 int weft_join_set_next(weft_join_set *set, weft_joined *joined, weft_time deadline)
 {
     if (weft_join_set_count(set) == 0) {
-        return -ENOENT;
+        return weft_cancelled() ? WEFT_ECANCELED : -ENOENT;
     }
     int err = weft_recv(set->receiver, joined, deadline);
     if (err == 0) {
@@ -78,8 +79,12 @@ void weft_join_set_cancel(weft_join_set *set)
 
 int weft_join_set_end(weft_join_set *set)
 {
+    if (wf_unlikely(set->sender == NULL)) {
+        wf_fatal("weft_join_set_end: this set was ended before");
+    }
     int result = weft_scope_end(&set->scope);
     weft_sender_drop(set->sender);
     weft_receiver_drop(set->receiver);
+    set->sender = NULL;
     return result;
 }

@@ -88,10 +88,12 @@ static int start(struct pump *pump, unsigned count, size_t capacity)
     pump->is_open = true;
     for (unsigned i = 0; i < count && err == 0; i++) {
         pump->generators[i].pump = pump;
-        pump->generators[i].sender = weft_sender_clone(sender);
-        err = weft_scope_go(&pump->scope, run_generator, &pump->generators[i]);
+        weft_sender *own = weft_sender_clone(sender);
+        pump->generators[i].sender = own;
+        err = own != NULL ? weft_scope_go(&pump->scope, run_generator, &pump->generators[i])
+                          : -ENOMEM;
         if (err != 0) {
-            weft_sender_drop(sender);
+            weft_sender_drop(own);
         }
     }
     weft_sender_drop(sender);

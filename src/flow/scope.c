@@ -51,7 +51,8 @@ struct scope {
     bool has_timer;         /* the owner's */
     bool is_cancelled;      /* under the latch, as all that follows */
     bool is_late;
-    int error; /* the first of a child */
+    bool is_over; /* the owner's: it was ended */
+    int error;    /* the first of a child */
     size_t live;
     struct wf_list children; /* those that run */
     struct wf_waitq room;    /* who waits to start one */
@@ -291,20 +292,47 @@ void weft_scope_room_init(weft_op *op, weft_scope *scope)
     (void)wf_op_init(op, &room_ops, scope);
 }
 
+/* A timer may come late, if its worker is busy; on a plain thread there is none. */
+static void look_at_clock(struct scope *scope)
+{
+    if (scope->deadline == WEFT_NEVER || wf_clock_now() < scope->deadline) {
+        return;
+    }
+    (void)wf_latch_lock(&scope->word);
+    bool is_open = !scope->is_cancelled;
+    wf_latch_unlock(&scope->word, 0);
+    if (is_open) {
+        be_late(scope);
+    }
+}
+
+/* Suspends while there is no room. */
 static int await_room(struct scope *scope)
 {
     weft_op op;
+    look_at_clock(scope);
     wf_op_init(&op, &room_ops, scope)->flag = true;
-    return wf_op_await(&op, WEFT_NEVER, "weft_scope_go");
+    weft_time deadline = scope->has_timer ? WEFT_NEVER : scope->deadline;
+    int result = wf_op_await(&op, deadline, "weft_scope_go");
+    if (result != WEFT_ETIMEDOUT || deadline == WEFT_NEVER) {
+        return result;
+    }
+    be_late(scope);
+    return WEFT_ECANCELED;
 }
 
+/* The same without a wait. */
 static int take_room(struct scope *scope)
 {
+    if (weft_cancelled()) {
+        return WEFT_ECANCELED;
+    }
+    look_at_clock(scope);
     (void)wf_latch_lock(&scope->word);
     int result = room_of(scope);
     scope->live += result == 0;
     wf_latch_unlock(&scope->word, 0);
-    return result;
+    return result == WEFT_PENDING ? -EAGAIN : result;
 }
 
 /* There is room: starts a fiber. */
@@ -333,10 +361,7 @@ int wf_scope_go(weft_scope *scope, const weft_fiber_spec *spec,
     if (spec->function == NULL || spec->arg_size != 0) {
         return -EINVAL;
     }
-    int result = take_room(scope_of(scope));
-    if (result == WEFT_PENDING) {
-        result = await_room(scope_of(scope));
-    }
+    int result = await_room(scope_of(scope));
     return result == 0 ? start_fiber(scope_of(scope), spec, report) : result;
 }
 
@@ -358,9 +383,6 @@ int weft_scope_try_go(weft_scope *scope, int (*function)(void *arg), void *arg)
         return -EINVAL;
     }
     int result = take_room(scope_of(scope));
-    if (result == WEFT_PENDING) {
-        return -EAGAIN;
-    }
     return result == 0 ? start_fiber(scope_of(scope), &spec, NULL) : result;
 }
 
@@ -372,7 +394,7 @@ int weft_scope_spawn(weft_scope *scope, weft_body_fn body, void *state)
     }
     int result = take_room(self);
     if (result != 0) {
-        return result == WEFT_PENDING ? -EAGAIN : result;
+        return result;
     }
     struct body_child child = { .scope = self };
     weft_co_init(&child.body, body, state);
@@ -385,13 +407,17 @@ int weft_scope_spawn(weft_scope *scope, weft_body_fn body, void *state)
     return err;
 }
 
+static size_t live_children(struct scope *scope)
+{
+    (void)wf_latch_lock(&scope->word);
+    size_t live = scope->live;
+    wf_latch_unlock(&scope->word, 0);
+    return live;
+}
+
 size_t weft_scope_children(weft_scope *scope)
 {
-    struct scope *self = scope_of(scope);
-    (void)wf_latch_lock(&self->word);
-    size_t live = self->live;
-    wf_latch_unlock(&self->word, 0);
-    return live;
+    return live_children(scope_of(scope));
 }
 
 /* --- The block -------------------------------------------------------------------------------- */
@@ -426,9 +452,18 @@ static const struct wf_op_ops ended_ops = { .future = WF_OP_FUTURE,
                                             .take = ended_take,
                                             .queue = offsetof(struct scope, ended) };
 
+/* Aborts if the scope was ended before; its memory is the caller's, and may still be there. */
+static void must_be_open(const struct scope *scope, const char *call)
+{
+    if (wf_unlikely(scope->is_over)) {
+        wf_fatal("%s: this scope was ended before", call);
+    }
+}
+
 /* All children have ended. */
 static int finish(struct scope *scope)
 {
+    scope->is_over = true;
     if (scope->has_timer) {
         (void)weft_timer_stop(&scope->timer);
     }
@@ -465,10 +500,13 @@ static void await_ended_shielded(struct scope *scope)
     }
 }
 
-int weft_scope_drain(weft_scope *scope, weft_time deadline)
+static int end_until(struct scope *self, weft_time deadline, const char *call)
 {
-    struct scope *self = scope_of(scope);
-    int result = await_ended(self, deadline);
+    wf_await_must_suspend(call, "in a body, prepare a weft_scope_future with "
+                                "weft_scope_end_init() and await it");
+    must_be_open(self, call);
+    /* If all have ended, a cancel of the caller has nothing to cancel. */
+    int result = live_children(self) == 0 ? WEFT_PENDING : await_ended(self, deadline);
     if (result == WEFT_ETIMEDOUT) {
         be_late(self);
     } else if (result == WEFT_ECANCELED) {
@@ -480,10 +518,15 @@ int weft_scope_drain(weft_scope *scope, weft_time deadline)
     return finish(self);
 }
 
+int weft_scope_drain(weft_scope *scope, weft_time deadline)
+{
+    return end_until(scope_of(scope), deadline, "weft_scope_drain");
+}
+
 int weft_scope_end(weft_scope *scope)
 {
     struct scope *self = scope_of(scope);
-    return weft_scope_drain(scope, self->has_timer ? WEFT_NEVER : self->deadline);
+    return end_until(self, self->has_timer ? WEFT_NEVER : self->deadline, "weft_scope_end");
 }
 
 static bool look_whether_over(weft_scope_future *self)
@@ -510,10 +553,13 @@ static bool end_cancel(weft_future *future)
     return look_whether_over(self);
 }
 
-static const weft_future_ops end_ops = { .poll = end_poll, .cancel = end_cancel };
+static const weft_future_ops end_ops = { .poll = end_poll,
+                                         .cancel = end_cancel,
+                                         .flags = WEFT_FUTURE_ALWAYS_STARTS };
 
 void weft_scope_end_init(weft_scope_future *future, weft_scope *scope)
 {
+    must_be_open(scope_of(scope), "weft_scope_end_init");
     *future = (weft_scope_future){ .future.ops = &end_ops, .scope = scope };
     (void)wf_op_init(&future->ended, &ended_ops, scope);
 }

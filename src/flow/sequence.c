@@ -6,6 +6,7 @@
 #include "flow/sequence.h"
 
 #include "base/alloc.h"
+#include "sched/await.h"
 
 weft_sequence *wf_sequence_make(const struct wf_sequence_ops *ops, size_t size, size_t inner_count,
                                 weft_sequence *one, weft_sequence *two)
@@ -30,6 +31,10 @@ weft_sequence *wf_sequence_make(const struct wf_sequence_ops *ops, size_t size, 
 
 int weft_sequence_next(weft_sequence *sequence, void *item, weft_time deadline)
 {
+    int err = wf_await_begin(&deadline, "weft_sequence_next", "pull from a fiber");
+    if (err != 0) {
+        return err;
+    }
     if (sequence->end != 1) {
         return sequence->end;
     }

@@ -28,7 +28,9 @@ static int array_next(weft_sequence *sequence, void *item, weft_time deadline)
     if (self->at == self->count) {
         return 0;
     }
-    memcpy(item, self->base + self->at * sequence->size, sequence->size);
+    if (sequence->size > 0) { /* Else an item is an event, and both may be NULL. */
+        memcpy(item, self->base + self->at * sequence->size, sequence->size);
+    }
     self->at++;
     return 1;
 }

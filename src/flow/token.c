@@ -12,13 +12,16 @@
  *
  *   Canceller                              Remover
  *   C1  latch: first of the list; RUNS     D1  latch: in a list: out of it; not called
- *   C2  call it                            D2  RUNS: wait for CALLED [TK1]
- *   C3  CALLED [TK1]; wake who waits       D3  it may be freed
+ *   C2  call it                            D2  RUNS: wait until C4, unless that would
+ *   C3  latch: CALLED, if not disowned         never end: disown it instead
+ *   C4  end the waits of removers          D3  it may be freed
  *
- * After C3 the canceller touches neither the function's place nor its token.
+ * C4 and the wait of D2 are the protocol of sched/callback.c. The wait would never end if the
+ * remover is called by the function itself, or by a callback that the function waits for. Then
+ * the remover marks the call as disowned, and C3 leaves the registration alone, which may be
+ * freed or in use again. After C3 the canceller touches neither the registration nor its token.
  *
  * Edges.
- * [TK1] the end of a function is released, who removes it acquires it: what it did is seen.
  * [TK2] the mark is released, who looks at it acquires it: what was written before a cancel
  *      is seen. Who waits sees it by the latch, and the end of its wait.
  *
@@ -29,14 +32,14 @@
 #include <weft/select.h>
 
 #include "base/assert.h"
-#include "base/futex.h"
+#include "sched/callback.h"
 #include "sched/op.h"
 
 struct wf_token {
-    _Atomic(uint32_t) stop; /* the mark; a weft_stop */
-    _Atomic(uint32_t) word; /* the latch of a tree, in its root */
-    struct wf_token *root;  /* constant; NULL: this is one */
-    struct wf_token *parent;
+    _Atomic(uint32_t) stop;  /* the mark; a weft_stop */
+    _Atomic(uint32_t) word;  /* the latch of a tree, in its root */
+    struct wf_token *root;   /* constant; NULL: this is one */
+    struct wf_token *parent; /* constant; the token itself: it was ended */
     struct wf_list children; /* under the latch, as all that follows */
     struct wf_list sibling;
     struct wf_waitq waiters;
@@ -53,12 +56,19 @@ enum fate {
     CALLED,
 };
 
+/* A running function, in the frame of its caller. */
+struct call {
+    struct wf_callback callback;
+    bool is_disowned; /* under the latch: its registration is not the token's any more */
+};
+
 struct wf_on_cancel {
     struct wf_list link;
     struct wf_token *root;
     void (*function)(void *arg);
     void *arg;
-    _Atomic(uint32_t) fate; /* changed under the latch, but for CALLED */
+    struct call *call; /* under the latch, as fate: while it RUNS */
+    enum fate fate;
 };
 
 _Static_assert(sizeof(struct wf_on_cancel) <= sizeof(weft_on_cancel), "weft_on_cancel is small");
@@ -107,6 +117,9 @@ void weft_token_init(weft_token *token, weft_token *parent)
 void weft_token_fini(weft_token *token)
 {
     struct wf_token *self = (struct wf_token *)token;
+    if (wf_unlikely(self->parent == self)) {
+        wf_fatal("weft_token_fini: this token was ended before");
+    }
     struct wf_token *root = root_of(self);
     (void)wf_latch_lock(&root->word);
     init_lists(self);
@@ -123,6 +136,8 @@ void weft_token_fini(weft_token *token)
         wf_list_remove(&self->sibling);
     }
     wf_latch_unlock(&root->word, 0);
+    self->root = NULL;
+    self->parent = self;
 }
 
 /* The one after this in a walk through all below the top: children first, then siblings. */
@@ -151,26 +166,44 @@ static void mark(struct wf_token *token, struct wf_turn *turn, struct wf_list *f
     }
 }
 
-/* C1 to C3; false: there is none left. */
-static bool call_next(struct wf_token *root, struct wf_list *functions)
+/* C1, under the latch. */
+static void begin_call(struct wf_on_cancel *self, struct call *call)
 {
+    wf_callback_begin(&call->callback);
+    call->is_disowned = false;
+    self->call = call;
+    self->fate = RUNS;
+}
+
+/* C2 to C4. */
+static void carry_out(struct wf_on_cancel *self, struct call *call)
+{
+    struct wf_token *root = self->root;
+    self->function(self->arg);
     (void)wf_latch_lock(&root->word);
-    struct wf_list *link = wf_list_pop_front(functions);
-    struct wf_on_cancel *next = NULL;
-    if (link != NULL) {
-        next = wf_container_of(link, struct wf_on_cancel, link);
-        /* relaxed: under the latch. */
-        wf_store_relaxed(&next->fate, (uint32_t)RUNS);
+    if (!call->is_disowned) {
+        self->fate = CALLED;
     }
     wf_latch_unlock(&root->word, 0);
-    if (next == NULL) {
-        return false;
+    wf_callback_end(&call->callback);
+}
+
+/* False: there is none left. */
+static bool call_next(struct wf_token *root, struct wf_list *functions)
+{
+    struct call call;
+    struct wf_on_cancel *next = NULL;
+    (void)wf_latch_lock(&root->word);
+    struct wf_list *link = wf_list_pop_front(functions);
+    if (link != NULL) {
+        next = wf_container_of(link, struct wf_on_cancel, link);
+        begin_call(next, &call);
     }
-    next->function(next->arg);
-    /* release [TK1]: what it did. */
-    wf_store_release(&next->fate, (uint32_t)CALLED);
-    wf_futex_wake(&next->fate, INT32_MAX);
-    return true;
+    wf_latch_unlock(&root->word, 0);
+    if (next != NULL) {
+        carry_out(next, &call);
+    }
+    return next != NULL;
 }
 
 void weft_token_cancel(weft_token *token)
@@ -227,12 +260,16 @@ void weft_token_wait_init(weft_op *op, weft_token *token)
 
 int weft_token_wait(weft_token *token, weft_time deadline)
 {
+    int err = wf_op_enter(&deadline, "weft_token_wait");
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
     if (weft_token_is_cancelled(token)) {
         return 0;
     }
     weft_op op;
     weft_token_wait_init(&op, token);
-    return wf_op_await(&op, deadline, "weft_token_wait");
+    return wf_op_await_slowly(&op, deadline);
 }
 
 int weft_token_await(weft_token *token, weft_future *future, weft_time deadline)
@@ -258,15 +295,17 @@ void weft_on_cancel_add(weft_on_cancel *on_cancel, weft_token *token, void (*fun
     wf_list_init(&self->link);
     (void)wf_latch_lock(&self->root->word);
     init_lists(of);
+    struct call call;
     bool is_late = is_marked(of);
-    /* relaxed: under the latch. */
-    wf_store_relaxed(&self->fate, is_late ? (uint32_t)CALLED : (uint32_t)WAITS);
-    if (!is_late) {
+    if (is_late) {
+        begin_call(self, &call);
+    } else {
+        self->fate = WAITS;
         wf_list_push_back(&of->functions, &self->link);
     }
     wf_latch_unlock(&self->root->word, 0);
     if (is_late) {
-        function(arg);
+        carry_out(self, &call);
     }
 }
 
@@ -283,25 +322,26 @@ void weft_on_cancel_add_task(weft_on_cancel *on_cancel, weft_token *token, weft_
 bool weft_on_cancel_remove(weft_on_cancel *on_cancel)
 {
     struct wf_on_cancel *self = (struct wf_on_cancel *)on_cancel;
+    struct wf_callback_wait wait;
     if (self->root == NULL) {
         return false;
     }
     (void)wf_latch_lock(&self->root->word);
-    /* relaxed: under the latch; CALLED is looked at again. */
-    uint32_t fate = wf_load_relaxed(&self->fate);
-    if (fate == WAITS) {
+    bool is_in_time = self->fate == WAITS;
+    bool must_wait = false;
+    if (is_in_time) {
         wf_list_remove(&self->link);
-        /* relaxed: under the latch. */
-        wf_store_relaxed(&self->fate, (uint32_t)UNUSED);
+        self->fate = UNUSED;
+    } else if (self->fate == RUNS) {
+        must_wait = wf_callback_expect(&self->call->callback, &wait, "weft_on_cancel_remove");
+        if (!must_wait) {
+            self->call->is_disowned = true;
+            self->fate = CALLED;
+        }
     }
     wf_latch_unlock(&self->root->word, 0);
-    while (fate == RUNS || fate == CALLED) {
-        /* acquire [TK1]: what the function did. */
-        fate = wf_load_acquire(&self->fate);
-        if (fate == CALLED) {
-            return false;
-        }
-        (void)wf_futex_wait(&self->fate, RUNS, WEFT_NEVER);
+    if (must_wait) {
+        wf_callback_await(&wait);
     }
-    return fate == WAITS;
+    return is_in_time;
 }

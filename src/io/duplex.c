@@ -42,17 +42,12 @@ struct duplex {
 
 /* In the room of its source. */
 struct end {
-    weft_stream base;
+    struct wf_stream base;
     struct duplex *whole;
     unsigned side;
 };
 
 _Static_assert(sizeof(struct end) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
-
-static struct wf_source *source_of(const weft_stream *stream)
-{
-    return wf_container_of(stream, struct wf_source, room);
-}
 
 static struct end *end_of(struct wf_source *source)
 {
@@ -107,9 +102,10 @@ static void copy_in(const struct end *end, const char *from, size_t size)
 static size_t take(const struct end *end, const struct iovec *vectors, int count, bool peek)
 {
     struct flow *flow = flow_in(end);
+    size_t most = smaller(flow->count, WF_STREAM_BYTES_MAX);
     size_t done = 0;
-    for (int i = 0; i < count && done < flow->count; i++) {
-        size_t size = smaller(vectors[i].iov_len, flow->count - done);
+    for (int i = 0; i < count && done < most; i++) {
+        size_t size = smaller(vectors[i].iov_len, most - done);
         if (size > 0) {
             copy_out(end, done, vectors[i].iov_base, size);
             done += size;
@@ -125,9 +121,10 @@ static size_t take(const struct end *end, const struct iovec *vectors, int count
 static size_t put(const struct end *end, const struct iovec *vectors, int count)
 {
     const struct flow *flow = flow_out(end);
+    size_t most = smaller(end->whole->capacity - flow->count, WF_STREAM_BYTES_MAX);
     size_t done = 0;
-    for (int i = 0; i < count && flow->count < end->whole->capacity; i++) {
-        size_t size = smaller(vectors[i].iov_len, end->whole->capacity - flow->count);
+    for (int i = 0; i < count && done < most; i++) {
+        size_t size = smaller(vectors[i].iov_len, most - done);
         if (size > 0) {
             copy_in(end, vectors[i].iov_base, size);
             done += size;
@@ -160,10 +157,9 @@ static bool is_ready(struct wf_source *source, uint32_t what)
     return result;
 }
 
-static ssize_t duplex_try_read(weft_stream *stream, const struct iovec *vectors, int count,
+static ssize_t duplex_try_read(struct wf_source *source, const struct iovec *vectors, int count,
                                unsigned flags)
 {
-    struct wf_source *source = source_of(stream);
     const struct end *end = end_of(source);
     bool peek = (flags & WF_TRY_PEEK) != 0;
     uint32_t seen = wf_source_look(source);
@@ -185,10 +181,9 @@ static ssize_t duplex_try_read(weft_stream *stream, const struct iovec *vectors,
     return (ssize_t)n;
 }
 
-static ssize_t duplex_try_write(weft_stream *stream, const struct iovec *vectors, int count,
+static ssize_t duplex_try_write(struct wf_source *source, const struct iovec *vectors, int count,
                                 unsigned flags)
 {
-    struct wf_source *source = source_of(stream);
     const struct end *end = end_of(source);
     uint32_t seen = wf_source_look(source);
     if ((seen & WF_SOURCE_WRITABLE) == 0 && (flags & WF_TRY_SURELY) == 0) {
@@ -212,22 +207,6 @@ static ssize_t duplex_try_write(weft_stream *stream, const struct iovec *vectors
 
 /* --- Ends ------------------------------------------------------------------------------- */
 
-static int duplex_enter(weft_stream *stream, const char *call)
-{
-    return wf_source_enter(source_of(stream), call);
-}
-
-static void duplex_leave(weft_stream *stream)
-{
-    wf_source_leave(source_of(stream));
-}
-
-static void duplex_wait_init(weft_op *op, weft_stream *stream, unsigned what, bool is_ours)
-{
-    uint32_t ready = what == WEFT_READABLE ? WF_SOURCE_READABLE : WF_SOURCE_WRITABLE;
-    wf_source_wait_init(op, source_of(stream), ready, is_ours);
-}
-
 /* Under the lock: this end does no more of it. */
 static void end_sides(const struct end *end, weft_side side)
 {
@@ -239,9 +218,9 @@ static void end_sides(const struct end *end, weft_side side)
     }
 }
 
-static int duplex_shutdown(weft_stream *stream, weft_side side)
+static int duplex_shutdown(struct wf_source *source, weft_side side)
 {
-    const struct end *end = end_of(source_of(stream));
+    const struct end *end = end_of(source);
     struct duplex *whole = end->whole;
     wf_lock(&whole->lock);
     end_sides(end, side);
@@ -249,11 +228,6 @@ static int duplex_shutdown(weft_stream *stream, weft_side side)
     wf_source_fire(whole->io, whole->tags[0], WF_EVENT_END);
     wf_source_fire(whole->io, whole->tags[1], WF_EVENT_END);
     return 0;
-}
-
-static void duplex_close(weft_stream *stream)
-{
-    wf_source_close(source_of(stream), "weft_stream_close");
 }
 
 static void free_whole(struct duplex *whole)
@@ -280,13 +254,9 @@ static void release(struct wf_source *source)
 }
 
 static const struct wf_stream_ops duplex_ops = {
-    .enter = duplex_enter,
-    .leave = duplex_leave,
     .try_read = duplex_try_read,
     .try_write = duplex_try_write,
-    .wait_init = duplex_wait_init,
     .shutdown = duplex_shutdown,
-    .close = duplex_close,
 };
 
 /* --- Opening ---------------------------------------------------------------------------- */
@@ -323,7 +293,7 @@ static int open_end(struct duplex *whole, unsigned side, weft_stream **out)
     source->armed = WF_EVENT_BOTH; /* We tell of events, the backend does not. */
     whole->tags[side] = wf_source_tag(source);
     whole->ends_left++;
-    *out = &end->base;
+    *out = wf_source_handle(source);
     return 0;
 }
 

@@ -2,7 +2,9 @@
 /*
  * epoll.c - events by epoll: one instance for all workers.
  *
- * Each descriptor is registered once, for reading and writing, by edge. Any thread may
+ * Each descriptor is registered once, for reading and writing, by edge. A second source of the
+ * same descriptor registers a duplicate of it, since an instance has each descriptor once. Any
+ * thread may
  * fetch events, and each is fetched once; so nothing that a busy worker has registered waits
  * for that worker. Of the workers that sleep one sleeps in the instance, on its seat; the
  * others sleep on their futexes, and are woken first when there is work, since the one on
@@ -38,6 +40,7 @@
 #include "io/call.h"
 #include "io/batch.h"
 #include "io/io.h"
+#include "io/proxy.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
 #include "sched/worker.h"
@@ -247,6 +250,13 @@ static int epoll_watch(struct wf_io *io, struct wf_source *source, uint32_t what
                                  .data.u64 = wf_source_tag(source) };
     int saved = errno;
     int err = epoll_ctl(instance->fd, EPOLL_CTL_ADD, source->fd, &event) == 0 ? 0 : -errno;
+    if (err == -EEXIST) {
+        int fd = wf_proxy_duplicate(source);
+        err = fd < 0 ? fd : epoll_ctl(instance->fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+        if (err != 0) {
+            wf_proxy_close(source, 0);
+        }
+    }
     errno = saved;
     source->armed = err == 0 ? WF_EVENT_BOTH : 0;
     return err;
@@ -256,7 +266,8 @@ static void epoll_unwatch(struct wf_io *io, struct wf_source *source)
 {
     const struct instance *instance = io->own;
     int saved = errno;
-    (void)epoll_ctl(instance->fd, EPOLL_CTL_DEL, source->fd, NULL);
+    (void)epoll_ctl(instance->fd, EPOLL_CTL_DEL, wf_proxy_fd(source, 0), NULL);
+    wf_proxy_close(source, 0);
     errno = saved;
 }
 
@@ -274,6 +285,7 @@ static void close_instance(struct wf_io *io)
 {
     const weft_allocator *allocator = &io->sched->options.allocator;
     struct instance *instance = io->own;
+    wf_proxy_close_all(io);
     for (unsigned i = 0; i < io->sched->options.workers; i++) {
         wf_free(allocator, io->drivers[i].own, catch_bytes(io), _Alignof(struct catch));
         io->drivers[i].own = NULL;
@@ -288,21 +300,25 @@ static void close_instance(struct wf_io *io)
     io->own = NULL;
 }
 
-static int open_descriptors(struct instance *instance)
+static int open_descriptors(struct wf_io *io, struct instance *instance)
 {
+    io->failed_call = "epoll_create1";
     instance->wake_fd = -1;
     instance->fd = epoll_create1(EPOLL_CLOEXEC);
     if (instance->fd < 0) {
         return -errno;
     }
+    io->failed_call = "eventfd";
     instance->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (instance->wake_fd < 0) {
         return -errno;
     }
     struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = WAKE_TAG };
+    io->failed_call = "epoll_ctl";
     if (epoll_ctl(instance->fd, EPOLL_CTL_ADD, instance->wake_fd, &event) != 0) {
         return -errno;
     }
+    io->failed_call = NULL;
     instance->is_precise = knows_nanoseconds(instance->fd);
     return 0;
 }
@@ -317,7 +333,7 @@ static int epoll_open(struct wf_io *io)
     }
     int saved = errno;
     io->own = instance;
-    int err = open_descriptors(instance);
+    int err = open_descriptors(io, instance);
     for (unsigned i = 0; err == 0 && i < io->sched->options.workers; i++) {
         io->drivers[i].own = wf_alloc_zeroed(allocator, catch_bytes(io), _Alignof(struct catch));
         err = io->drivers[i].own != NULL ? 0 : -ENOMEM;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fd.c - descriptors of libraries that do their own reading and writing.
+ * fd.c - waits for descriptors of libraries that do their own reading and writing.
  *
- * Nobody tells how much such a library has read. So an event only says that it is worth to
- * ask the kernel again, and who waits asks by poll(2) first. All who wait do so for any
- * event: they are in one queue, that of the readers.
+ * weft does not see how much such a library reads or writes. So an event only means that it is
+ * worth asking the kernel again: it sets READABLE and WRITABLE and wakes all waiters, and each
+ * of them calls poll(2) for the events that it waits for. If poll(2) reports none of them, the
+ * waiter clears the bits of these events, and only these: a wait for one direction has learned
+ * nothing about the other, and no further event would come for a direction that is ready
+ * already. A waiter that finds the bits of its events clear does not ask; it waits for an event.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,15 +19,9 @@
 #include "io/transfer.h"
 #include "sched/op.h"
 
-/* In the room of its source. */
-struct weft_fd {
-    char unused;
-};
-
-static struct wf_source *source_of(const weft_fd *handle)
-{
-    return wf_container_of(handle, struct wf_source, room);
-}
+/* So that the bits of the source follow from the events of a wait. */
+_Static_assert(WEFT_READABLE *WF_SOURCE_READABLE == WF_SOURCE_READABLE, "");
+_Static_assert(WEFT_WRITABLE *WF_SOURCE_READABLE == WF_SOURCE_WRITABLE, "");
 
 /* Some of WEFT_READABLE and WEFT_WRITABLE, or an error. */
 static int ask(int fd, unsigned events)
@@ -56,36 +53,25 @@ static int ask(int fd, unsigned events)
     return (poll_fd.revents & (POLLERR | POLLHUP)) != 0 ? (int)events : ready;
 }
 
-static int enter(struct wf_transfer *self)
-{
-    return wf_source_enter(self->object, "weft_fd_wait");
-}
-
-static void leave(struct wf_transfer *self)
-{
-    wf_source_leave(self->object);
-}
-
 static int attempt(struct wf_transfer *self)
 {
-    struct wf_source *source = self->object;
+    struct wf_source *source = self->source;
     if (self->flags == 0) {
         return -EINVAL;
     }
+    uint32_t what = (uint32_t)self->flags * WF_SOURCE_READABLE;
     uint32_t seen = wf_source_look(source);
-    if ((seen & WF_SOURCE_READABLE) != 0) {
+    if ((seen & what) != 0) {
         int ready = ask(source->fd, (unsigned)self->flags);
         if (ready != 0) {
             return ready;
         }
-        wf_source_exhausted(source, seen, WF_SOURCE_READABLE);
+        wf_source_exhausted(source, seen, what);
     }
-    wf_source_wait_init(&self->wait, source, WF_SOURCE_READABLE, true);
-    self->waits_for = &self->wait.future;
-    return WEFT_PENDING;
+    return wf_transfer_wait(self, what);
 }
 
-static const struct wf_transfer_ops wait_ops = { enter, leave, attempt };
+static const struct wf_transfer_ops wait_ops = { wf_transfer_enter, wf_transfer_leave, attempt };
 
 int weft_fd_open(weft_fd **handle, int fd)
 {
@@ -103,18 +89,19 @@ int weft_fd_open(weft_fd **handle, int fd)
         return err;
     }
     source->is_foreign = true;
+    source->wants_proxy = true; /* It may be a listener. */
     err = wf_source_watch(source);
     if (err != 0) {
-        wf_source_close(source, "weft_fd_open");
+        wf_source_close(wf_source_handle(source));
         return err;
     }
-    *handle = (weft_fd *)(void *)source->room;
+    *handle = wf_source_handle(source);
     return 0;
 }
 
 void weft_fd_wait_init(weft_io *io, weft_fd *handle, unsigned events)
 {
-    struct wf_transfer *self = wf_transfer_init(io, &wait_ops, source_of(handle));
+    struct wf_transfer *self = wf_transfer_init(io, &wait_ops, handle);
     self->flags = (int)(events & (WEFT_READABLE | WEFT_WRITABLE));
 }
 
@@ -128,6 +115,6 @@ int weft_fd_wait(weft_fd *handle, unsigned events, weft_time deadline)
 void weft_fd_close(weft_fd *handle)
 {
     if (handle != NULL) {
-        wf_source_close(source_of(handle), "weft_fd_close");
+        wf_source_close(handle);
     }
 }

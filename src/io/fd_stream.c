@@ -16,46 +16,27 @@
 #include "base/assert.h"
 #include "io/call.h"
 #include "io/io.h"
+#include "io/shared.h"
 #include "io/source.h"
 #include "io/stream.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
 
-_Static_assert(sizeof(weft_stream) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
+_Static_assert(sizeof(struct wf_stream) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
 
-static struct wf_source *source_of(const weft_stream *stream)
+static bool is_socket(const struct wf_source *source)
 {
-    return wf_container_of(stream, struct wf_source, room);
+    return source->kind == WF_FD_TCP || source->kind == WF_FD_LOCAL;
 }
 
-enum wf_fd_kind wf_fd_stream_kind(const weft_stream *stream)
-{
-    return (enum wf_fd_kind)source_of(stream)->kind;
-}
-
-static bool is_socket(const weft_stream *stream)
-{
-    enum wf_fd_kind kind = wf_fd_stream_kind(stream);
-    return kind == WF_FD_TCP || kind == WF_FD_LOCAL;
-}
-
-static int fd_enter(weft_stream *stream, const char *call)
-{
-    return wf_source_enter(source_of(stream), call);
-}
-
-static void fd_leave(weft_stream *stream)
-{
-    wf_source_leave(source_of(stream));
-}
-
+/* How many bytes the kernel moves at most. */
 static size_t bytes_of(const struct iovec *vectors, int count)
 {
     size_t bytes = 0;
     for (int i = 0; i < count; i++) {
         bytes += vectors[i].iov_len;
     }
-    return bytes;
+    return bytes < WF_STREAM_BYTES_MAX ? bytes : WF_STREAM_BYTES_MAX;
 }
 
 /* --- Reading ---------------------------------------------------------------------------- */
@@ -71,11 +52,10 @@ static ssize_t receive(int fd, const struct iovec *vectors, int count, int flags
 }
 
 static inline __attribute__((always_inline)) ssize_t
-try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned flags)
+try_read(struct wf_source *source, const struct iovec *vectors, int count, unsigned flags)
 {
-    struct wf_source *source = source_of(stream);
     bool peek = (flags & WF_TRY_PEEK) != 0;
-    if (peek && !is_socket(stream)) {
+    if (peek && !is_socket(source)) {
         return -EOPNOTSUPP;
     }
     uint32_t seen = wf_source_look(source);
@@ -84,7 +64,7 @@ try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned f
     }
     ssize_t n;
     do {
-        n = is_socket(stream) ? receive(source->fd, vectors, count, peek ? MSG_PEEK : 0)
+        n = is_socket(source) ? receive(source->fd, vectors, count, peek ? MSG_PEEK : 0)
                               : readv(source->fd, vectors, count);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
@@ -98,22 +78,18 @@ try_read(weft_stream *stream, const struct iovec *vectors, int count, unsigned f
     return n;
 }
 
-static ssize_t fd_try_read(weft_stream *stream, const struct iovec *vectors, int count,
+static ssize_t fd_try_read(struct wf_source *source, const struct iovec *vectors, int count,
                            unsigned flags)
 {
-    return try_read(stream, vectors, count, flags);
+    return try_read(source, vectors, count, flags);
 }
 
-static ssize_t fd_read(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
+static ssize_t fd_read(struct wf_source *source, void *buffer, size_t size, weft_time deadline)
 {
     static const char call[] = "weft_read";
-    struct wf_source *source = source_of(stream);
     struct iovec vector = { .iov_base = buffer, .iov_len = size };
-    ssize_t n = wf_source_enter(source, call);
-    if (wf_unlikely(n != 0)) {
-        return n;
-    }
-    while ((n = try_read(stream, &vector, 1, 0)) == -EAGAIN &&
+    ssize_t n;
+    while ((n = try_read(source, &vector, 1, 0)) == -EAGAIN &&
            (n = wf_source_await(source, WF_SOURCE_READABLE, deadline, call)) == 0) {
     }
     wf_source_leave(source);
@@ -132,17 +108,10 @@ static ssize_t send_vectors(int fd, const struct iovec *vectors, int count)
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
-/* Does this thread keep SIGPIPE from killing the process? All of ours do. */
-static bool is_deaf(void)
-{
-    const struct wf_thread *thread = wf_thread_known();
-    return wf_worker_current() != NULL || (thread != NULL && thread->running != NULL);
-}
-
-/* Writes to what is no socket: there is no flag against SIGPIPE. */
+/* Writes to what is no socket: there is no flag against SIGPIPE. Workers block it. */
 static ssize_t write_quietly(int fd, const struct iovec *vectors, int count)
 {
-    if (is_deaf()) {
+    if (wf_worker_current() != NULL) {
         return writev(fd, vectors, count);
     }
     sigset_t pipe_only;
@@ -164,16 +133,15 @@ static ssize_t write_quietly(int fd, const struct iovec *vectors, int count)
 }
 
 static inline __attribute__((always_inline)) ssize_t
-try_write(weft_stream *stream, const struct iovec *vectors, int count, unsigned flags)
+try_write(struct wf_source *source, const struct iovec *vectors, int count, unsigned flags)
 {
-    struct wf_source *source = source_of(stream);
     uint32_t seen = wf_source_look(source);
     if ((seen & WF_SOURCE_WRITABLE) == 0 && (flags & WF_TRY_SURELY) == 0) {
         return -EAGAIN;
     }
     ssize_t n;
     do {
-        n = is_socket(stream) ? send_vectors(source->fd, vectors, count)
+        n = is_socket(source) ? send_vectors(source->fd, vectors, count)
                               : write_quietly(source->fd, vectors, count);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
@@ -183,21 +151,16 @@ try_write(weft_stream *stream, const struct iovec *vectors, int count, unsigned 
     return n;
 }
 
-static ssize_t fd_try_write(weft_stream *stream, const struct iovec *vectors, int count,
+static ssize_t fd_try_write(struct wf_source *source, const struct iovec *vectors, int count,
                             unsigned flags)
 {
-    return try_write(stream, vectors, count, flags);
+    return try_write(source, vectors, count, flags);
 }
 
-static ssize_t fd_write_begin(weft_stream *stream, const void *data, size_t size)
+static ssize_t fd_write_begin(struct wf_source *source, const void *data, size_t size)
 {
-    struct wf_source *source = source_of(stream);
     struct iovec vector = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
-    ssize_t n = wf_source_enter(source, "weft_write_all");
-    if (wf_unlikely(n != 0)) {
-        return n;
-    }
-    n = try_write(stream, &vector, 1, 0);
+    ssize_t n = try_write(source, &vector, 1, 0);
     if (wf_unlikely(n == -EAGAIN)) {
         return 0;
     }
@@ -209,71 +172,44 @@ static ssize_t fd_write_begin(weft_stream *stream, const void *data, size_t size
 
 /* --- The rest --------------------------------------------------------------------------- */
 
-static void fd_wait_init(weft_op *op, weft_stream *stream, unsigned what, bool is_ours)
-{
-    uint32_t ready = what == WEFT_READABLE ? WF_SOURCE_READABLE : WF_SOURCE_WRITABLE;
-    wf_source_wait_init(op, source_of(stream), ready, is_ours);
-}
-
-static int fd_shutdown(weft_stream *stream, weft_side side)
+static int fd_shutdown(struct wf_source *source, weft_side side)
 {
     static const int sides[] = {
         [WEFT_READ_SIDE] = SHUT_RD, [WEFT_WRITE_SIDE] = SHUT_WR, [WEFT_BOTH_SIDES] = SHUT_RDWR
     };
-    if (!is_socket(stream)) {
+    if (!is_socket(source)) {
         return -EOPNOTSUPP;
     }
-    return shutdown(source_of(stream)->fd, sides[side]) == 0 ? 0 : -errno;
-}
-
-static void fd_close(weft_stream *stream)
-{
-    wf_source_close(source_of(stream), "weft_stream_close");
-}
-
-static int fd_number(const weft_stream *stream)
-{
-    return source_of(stream)->fd;
-}
-
-static int fd_release(weft_stream *stream)
-{
-    return wf_source_give_up(source_of(stream));
+    return shutdown(source->fd, sides[side]) == 0 ? 0 : -errno;
 }
 
 static const struct wf_stream_ops fd_ops = {
-    .enter = fd_enter,
-    .leave = fd_leave,
     .try_read = fd_try_read,
     .try_write = fd_try_write,
     .read = fd_read,
     .write_begin = fd_write_begin,
-    .wait_init = fd_wait_init,
     .shutdown = fd_shutdown,
-    .close = fd_close,
-    .fd = fd_number,
-    .release = fd_release,
 };
 
-int wf_fd_stream_open(struct wf_io *io, int fd, enum wf_fd_kind kind, weft_stream **out)
+int wf_fd_stream_open(struct wf_io *io, int fd, enum wf_fd_kind kind, struct wf_source **out)
 {
     struct wf_source *source;
     int err = wf_source_open(io, fd, &source);
     if (err != 0) {
         return err;
     }
-    weft_stream *stream = (weft_stream *)(void *)source->room;
+    struct wf_stream *stream = (struct wf_stream *)(void *)source->room;
     stream->ops = &fd_ops;
     source->kind = (uint8_t)kind;
     /* A terminal gives a line at a time, and a Unix socket ends a read at descriptors. */
     source->drains = kind == WF_FD_TCP || kind == WF_FD_PIPE;
-    *out = stream;
+    *out = source;
     return 0;
 }
 
-struct wf_source *wf_fd_stream_source(const weft_stream *stream)
+bool wf_fd_stream_is(const struct wf_source *source)
 {
-    return stream->ops == &fd_ops ? source_of(stream) : NULL;
+    return wf_stream_ops(source) == &fd_ops;
 }
 
 /* --- Descriptors of others -------------------------------------------------------------- */
@@ -308,35 +244,100 @@ static enum wf_fd_kind kind_of(int fd)
     return S_ISFIFO(status.st_mode) ? WF_FD_PIPE : WF_FD_OTHER;
 }
 
-int weft_stream_adopt(weft_stream **stream, int fd)
+/* In the room of a stream that was adopted and is shared: see shared.c. */
+struct shared_stream {
+    struct wf_stream stream;
+    int fd; /* what was adopted: the source's, or beside it */
+};
+
+_Static_assert(sizeof(struct shared_stream) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
+
+static struct shared_stream *shared_of(struct wf_source *source)
 {
-    struct wf_io *io = wf_io_must("weft_stream_adopt");
-    int err = wf_fd_do_not_block(fd);
-    if (err == 0) {
-        err = wf_fd_stream_open(io, fd, kind_of(fd), stream);
+    return (struct shared_stream *)(void *)source->room;
+}
+
+/* The source's descriptor is -1 if it was given up: then the caller gets what was adopted. */
+static void release_shared(struct wf_source *source)
+{
+    int fd = shared_of(source)->fd;
+    if (source->fd == fd || source->fd < 0) {
+        wf_shared_restore(fd);
+    } else {
+        (void)close(fd);
     }
-    if (err == 0 && wf_fd_stream_kind(*stream) == WF_FD_PIPE) {
-        /* The other end may write packets (O_DIRECT), and a read ends with each of them. */
-        source_of(*stream)->drains = false;
+}
+
+/* Opens the stream by a descriptor that others do not share. */
+static int adopt_shared(struct wf_io *io, int fd, struct wf_source **out)
+{
+    int own = wf_shared_open(fd);
+    if (own < 0) {
+        return own;
+    }
+    int err = wf_fd_stream_open(io, own, kind_of(own), out);
+    if (err == 0) {
+        shared_of(*out)->fd = fd;
+        (*out)->release = release_shared;
+    } else if (own == fd) {
+        wf_shared_restore(fd);
+    } else {
+        (void)close(own);
     }
     return err;
+}
+
+static int adopt_own(struct wf_io *io, int fd, struct wf_source **out)
+{
+    int err = wf_fd_do_not_block(fd);
+    return err != 0 ? err : wf_fd_stream_open(io, fd, kind_of(fd), out);
+}
+
+int wf_fd_stream_give_up(struct wf_source *source)
+{
+    int adopted = source->release == release_shared ? shared_of(source)->fd : -1;
+    int fd = wf_source_give_up(source);
+    if (fd >= 0 && adopted >= 0 && adopted != fd) {
+        (void)close(fd);
+        fd = adopted;
+    }
+    return fd;
+}
+
+int weft_stream_adopt(weft_stream **stream, int fd)
+{
+    struct wf_source *source;
+    struct wf_io *io = wf_io_must("weft_stream_adopt");
+    int err = wf_shared_is(fd) ? adopt_shared(io, fd, &source) : adopt_own(io, fd, &source);
+    if (err != 0) {
+        return err;
+    }
+    if (source->kind == WF_FD_PIPE) {
+        /* The other end may write packets (O_DIRECT), and a read ends with each of them. */
+        source->drains = false;
+    }
+    *stream = wf_source_handle(source);
+    return 0;
 }
 
 int wf_fd_stream_open_both(struct wf_io *io, const int *ends, enum wf_fd_kind kind,
                            weft_stream **one, weft_stream **other)
 {
-    int err = wf_fd_stream_open(io, ends[0], kind, one);
+    struct wf_source *sources[2];
+    int err = wf_fd_stream_open(io, ends[0], kind, &sources[0]);
     if (err != 0) {
         goto undo_first;
     }
-    err = wf_fd_stream_open(io, ends[1], kind, other);
+    err = wf_fd_stream_open(io, ends[1], kind, &sources[1]);
     if (err != 0) {
         goto undo_one;
     }
+    *one = wf_source_handle(sources[0]);
+    *other = wf_source_handle(sources[1]);
     return 0;
 
 undo_one:
-    weft_stream_close(*one);
+    wf_source_close(wf_source_handle(sources[0]));
     (void)close(ends[1]);
     return err;
 undo_first:

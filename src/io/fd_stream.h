@@ -5,6 +5,8 @@
 #ifndef WF_IO_FD_STREAM_H
 #define WF_IO_FD_STREAM_H
 
+#include <stdbool.h>
+
 #include <weft/io.h>
 
 struct wf_io;
@@ -18,19 +20,19 @@ enum wf_fd_kind {
 };
 
 /* Makes a stream of a descriptor that does not block. On failure it is the caller's still. */
-int wf_fd_stream_open(struct wf_io *io, int fd, enum wf_fd_kind kind, weft_stream **out);
+int wf_fd_stream_open(struct wf_io *io, int fd, enum wf_fd_kind kind, struct wf_source **out);
 
 /* Makes streams of both ends of something; on failure both are closed. */
 int wf_fd_stream_open_both(struct wf_io *io, const int *ends, enum wf_fd_kind kind,
                            weft_stream **one, weft_stream **other);
 
+/* As wf_source_give_up(), of a stream: returns what was adopted. */
+int wf_fd_stream_give_up(struct wf_source *source);
+
 /* 0, or -EBADF. */
 int wf_fd_do_not_block(int fd);
 
-/* Its source, if it is a descriptor's; else NULL. */
-struct wf_source *wf_fd_stream_source(const weft_stream *stream);
-
-/* Of which kind that is. */
-enum wf_fd_kind wf_fd_stream_kind(const weft_stream *stream);
+/* Is this stream one of a descriptor? Then its kind is an enum wf_fd_kind. */
+bool wf_fd_stream_is(const struct wf_source *source);
 
 #endif

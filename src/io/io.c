@@ -33,6 +33,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "io/table.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
 #include "sched/thread.h"
@@ -97,38 +98,66 @@ void wf_io_count_watched(struct wf_io *io)
 
 /* --- Which backend ---------------------------------------------------------------------- */
 
-static void explain(struct wf_io *io, const char *format, const char *text)
+static void explain(struct wf_io *io, const char *text)
 {
-    (void)snprintf(io->reason, sizeof io->reason, format, text);
+    (void)snprintf(io->reason, sizeof io->reason, "%s", text);
 }
 
 static int use(struct wf_io *io, const struct wf_io_backend *backend)
 {
     io->backend = backend;
-    return backend->open(io);
+    io->failed_call = NULL;
+    int err = backend->open(io);
+    if (err != 0) {
+        (void)snprintf(io->reason, sizeof io->reason, "%s: %s",
+                       io->failed_call != NULL ? io->failed_call : "it cannot be opened",
+                       weft_strerror(err));
+    }
+    return err;
 }
 
-/* Under the lock. io_uring, if it is wanted; 0 if it can be had. */
-static int try_uring(struct wf_io *io)
+/* Under the lock. */
+static int use_uring(struct wf_io *io)
 {
 #ifdef WF_HAS_URING
-    explain(io, "%s", "it was asked for");
+    explain(io, "it was asked for");
     return use(io, &wf_io_uring);
 #else
-    (void)io;
+    (void)snprintf(io->reason, sizeof io->reason, "weft was built without io_uring: %s",
+                   weft_strerror(-ENOSYS));
     return -ENOSYS;
 #endif
 }
 
-/* Under the lock. */
+/* Under the lock. The default is epoll, which sandboxes allow. */
 static int choose(struct wf_io *io)
 {
     if (io->wanted == WEFT_IO_URING) {
-        return try_uring(io);
+        return use_uring(io);
     }
     bool is_asked_for = io->wanted == WEFT_IO_EPOLL;
-    explain(io, "%s", is_asked_for ? "it was asked for" : "it takes less of the processor");
+    explain(io, is_asked_for ? "it was asked for" : "it takes less of the processor");
     return use(io, &wf_io_epoll);
+}
+
+static const char *wanted_name(const struct wf_io *io)
+{
+    return io->wanted == WEFT_IO_URING ? "io_uring" : wf_io_epoll.name;
+}
+
+/* Under the lock, after choose(). Writes the sentence for the runtime's messages; returns false if
+ * it was reported before. */
+static bool compose_report(struct wf_io *io, int err, char *text, size_t size)
+{
+    if (io->reported == err) {
+        return false;
+    }
+    io->reported = err;
+    const char *advice = io->wanted == WEFT_IO_URING
+                             ? "; I/O is not possible; ask for WEFT_IO=epoll or WEFT_IO=auto"
+                             : "; I/O is not possible";
+    (void)snprintf(text, size, "%s: %s%s", wanted_name(io), io->reason, advice);
+    return true;
 }
 
 int wf_io_open(struct wf_io *io)
@@ -137,34 +166,23 @@ int wf_io_open(struct wf_io *io)
     if (wf_likely(wf_load_acquire(&io->is_open))) {
         return 0;
     }
+    char text[256];
+    bool reports = false;
     wf_lock(&io->lock);
     /* relaxed: written under the lock. */
     int err = wf_load_relaxed(&io->is_open) ? 0 : choose(io);
     if (err == 0) {
         /* release [IO2]: the backend is there. */
         wf_store_release(&io->is_open, true);
+    } else {
+        reports = compose_report(io, err, text, sizeof text);
     }
     wf_unlock(&io->lock);
-    return err;
-}
-
-/* --- The table of sources --------------------------------------------------------------- */
-
-static size_t chunk_bytes(uint32_t chunk)
-{
-    return ((size_t)WF_IO_CHUNK << chunk) * sizeof(struct wf_source);
-}
-
-int wf_io_make_chunk(struct wf_io *io, uint32_t chunk)
-{
-    struct wf_source *sources = wf_alloc_zeroed(&io->sched->options.allocator, chunk_bytes(chunk),
-                                                _Alignof(struct wf_source));
-    if (sources == NULL) {
-        return -ENOMEM;
+    const struct wf_sched_options *options = &io->sched->options;
+    if (reports && options->on_message != NULL) {
+        options->on_message(options->message_ctx, text);
     }
-    /* relaxed: whoever is told of a source sees it, see wf_io_source(). */
-    wf_store_relaxed(&io->chunks[chunk], sources);
-    return 0;
+    return err;
 }
 
 /* --- The runtime's ---------------------------------------------------------------------- */
@@ -224,18 +242,13 @@ int wf_io_create(struct wf_sched *sched)
     return 0;
 }
 
-/* What was never closed. */
-static void close_source(struct wf_source *source)
+/* Closes the sources that were never closed. */
+static void close_sources(struct wf_io *io)
 {
-    /* relaxed: nobody else uses the runtime any more. */
-    if (wf_load_relaxed(&source->users) == 0) {
-        return;
-    }
-    if (source->release != NULL) {
-        source->release(source);
-    }
-    if (source->fd >= 0 && !source->is_foreign) {
-        (void)close(source->fd);
+    for (struct wf_source *block = io->blocks; block != NULL; block = block->next_block) {
+        for (uint32_t i = 0; i < WF_SOURCE_BLOCK; i++) {
+            wf_source_close_left(block + i);
+        }
     }
 }
 
@@ -245,19 +258,13 @@ void wf_io_destroy(struct wf_sched *sched)
     if (io == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < io->made; i++) {
-        close_source(wf_io_source(io, i));
-    }
+    close_sources(io);
     /* relaxed: nobody else uses the runtime any more. */
     if (wf_load_relaxed(&io->is_open)) {
         io->backend->close(io);
     }
+    wf_table_give_back(io->blocks);
     const weft_allocator *allocator = &sched->options.allocator;
-    for (uint32_t i = 0; i < WF_IO_CHUNKS_MAX; i++) {
-        /* relaxed: as above, nobody else. */
-        wf_free(allocator, wf_load_relaxed(&io->chunks[i]), chunk_bytes(i),
-                _Alignof(struct wf_source));
-    }
     wf_free(allocator, io->drivers, drivers_bytes(sched), _Alignof(struct wf_io_driver));
     wf_free(allocator, io, sizeof *io, _Alignof(struct wf_io));
     sched->io = NULL;
@@ -274,9 +281,9 @@ struct wf_io *wf_io_must(const char *call)
 int wf_io_info(struct wf_io *io, weft_io_info *info)
 {
     int err = wf_io_open(io);
-    if (err == 0) {
-        info->backend = io->backend->name;
-        memcpy(info->reason, io->reason, sizeof info->reason);
-    }
+    wf_lock(&io->lock);
+    info->backend = err == 0 ? io->backend->name : wanted_name(io);
+    memcpy(info->reason, io->reason, sizeof info->reason);
+    wf_unlock(&io->lock);
     return err;
 }

@@ -19,15 +19,6 @@ struct wf_io;
 struct wf_sched;
 struct wf_worker;
 
-enum {
-#ifdef WF_MODEL
-    WF_IO_CHUNK = 1,
-#else
-    WF_IO_CHUNK = 64, /* sources of the first chunk; each has twice as many as the one before */
-#endif
-    WF_IO_CHUNKS_MAX = 20,
-};
-
 /* What a worker sleeps in. */
 struct wf_io_driver {
     struct wf_driver driver;
@@ -39,7 +30,8 @@ struct wf_io_driver {
 /* How the kernel tells of events. */
 struct wf_io_backend {
     const char *name;
-    /* 0, or why it cannot be had here: -errno. */
+    /* Returns 0, or -errno if the backend cannot be used here: then io->failed_call names what
+     * has failed. */
     int (*open)(struct wf_io *io);
     void (*close)(struct wf_io *io);
     /* Under the latch of the source: the next event, for reading or writing, is told, at
@@ -64,27 +56,17 @@ struct wf_io {
     struct wf_io_driver *drivers;        /* constant: one for each worker */
     unsigned events_max;                 /* constant: handled in one visit */
     weft_io_backend wanted;              /* constant */
-    struct wf_lock lock;                 /* guards what follows, up to the table */
-    struct wf_source *free;              /* list */
-    uint32_t made;                       /* sources */
-    char reason[96];                     /* why this backend */
+    struct wf_lock lock;                 /* guards what follows, up to is_open */
+    struct wf_source *free;              /* list of sources */
+    struct wf_source *blocks;            /* list of the first sources of our blocks */
+    char reason[96];                     /* why this backend, or why it cannot be used */
+    const char *failed_call;             /* the backend's: what its open has failed in, or NULL */
+    int reported;                        /* the error that the last message was about, or 0 */
     _Atomic(bool) is_open;               /* written under the lock: there is a backend */
     const struct wf_io_backend *backend; /* constant once open */
     void *own;                           /* constant once open: the backend's */
     _Atomic(uint32_t) watched;           /* any thread: sources that are watched */
-    _Atomic(struct wf_source *) chunks[WF_IO_CHUNKS_MAX]; /* constant once made */
 };
-
-/* Where the source with this index is. */
-static inline uint32_t wf_io_chunk_of(uint32_t index)
-{
-    return 31 - (uint32_t)__builtin_clz(index / WF_IO_CHUNK + 1);
-}
-
-static inline uint32_t wf_io_place_of(uint32_t index)
-{
-    return index - WF_IO_CHUNK * ((1u << wf_io_chunk_of(index)) - 1);
-}
 
 /* For a scheduler that has not started, and after it has stopped. */
 int wf_io_create(struct wf_sched *sched);
@@ -101,21 +83,11 @@ static inline void wf_io_uncount_watched(struct wf_io *io)
     (void)wf_fetch_sub_relaxed(&io->watched, 1);
 }
 
-/* Under the lock: so many more places. -ENOMEM. */
-int wf_io_make_chunk(struct wf_io *io, uint32_t chunk);
-
 /* Any thread: what it is; opens it. */
 int wf_io_info(struct wf_io *io, weft_io_info *info);
 
 /* Any thread: opens the backend if that has not happened yet. */
 int wf_io_open(struct wf_io *io);
-
-static inline struct wf_source *wf_io_source(struct wf_io *io, uint32_t index)
-{
-    /* relaxed: who has an index got it after the source was made, and what has brought it, a
-     * lock or the kernel, brings this as well. */
-    return wf_load_relaxed(&io->chunks[wf_io_chunk_of(index)]) + wf_io_place_of(index);
-}
 
 static inline bool wf_io_is_used(const struct wf_io *io)
 {

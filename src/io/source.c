@@ -23,10 +23,37 @@
  * unless it is UNSURE, since an end, an error or urgent data is an event that may have come
  * before T1, and nothing else follows.
  *
- * Closing. A source counts who is in a call at it. Close says so to those who wait and to
- * those who come; the last one to leave closes the descriptor, so that its number is not
- * another's while somebody still reads from it. Events carry a number that changes with each
- * descriptor that is in this place of the table: a late one is for nobody.
+ * Handles. The program has no pointer to a source: it has a handle, with the index of the source in
+ * a table whose memory is never freed (table.c), and a generation. A source has one word with its
+ * generation, whether it is OPEN, and the number of its users: the owner, until it is closed, and
+ * each call in progress. Each step is one exchange of that word.
+ *
+ *   Enter, any thread                       Close, any thread
+ *   N1  same generation, OPEN?              C1  same generation, OPEN? Clear OPEN
+ *   N2  no: WEFT_ECLOSED                         no: closed before, nothing to do
+ *   N3  CAS: users + 1; failed: N1          C2  latch; CLOSED; wake all waiters; next tag
+ *                                           C3  leave
+ *   Leave, a user
+ *   V1  users - 1                           Open, a source that is free
+ *   V2  was it the last one, and not OPEN?  O1  generation + 1, OPEN, one user
+ *       Close the descriptor; free          O2  latch; not CLOSED
+ *
+ * A stale handle has an older generation, or finds OPEN clear. Since N3 is a CAS of the whole word,
+ * it fails if the source was closed or reused after N1. So a late call does not even count at
+ * the source of another: nothing there has to expect it. It returns WEFT_ECLOSED, and a late
+ * close does nothing. Between C1 and V2 the users that entered before are at the descriptor; the
+ * last one to leave closes it, so that its number is not another's while a call still uses it. Only
+ * a free source is opened, and only users and the owner change the word of one that is not OPEN:
+ * so O1 is a store.
+ *
+ * A wait for readiness without a try (ready_init) is not counted: it may be prepared long before
+ * it is awaited, and abandoned. It compares the generation under the latch. If CLOSED is clear
+ * there, either O2 of its own source has cleared it, and C2 has yet to come, which will find the
+ * waiter; or O2 of a later one, and then O1 of that one is visible, since O2 released the latch.
+ *
+ * A generation is used once: a source whose generations are used up is not opened again. Events
+ * carry a number that changes with each descriptor that is in this place of the table: a late event
+ * is dropped.
  *
  * Edges.
  * [SO1] leave releases users, the last one to leave acquires it: all have left the
@@ -35,7 +62,9 @@
  * the event tells of is there for the try that follows. Without it a reader could see the
  * NEWS, and in the kernel what was before.
  *
- * Rejected. Waiting for reading and writing by one queue: a writer would be woken by what
+ * Rejected. Entering by an addition, and leaving again if the generation is another one: the users
+ * of a stranger would be more than they are for a moment, and giving up its descriptor would fail
+ * for no reason. Waiting for reading and writing by one queue: a writer would be woken by what
  * is to be read. Waking all who wait: of many tasks that receive from one socket, all but
  * one are woken for nothing. Buffers that the kernel fills (io_uring): ADR 13.
  *
@@ -49,7 +78,10 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "io/io.h"
+#include "io/table.h"
+#include "sched/await.h"
 #include "sched/op.h"
 
 enum {
@@ -62,23 +94,22 @@ enum {
 };
 
 /* So that one follows from the other. */
-_Static_assert(WF_SOURCE_READERS / WF_SOURCE_READABLE == WF_SOURCE_WRITERS / WF_SOURCE_WRITABLE,
-               "");
 _Static_assert(WF_SOURCE_READABLE / WF_EVENT_READ == WF_SOURCE_WRITABLE / WF_EVENT_WRITE, "");
 _Static_assert(WF_EVENT_READ_OVER / WF_EVENT_READ == WF_EVENT_WRITE_OVER / WF_EVENT_WRITE, "");
 
+_Static_assert(sizeof(void *) == sizeof(uint64_t), "a handle has the size of a pointer");
 _Static_assert(offsetof(struct wf_source, room) == WF_SOURCE_ALIGN - sizeof(void *),
                "the first word of the room is to be in the line before it");
 
-/* Who waits for this. */
+/* The bit of the queue for a waiter of this. A waiter of both directions is with the readers. */
 static uint32_t waiters_of(uint32_t what)
 {
-    return what * (WF_SOURCE_READERS / WF_SOURCE_READABLE);
+    return (what & WF_SOURCE_READABLE) != 0 ? WF_SOURCE_READERS : WF_SOURCE_WRITERS;
 }
 
 static struct wf_waitq *queue_of(struct wf_source *source, uint32_t what)
 {
-    return what == WF_SOURCE_READABLE ? &source->readers : &source->writers;
+    return (what & WF_SOURCE_READABLE) != 0 ? &source->readers : &source->writers;
 }
 
 /* --- Waiting ---------------------------------------------------------------------------- */
@@ -86,7 +117,7 @@ static struct wf_waitq *queue_of(struct wf_source *source, uint32_t what)
 /* In a turn: grants to the first who waits for this, or to all. */
 static inline void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what, bool all)
 {
-    if ((turn->bits & waiters_of(what)) == 0) {
+    if (what == 0 || (turn->bits & waiters_of(what)) == 0) {
         return;
     }
     struct wf_waitq *queue = queue_of(source, what);
@@ -142,11 +173,32 @@ static bool is_ready(struct wf_source *source, uint32_t what)
     return count != 0;
 }
 
+/* Of this generation, and open? */
+static bool is_open(uint64_t users, const void *handle)
+{
+    uint64_t open = ((uintptr_t)handle & WF_SOURCE_GENERATION) | WF_SOURCE_OPEN;
+    return users - open <= WF_SOURCE_USERS_MAX;
+}
+
+/* Under the latch: has another source taken the place of the one that the handle is of? */
+static bool is_stale(const struct wf_source *source, const void *handle)
+{
+    /* relaxed: written before the latch was given up, by open. */
+    uint64_t users = wf_load_relaxed(&source->users);
+    return ((users ^ (uintptr_t)handle) & WF_SOURCE_GENERATION) != 0;
+}
+
+/* Has the deadline of this wait passed, its own or that of the await around it? */
+static bool is_late(const struct wf_op *op)
+{
+    return (op->time != WEFT_NEVER && wf_clock_now() >= op->time) || wf_await_is_late();
+}
+
 /* T4. */
 static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
     struct wf_source *source = op->object;
-    if ((turn->bits & WF_SOURCE_CLOSED) != 0) {
+    if ((turn->bits & WF_SOURCE_CLOSED) != 0 || (op->data != NULL && is_stale(source, op->data))) {
         return WEFT_ECLOSED;
     }
     if ((turn->bits & op->count) != 0) {
@@ -155,7 +207,13 @@ static int wait_take(struct wf_op *op, struct wf_turn *turn)
         }
         turn->bits &= ~op->count;
     }
-    int err = watch(source, turn, op->count);
+    /* An event may be on its way, and a ready source wins over a deadline that has passed. */
+    if (wf_unlikely(is_late(op)) && is_ready(source, op->count)) {
+        turn->bits |= op->count;
+        return 0;
+    }
+    /* One poll of a foreign descriptor is for both directions. */
+    int err = watch(source, turn, source->is_foreign ? (uint32_t)WF_SOURCE_READABLE : op->count);
     return err != 0 ? err : WEFT_PENDING;
 }
 
@@ -179,13 +237,23 @@ static void wait_leave(struct wf_op *op, struct wf_turn *turn)
     }
 }
 
-/* One that is not followed by a try of ours: somebody else may have what is there. */
+/* Without a try of the waiter: another waiter may have what is there. An event of a foreign
+ * descriptor was granted to all. */
 static int wait_end(struct wf_op *op)
 {
-    if (!op->flag && op->result == 0) {
-        wf_source_pass_on(op->object, op->count);
+    struct wf_source *source = op->object;
+    if (op->flag || op->result != 0) {
+        return op->result;
     }
-    return op->result;
+    if (op->data == NULL) { /* A user. */
+        if (!source->is_foreign) {
+            wf_source_pass_on(source, op->count);
+        }
+    } else if (wf_source_enter(op->data, &source) == 0) {
+        wf_source_pass_on(source, op->count);
+        wf_source_leave(source);
+    }
+    return 0;
 }
 
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
@@ -194,18 +262,29 @@ static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
                                            .leave = wait_leave,
                                            .end = wait_end };
 
-void wf_source_wait_init(weft_op *op, struct wf_source *source, uint32_t what, bool is_ours)
+void wf_source_wait_init(weft_op *op, struct wf_source *source, uint32_t what)
 {
     struct wf_op *self = wf_op_init(op, &wait_ops, source);
     self->count = what;
-    self->flag = is_ours;
+    self->time = WEFT_NEVER;
+    self->flag = true;
+}
+
+void wf_source_ready_init(weft_op *op, const void *handle, uint32_t what)
+{
+    struct wf_op *self = wf_op_init(op, &wait_ops, wf_source_of(handle));
+    self->count = what;
+    self->time = WEFT_NEVER;
+    self->data = (void *)(uintptr_t)handle;
 }
 
 int wf_source_await(struct wf_source *source, uint32_t what, weft_time deadline, const char *call)
 {
     weft_op op;
-    wf_source_wait_init(&op, source, what, true);
-    return wf_op_await_inline((struct wf_op *)&op, &wait_ops, deadline, call);
+    wf_source_wait_init(&op, source, what);
+    struct wf_op *self = (struct wf_op *)&op;
+    self->time = deadline;
+    return wf_op_await_inline(self, &wait_ops, deadline, call);
 }
 
 /* T3, under the latch or by a CAS while it is open. */
@@ -264,13 +343,15 @@ static void next_tag(struct wf_source *source)
 
 void wf_source_fetch(struct wf_io *io, uint64_t tag)
 {
-    __builtin_prefetch(wf_io_source(io, (uint32_t)tag));
+    (void)io;
+    __builtin_prefetch(wf_source_at((uint32_t)tag));
 }
 
 /* The lines of its task, and of the frames around the operation, if it is a fiber's. */
 void wf_source_fetch_waiter(struct wf_io *io, uint64_t tag)
 {
-    const struct wf_source *source = wf_io_source(io, (uint32_t)tag);
+    (void)io;
+    const struct wf_source *source = wf_source_at((uint32_t)tag);
     /* relaxed: an address to ask for; who may be gone is not looked at. */
     uintptr_t task = (uintptr_t)wf_load_relaxed(&source->task);
     /* relaxed: as above, it is not looked at. */
@@ -282,12 +363,20 @@ void wf_source_fetch_waiter(struct wf_io *io, uint64_t tag)
     }
 }
 
+/* The part of the tag that changes. Its index is in another line. */
+static uint32_t sequence_of(const struct wf_source *source)
+{
+    /* relaxed: written under the latch. */
+    return wf_load_relaxed(&source->sequence) % (1u << WF_SOURCE_SEQUENCE_BITS);
+}
+
 void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
 {
-    struct wf_source *source = wf_io_source(io, (uint32_t)tag);
+    (void)io;
+    struct wf_source *source = wf_source_at((uint32_t)tag);
     struct wf_turn turn;
     wf_turn_begin(&turn, source);
-    if (wf_source_tag(source) == tag) {
+    if (sequence_of(source) == (uint32_t)(tag >> 32)) {
         bool is_end = (events & WF_EVENT_END) != 0;
         bool all = is_end || source->is_foreign;
         source->has_end = source->has_end || is_end;
@@ -319,39 +408,57 @@ static void fire_again(struct wf_source *source)
 void wf_source_fire_all(struct wf_io *io)
 {
     wf_lock(&io->lock);
-    uint32_t count = io->made;
+    struct wf_source *block = io->blocks;
     wf_unlock(&io->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        fire_again(wf_io_source(io, i));
+    for (; block != NULL; block = block->next_block) {
+        for (uint32_t i = 0; i < WF_SOURCE_BLOCK; i++) {
+            fire_again(block + i);
+        }
     }
 }
 
 /* --- Opening and closing ---------------------------------------------------------------- */
 
-/* Under the lock: a place for one more. */
-static struct wf_source *make_source(struct wf_io *io)
+/* May it be opened? Not if its generations are used up, or if a call was at it when its runtime
+ * ended. */
+static bool is_usable(const struct wf_source *source)
 {
-    uint32_t chunk = wf_io_chunk_of(io->made);
-    if (chunk == WF_IO_CHUNKS_MAX) {
-        return NULL;
+    /* relaxed: it is in no list, and not open. */
+    uint64_t users = wf_load_relaxed(&source->users);
+    return (users & ~WF_SOURCE_GENERATION) == 0 && users != WF_SOURCE_GENERATION;
+}
+
+/* Under the lock: puts it into the list of free ones. */
+static void put_into_list(struct wf_io *io, struct wf_source *source)
+{
+    if (is_usable(source)) {
+        source->next = io->free;
+        io->free = source;
     }
-    if (wf_io_place_of(io->made) == 0 && wf_io_make_chunk(io, chunk) != 0) {
-        return NULL;
+}
+
+/* Under the lock: more free ones, if there is memory. */
+static void take_block(struct wf_io *io)
+{
+    struct wf_source *block = wf_table_take(io);
+    if (block != NULL) {
+        block->next_block = io->blocks;
+        io->blocks = block;
+        for (uint32_t i = WF_SOURCE_BLOCK; i > 0; i--) {
+            put_into_list(io, block + i - 1);
+        }
     }
-    struct wf_source *source = wf_io_source(io, io->made);
-    source->index = io->made++;
-    source->io = io;
-    return source;
 }
 
 static struct wf_source *take_place(struct wf_io *io)
 {
     wf_lock(&io->lock);
+    if (io->free == NULL) {
+        take_block(io);
+    }
     struct wf_source *source = io->free;
     if (source != NULL) {
         io->free = source->next;
-    } else {
-        source = make_source(io);
     }
     wf_unlock(&io->lock);
     return source;
@@ -361,9 +468,17 @@ static void give_place(struct wf_source *source)
 {
     struct wf_io *io = source->io;
     wf_lock(&io->lock);
-    source->next = io->free;
-    io->free = source;
+    put_into_list(io, source);
     wf_unlock(&io->lock);
+}
+
+/* O1: the next generation, with one user. */
+static void open_users(struct wf_source *source)
+{
+    /* relaxed: the source is free, so that no other thread writes the word. */
+    uint64_t users = wf_load_relaxed(&source->users) + (UINT64_C(1) << WF_SOURCE_INDEX_BITS);
+    /* relaxed: a handle is not known yet; what passes it on brings the source as well. */
+    wf_store_relaxed(&source->users, users | WF_SOURCE_OPEN | 1);
 }
 
 int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
@@ -380,28 +495,25 @@ int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
     source->has_end = false;
     source->drains = false;
     source->is_foreign = false;
+    source->wants_proxy = false;
     source->armed = 0;
     source->release = NULL;
     source->is_ready = NULL;
-    /* relaxed: nobody else knows the source yet. */
-    wf_store_relaxed(&source->users, WF_SOURCE_OPEN | 1);
-    /* A late event may look at the place. Perhaps there is something already: it is tried. */
+    open_users(source);
+    /* O2. A late event may look at the place. Perhaps there is something already: it is tried. */
     (void)wf_latch_lock(&source->word);
     wf_latch_unlock(&source->word, READY);
     *out = source;
     return 0;
 }
 
-int wf_source_enter_late(struct wf_source *source, uint32_t users, const char *call)
+int wf_source_enter_late(uint64_t users, uint64_t open)
 {
-    if (users == 0) {
-        wf_fatal("%s: it was closed before; use what was opened until it is closed, once", call);
-    }
-    wf_source_leave(source);
-    return WEFT_ECLOSED;
+    return users - open == WF_SOURCE_USERS_MAX ? -EBUSY : WEFT_ECLOSED;
 }
 
-void wf_source_end(struct wf_source *source)
+/* Lets go of what it is made of. */
+static void let_go(struct wf_source *source)
 {
     if (source->release != NULL) {
         source->release(source);
@@ -411,10 +523,23 @@ void wf_source_end(struct wf_source *source)
         (void)close(source->fd);
         errno = saved;
     }
+}
+
+void wf_source_end(struct wf_source *source)
+{
+    let_go(source);
     give_place(source);
 }
 
-/* Nobody waits any more, and no event is for this descriptor. */
+/* In a turn, C2: wakes all waiters, and events that come later are dropped. */
+static void end_waits(struct wf_source *source, struct wf_turn *turn)
+{
+    next_tag(source);
+    wf_turn_claim_all(turn, &source->readers, WEFT_ECLOSED);
+    wf_turn_claim_all(turn, &source->writers, WEFT_ECLOSED);
+    turn->bits = WF_SOURCE_CLOSED;
+}
+
 static void shut(struct wf_source *source)
 {
     struct wf_turn turn;
@@ -423,28 +548,39 @@ static void shut(struct wf_source *source)
         source->io->backend->unwatch(source->io, source);
         wf_io_uncount_watched(source->io);
     }
-    next_tag(source);
-    wf_turn_claim_all(&turn, &source->readers, WEFT_ECLOSED);
-    wf_turn_claim_all(&turn, &source->writers, WEFT_ECLOSED);
-    turn.bits = WF_SOURCE_CLOSED;
+    end_waits(source, &turn);
     wf_turn_end(&turn);
 }
 
-void wf_source_close(struct wf_source *source, const char *call)
+void wf_source_close(const void *handle)
 {
-    /* relaxed: leaving orders it. */
-    if ((wf_fetch_and_relaxed(&source->users, ~WF_SOURCE_OPEN) & WF_SOURCE_OPEN) == 0) {
-        wf_fatal("%s: it was closed before; close what was opened once", call);
-    }
+    struct wf_source *source = wf_source_of(handle);
+    /* relaxed: the exchange sees whether it is true. */
+    uint64_t users = wf_load_relaxed(&source->users);
+    do {
+        if (!is_open(users, handle)) {
+            return;
+        }
+        /* relaxed: leaving orders it. */
+    } while (!wf_cas_weak_relaxed(&source->users, &users, users & ~WF_SOURCE_OPEN));
     shut(source);
     wf_source_leave(source);
 }
 
+/* If the caller is the only user: takes the source over. Else *users says what it is. */
+static bool take_over(struct wf_source *source, uint64_t *users, uint64_t taken)
+{
+    /* acquire [SO1]: all others have left. */
+    return wf_cas_acquire(&source->users, users, taken);
+}
+
 int wf_source_give_up(struct wf_source *source)
 {
-    uint32_t users = WF_SOURCE_OPEN | 1;
-    /* acquire [SO1]: who was at it has left. */
-    if (!wf_cas_acquire(&source->users, &users, 1u)) {
+    /* relaxed: the exchange sees whether it is true. */
+    uint64_t users = wf_load_relaxed(&source->users);
+    /* The caller and the owner, whose part is the caller's from now on. */
+    uint64_t alone = (users & WF_SOURCE_GENERATION) | WF_SOURCE_OPEN | 2;
+    if (users != alone || !take_over(source, &users, alone - WF_SOURCE_OPEN - 1)) {
         return (users & WF_SOURCE_OPEN) != 0 ? -EBUSY : WEFT_ECLOSED;
     }
     int fd = source->fd;
@@ -452,4 +588,29 @@ int wf_source_give_up(struct wf_source *source)
     source->fd = -1;
     wf_source_leave(source);
     return fd;
+}
+
+/*
+ * No task is left, but a call of a plain thread may be: a mistake, of which no other connection
+ * must know. Its source is closed like the others, and not used again.
+ */
+void wf_source_close_left(struct wf_source *source)
+{
+    /* relaxed: the runtime has no workers any more. */
+    uint64_t users = wf_fetch_and_relaxed(&source->users, ~WF_SOURCE_OPEN);
+    if ((users & ~WF_SOURCE_GENERATION) == 0) {
+        return;
+    }
+    if ((users & WF_SOURCE_OPEN) == 0) {
+        /* relaxed: as above; the call that is left is not the last user. */
+        (void)wf_fetch_add_relaxed(&source->users, 1);
+    }
+    struct wf_turn turn;
+    wf_turn_begin(&turn, source);
+    end_waits(source, &turn);
+    wf_turn_end(&turn);
+    let_go(source);
+    uint64_t generation = users & WF_SOURCE_GENERATION;
+    uint64_t alone = generation | 1;
+    (void)take_over(source, &alone, generation);
 }

@@ -33,24 +33,45 @@ enum {
     WF_SOURCE_ALIGN = 64,
     WF_SOURCE_ROOM = 128,         /* bytes for who opens it */
     WF_SOURCE_SEQUENCE_BITS = 30, /* of its tag: a backend needs two bits */
+
+    /* Of a handle: which source; the generation is above. */
+    WF_SOURCE_INDEX_BITS = 24,
+#ifdef WF_MODEL
+    WF_SOURCE_CHUNK_BITS = 0,
+    WF_SOURCE_BLOCK = 1,
+    WF_SOURCE_CHUNKS_MAX = 2,
+#else
+    WF_SOURCE_CHUNK_BITS = 10, /* sources that the table grows by */
+    WF_SOURCE_BLOCK = 64,      /* sources that a runtime takes at a time */
+    WF_SOURCE_CHUNKS_MAX = 1 << (WF_SOURCE_INDEX_BITS - WF_SOURCE_CHUNK_BITS),
+#endif
 };
 
-/* In users. */
-#define WF_SOURCE_OPEN (UINT32_C(1) << 31)
+/*
+ * The word that counts the users of a source.
+ *
+ *    63                     24   23   22               0
+ *   | generation               | OPEN | users           |
+ *
+ * The owner is a user until the source is closed. A handle has the same generation in the same
+ * bits, and the index of the source in place of the rest.
+ */
+#define WF_SOURCE_OPEN       (UINT64_C(1) << 23)
+#define WF_SOURCE_USERS_MAX  (WF_SOURCE_OPEN - 1)
+#define WF_SOURCE_GENERATION (~UINT64_C(0) << WF_SOURCE_INDEX_BITS)
 
 /*
- * Never freed while its runtime is there: who comes late finds a source, perhaps another's. What
- * a transfer and its events need is in one line of the cache, up to the first word of the room: of
- * a thousand connections each line is another one to be fetched.
+ * Never freed, and never anything but a source: a late call finds a source, perhaps another's,
+ * and the generation says so. What a transfer and its events need is in one line of the cache, up
+ * to the first word of the room: of a thousand connections each line is another one to be fetched.
  */
 struct wf_source {
     _Alignas(WF_SOURCE_ALIGN) _Atomic(uint32_t) word; /* latch, and what is above */
-    _Atomic(uint32_t) users;    /* OPEN, and how many are at it; the last one closes it */
+    int fd;                                           /* constant while open */
+    _Atomic(uint64_t) users;    /* see above; any thread. The last user to leave ends it */
     struct wf_waitq readers;    /* under the latch */
     _Atomic(const void *) op;   /* who waited last, perhaps gone: lines to ask for, see batch.c */
     _Atomic(const void *) task; /* the same */
-    int fd;                     /* constant while open */
-    uint32_t index;             /* constant: in the table */
     _Atomic(uint32_t) sequence; /* how often the place was used; under the latch */
     uint8_t armed : 2;          /* under the latch: which events will come, some of BOTH */
     bool has_end : 1;           /* under the latch: there was an end, or an error */
@@ -60,13 +81,34 @@ struct wf_source {
     unsigned char room[WF_SOURCE_ROOM];
     struct wf_waitq writers; /* under the latch */
     uint32_t home[2];        /* under the latch, the backend's: where it is watched */
-    struct wf_io *io;        /* constant */
+    int proxies[2];          /* under the latch: see proxy.c; 0, or a descriptor plus 1 */
+    bool wants_proxy;        /* constant while open: a ring must not hold its descriptor */
+    struct wf_io *io;        /* constant while its block is taken */
     struct wf_source *next;  /* in the list of free ones */
     /* What it is, to who has opened it: called by the last user, before the end. */
     void (*release)(struct wf_source *source);
     /* Under the latch: would a try say something? NULL: the kernel knows. */
     bool (*is_ready)(struct wf_source *source, uint32_t what);
+    struct wf_source *next_block; /* of the first one of a block: in the list of its runtime */
+    uint32_t index;               /* constant: in the table */
 };
+
+/* The table of all sources of the process, see table.c. Each is constant once it is there. */
+extern _Atomic(struct wf_source *) wf_source_chunks[WF_SOURCE_CHUNKS_MAX];
+
+static inline struct wf_source *wf_source_at(uint32_t index)
+{
+    /* relaxed: the caller got an index or a handle after the source was made, and what has brought
+     * it, a lock, the kernel or the program, brings this as well. */
+    struct wf_source *chunk = wf_load_relaxed(&wf_source_chunks[index >> WF_SOURCE_CHUNK_BITS]);
+    return chunk + (index & ((1u << WF_SOURCE_CHUNK_BITS) - 1));
+}
+
+/* The source that a handle is of, or was of. */
+static inline struct wf_source *wf_source_of(const void *handle)
+{
+    return wf_source_at((uint32_t)((uintptr_t)handle & ~WF_SOURCE_GENERATION));
+}
 
 /*
  * Makes a source of a descriptor, which must not block. It is in use by the caller until
@@ -75,31 +117,56 @@ struct wf_source {
  */
 int wf_source_open(struct wf_io *io, int fd, struct wf_source **out);
 
-/*
- * Closes it: who waits, and who comes, gets WEFT_ECLOSED. The descriptor is closed when the
- * last one has left: now, if nobody is at it.
- */
-void wf_source_close(struct wf_source *source, const char *call);
+/* The handle of a source that is open. */
+static inline void *wf_source_handle(const struct wf_source *source)
+{
+    /* relaxed: the generation is constant while it is open. */
+    uint64_t generation = wf_load_relaxed(&source->users) & WF_SOURCE_GENERATION;
+    return (void *)(uintptr_t)(generation | source->index);
+}
 
-/* The same, but the descriptor stays open, and is returned. -EBUSY: somebody is at it. */
+/*
+ * Closes it: waiters and later calls get WEFT_ECLOSED. The descriptor is closed when the last user
+ * has left: now, if there is none. Does nothing if it was closed before.
+ */
+void wf_source_close(const void *handle);
+
+/* The same by a user, but the descriptor stays open, and is returned; the user has left then.
+ * -EBUSY: there is another user. */
 int wf_source_give_up(struct wf_source *source);
 
-/* For a call: the descriptor is not closed in between. WEFT_ECLOSED: it is. */
-int wf_source_enter_late(struct wf_source *source, uint32_t users, const char *call)
-    __attribute__((cold));
+/* At the end of the runtime: the same for one that was not closed. */
+void wf_source_close_left(struct wf_source *source);
+
+/* Enters it, for a call: it is not closed in between. WEFT_ECLOSED: it is. -EBUSY: too many
+ * calls. */
+int wf_source_enter_late(uint64_t users, uint64_t open) __attribute__((cold));
 void wf_source_end(struct wf_source *source);
 
-static inline int wf_source_enter(struct wf_source *source, const char *call)
+static inline int wf_source_enter(const void *handle, struct wf_source **out)
 {
-    /* relaxed: who closes it counts by the same word. */
-    uint32_t users = wf_fetch_add_relaxed(&source->users, 1);
-    return wf_likely((users & WF_SOURCE_OPEN) != 0) ? 0 : wf_source_enter_late(source, users, call);
+    struct wf_source *source = wf_source_of(handle);
+    *out = source; /* Also if it is closed: so compilers need not know when it is set. */
+    uint64_t open = ((uintptr_t)handle & WF_SOURCE_GENERATION) | WF_SOURCE_OPEN;
+    /* relaxed: the exchange sees whether it is true. */
+    uint64_t users = wf_load_relaxed(&source->users);
+    while (wf_likely(users - open < WF_SOURCE_USERS_MAX)) {
+        /* relaxed: close counts by the same word. */
+        if (wf_likely(wf_cas_weak_relaxed(&source->users, &users, users + 1))) {
+            return 0;
+        }
+    }
+    int err = wf_source_enter_late(users, open);
+    if (err == 0) {
+        __builtin_unreachable(); /* Saves a test of the result in each caller. */
+    }
+    return err;
 }
 
 static inline void wf_source_leave(struct wf_source *source)
 {
     /* acq_rel [SO1]: the last one sees that all others have left. */
-    if (wf_unlikely(wf_fetch_sub_acq_rel(&source->users, 1) == 1)) {
+    if (wf_unlikely((wf_fetch_sub_acq_rel(&source->users, 1) & ~WF_SOURCE_GENERATION) == 1)) {
         wf_source_end(source);
     }
 }
@@ -130,11 +197,15 @@ static inline void wf_source_moved(struct wf_source *source, uint32_t seen, uint
     }
 }
 
-/* Prepares to wait until it may be read (WF_SOURCE_READABLE) or written: 0, WEFT_ECLOSED, or
- * what a backend says. Is it ours: does a call of wf_source_moved() follow? */
-void wf_source_wait_init(weft_op *op, struct wf_source *source, uint32_t what, bool is_ours);
+/* Prepares to wait until it may be read (WF_SOURCE_READABLE) or written, by a user, who tries then
+ * and calls wf_source_moved() or the like: 0, WEFT_ECLOSED, or what a backend says. A wait for a
+ * foreign descriptor may be for both. */
+void wf_source_wait_init(weft_op *op, struct wf_source *source, uint32_t what);
 
-/* Waits for that, where there is a stack; a call of wf_source_moved() follows. */
+/* The same for a caller that is no user and does not try: the handle is checked when it waits. */
+void wf_source_ready_init(weft_op *op, const void *handle, uint32_t what);
+
+/* As wf_source_wait_init(), and waits for that, where there is a stack. */
 int wf_source_await(struct wf_source *source, uint32_t what, weft_time deadline, const char *call);
 
 /* The backend knows it from now on; else from the first wait on. */

@@ -27,9 +27,10 @@ enum {
 
 /* In the room of a transfer: a step into a stream, or out of one. */
 struct step {
-    uint32_t what;          /* of the stream: WF_SOURCE_WRITABLE, if it goes into it */
-    int end;                /* of our pipe, from there or to there */
-    struct wf_source *file; /* or from there */
+    uint32_t what;            /* of the stream: WF_SOURCE_WRITABLE, if it goes into it */
+    int end;                  /* of our pipe, from there or to there */
+    weft_stream *file;        /* or from there */
+    struct wf_source *source; /* of that, while it is used */
     size_t size;
 };
 
@@ -42,25 +43,24 @@ static struct step *step_of(struct wf_transfer *self)
 
 static int step_enter(struct wf_transfer *self)
 {
-    static const char call[] = "weft_copy";
-    struct wf_source *file = step_of(self)->file;
-    int err = file != NULL ? wf_source_enter(file, call) : 0;
+    struct step *step = step_of(self);
+    int err = step->file != NULL ? wf_source_enter(step->file, &step->source) : 0;
     if (err != 0) {
         return err;
     }
-    err = wf_source_enter(wf_fd_stream_source(self->object), call);
-    if (err != 0 && file != NULL) {
-        wf_source_leave(file);
+    err = wf_transfer_enter(self);
+    if (err != 0 && step->file != NULL) {
+        wf_source_leave(step->source);
     }
     return err;
 }
 
 static void step_leave(struct wf_transfer *self)
 {
-    struct wf_source *file = step_of(self)->file;
-    wf_source_leave(wf_fd_stream_source(self->object));
-    if (file != NULL) {
-        wf_source_leave(file);
+    const struct step *step = step_of(self);
+    wf_transfer_leave(self);
+    if (step->file != NULL) {
+        wf_source_leave(step->source);
     }
 }
 
@@ -69,7 +69,7 @@ static ssize_t move(int fd, const struct step *step)
     const int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
     ssize_t n;
     do {
-        n = step->file != NULL ? sendfile(fd, step->file->fd, NULL, step->size)
+        n = step->file != NULL ? sendfile(fd, step->source->fd, NULL, step->size)
             : step->what == WF_SOURCE_WRITABLE
                 ? splice(step->end, NULL, fd, NULL, step->size, flags)
                 : splice(fd, NULL, step->end, NULL, step->size, flags);
@@ -89,7 +89,7 @@ static bool is_at_urgent_data(const struct wf_source *source)
 static int step_attempt(struct wf_transfer *self)
 {
     const struct step *step = step_of(self);
-    struct wf_source *source = wf_fd_stream_source(self->object);
+    struct wf_source *source = self->source;
     uint32_t seen = wf_source_look(source);
     if ((seen & step->what) != 0) {
         ssize_t n = move(source->fd, step);
@@ -107,19 +107,18 @@ static int step_attempt(struct wf_transfer *self)
             return err;
         }
     }
-    wf_source_wait_init(&self->wait, source, step->what, true);
-    self->waits_for = &self->wait.future;
-    return WEFT_PENDING;
+    return wf_transfer_wait(self, step->what);
 }
 
 static const struct wf_transfer_ops step_ops = { step_enter, step_leave, step_attempt };
 
-static int await_step(weft_stream *stream, const struct step *step, weft_time deadline)
+static int await_step(weft_stream *stream, const struct step *step,
+                      const struct wf_transfer_end *end)
 {
     weft_io io;
     struct wf_transfer *self = wf_transfer_init(&io, &step_ops, stream);
     *step_of(self) = *step;
-    return wf_transfer_await(&io, deadline, "weft_copy");
+    return wf_transfer_await_end(&io, end, "weft_copy");
 }
 
 /* Not an error of the streams: the call is not for these, or is forbidden. */
@@ -128,11 +127,12 @@ static bool is_refusal(int err)
     return err == -EINVAL || err == -ENOSYS || err == -EPERM || err == -EOPNOTSUPP;
 }
 
-static int send_file(struct wf_source *file, weft_stream *to, uint64_t *copied, weft_time deadline)
+static int send_file(weft_stream *file, weft_stream *to, uint64_t *copied,
+                     const struct wf_transfer_end *end)
 {
     const struct step send = { .what = WF_SOURCE_WRITABLE, .file = file, .size = PART };
     int n;
-    while ((n = await_step(to, &send, deadline)) > 0) {
+    while ((n = await_step(to, &send, end)) > 0) {
         *copied += (uint64_t)n;
     }
     return is_refusal(n) ? -EOPNOTSUPP : n;
@@ -148,13 +148,16 @@ static ssize_t read_pipe(int end, void *buffer, size_t size)
 }
 
 /* What the pipe holds, as any other bytes. -EOPNOTSUPP: it is empty now. */
-static int write_out(int end, weft_stream *to, uint64_t *copied, weft_time deadline)
+static int write_out(int pipe_end, weft_stream *to, uint64_t *copied,
+                     const struct wf_transfer_end *end)
 {
     char buffer[4096];
     ssize_t n;
-    while ((n = read_pipe(end, buffer, sizeof buffer)) > 0) {
+    while ((n = read_pipe(pipe_end, buffer, sizeof buffer)) > 0) {
         struct iovec rest = { buffer, (size_t)n };
-        int err = weft_writev_all(to, &rest, 1, deadline);
+        weft_io io;
+        weft_writev_all_init(&io, to, &rest, 1);
+        int err = wf_transfer_await_end(&io, end, "weft_copy");
         *copied += (uint64_t)n - rest.iov_len;
         if (err != 0) {
             return err;
@@ -163,13 +166,14 @@ static int write_out(int end, weft_stream *to, uint64_t *copied, weft_time deadl
     return n < 0 && errno != EAGAIN ? -errno : -EOPNOTSUPP;
 }
 
-static int drain(int end, size_t held, weft_stream *to, uint64_t *copied, weft_time deadline)
+static int drain(int pipe_end, size_t held, weft_stream *to, uint64_t *copied,
+                 const struct wf_transfer_end *end)
 {
     while (held > 0) {
-        const struct step out = { .what = WF_SOURCE_WRITABLE, .end = end, .size = held };
-        int n = await_step(to, &out, deadline);
+        const struct step out = { .what = WF_SOURCE_WRITABLE, .end = pipe_end, .size = held };
+        int n = await_step(to, &out, end);
         if (n < 0) {
-            return is_refusal(n) ? write_out(end, to, copied, deadline) : n;
+            return is_refusal(n) ? write_out(pipe_end, to, copied, end) : n;
         }
         held -= (size_t)n;
         *copied += (uint64_t)n;
@@ -177,7 +181,8 @@ static int drain(int end, size_t held, weft_stream *to, uint64_t *copied, weft_t
     return 0;
 }
 
-static int copy_by_pipe(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
+static int copy_by_pipe(weft_stream *from, weft_stream *to, uint64_t *copied,
+                        const struct wf_transfer_end *end)
 {
     int ends[2];
     if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
@@ -186,8 +191,8 @@ static int copy_by_pipe(weft_stream *from, weft_stream *to, uint64_t *copied, we
     const struct step in = { .what = WF_SOURCE_READABLE, .end = ends[1], .size = PART };
     int err = 0;
     int n = 0;
-    while (err == 0 && (n = await_step(from, &in, deadline)) > 0) {
-        err = drain(ends[0], (size_t)n, to, copied, deadline);
+    while (err == 0 && (n = await_step(from, &in, end)) > 0) {
+        err = drain(ends[0], (size_t)n, to, copied, end);
     }
     (void)close(ends[0]);
     (void)close(ends[1]);
@@ -200,16 +205,34 @@ static bool is_file(int fd)
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-int wf_splice(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
+static bool is_possible(const struct wf_source *from, const struct wf_source *to)
 {
-    struct wf_source *source = wf_fd_stream_source(from);
-    /* Only our threads block SIGPIPE, against which these calls have no flag. */
-    if (source == NULL || wf_fd_stream_source(to) == NULL || wf_worker_current() == NULL ||
-        wf_fd_stream_kind(to) == WF_FD_OTHER) {
-        return -EOPNOTSUPP;
+    /* Only workers block SIGPIPE, against which these calls have no flag. */
+    return wf_fd_stream_is(from) && wf_fd_stream_is(to) && wf_worker_current() != NULL &&
+           to->kind != WF_FD_OTHER && (from->kind != WF_FD_OTHER || is_file(from->fd));
+}
+
+int wf_splice(weft_stream *from, weft_stream *to, uint64_t *copied,
+              const struct wf_transfer_end *end)
+{
+    struct wf_source *sources[2];
+    int err = wf_source_enter(from, &sources[0]);
+    if (err != 0) {
+        return err;
     }
-    if (wf_fd_stream_kind(from) != WF_FD_OTHER) {
-        return copy_by_pipe(from, to, copied, deadline);
+    err = wf_source_enter(to, &sources[1]);
+    if (err != 0) {
+        goto leave_from;
     }
-    return is_file(source->fd) ? send_file(source, to, copied, deadline) : -EOPNOTSUPP;
+    if (!is_possible(sources[0], sources[1])) {
+        err = -EOPNOTSUPP;
+    } else if (sources[0]->kind == WF_FD_OTHER) {
+        err = send_file(from, to, copied, end);
+    } else {
+        err = copy_by_pipe(from, to, copied, end);
+    }
+    wf_source_leave(sources[1]);
+leave_from:
+    wf_source_leave(sources[0]);
+    return err;
 }

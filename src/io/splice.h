@@ -9,6 +9,8 @@
 
 #include <weft/io.h>
 
+struct wf_transfer_end;
+
 /*
  * Copies until the end of the first stream, as weft_copy(); *copied is counted up.
  * -EOPNOTSUPP: nothing is lost, but these two streams, this thread or the system's limits do not
@@ -16,6 +18,7 @@
  *
  * Context: a fiber.
  */
-int wf_splice(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline);
+int wf_splice(weft_stream *from, weft_stream *to, uint64_t *copied,
+              const struct wf_transfer_end *end);
 
 #endif

@@ -4,14 +4,12 @@
  */
 #include "io/stream.h"
 
-#include <limits.h>
-
+#include "io/fd_stream.h"
 #include "io/transfer.h"
 #include "sched/op.h"
 
 enum {
-    VECTORS_MAX = 1024,          /* of one system call */
-    BYTES_MAX = INT_MAX & ~4095, /* that one call moves, as in the kernel */
+    VECTORS_MAX = 1024, /* of one system call */
 };
 
 /* --- Vectors ---------------------------------------------------------------------------- */
@@ -48,28 +46,6 @@ static void skip_empty(struct wf_transfer *self)
 
 /* --- Transfers -------------------------------------------------------------------------- */
 
-static const char *call_of(const struct wf_transfer *self);
-
-static int enter(struct wf_transfer *self)
-{
-    weft_stream *stream = self->object;
-    return stream->ops->enter(stream, call_of(self));
-}
-
-static void leave(struct wf_transfer *self)
-{
-    weft_stream *stream = self->object;
-    stream->ops->leave(stream);
-}
-
-static int wait_for(struct wf_transfer *self, unsigned what)
-{
-    weft_stream *stream = self->object;
-    stream->ops->wait_init(&self->wait, stream, what, true);
-    self->waits_for = &self->wait.future;
-    return WEFT_PENDING;
-}
-
 static int limit(int count)
 {
     return count < VECTORS_MAX ? count : VECTORS_MAX;
@@ -77,23 +53,23 @@ static int limit(int count)
 
 static int attempt_read(struct wf_transfer *self)
 {
-    weft_stream *stream = self->object;
+    struct wf_source *source = self->source;
     if (!have_room(self->vectors, self->count)) {
         return 0;
     }
-    ssize_t n = stream->ops->try_read(stream, self->vectors, self->count,
-                                      self->flags != 0 ? WF_TRY_PEEK : 0);
-    return n == -EAGAIN ? wait_for(self, WEFT_READABLE) : (int)n;
+    ssize_t n = wf_stream_ops(source)->try_read(source, self->vectors, self->count,
+                                                self->flags != 0 ? WF_TRY_PEEK : 0);
+    return n == -EAGAIN ? wf_transfer_wait(self, WF_SOURCE_READABLE) : (int)n;
 }
 
 static int attempt_write(struct wf_transfer *self)
 {
-    weft_stream *stream = self->object;
+    struct wf_source *source = self->source;
     if (!have_room(self->vectors, self->count)) {
         return 0;
     }
-    ssize_t n = stream->ops->try_write(stream, self->vectors, self->count, 0);
-    return n == -EAGAIN ? wait_for(self, WEFT_WRITABLE) : (int)n;
+    ssize_t n = wf_stream_ops(source)->try_write(source, self->vectors, self->count, 0);
+    return n == -EAGAIN ? wf_transfer_wait(self, WF_SOURCE_WRITABLE) : (int)n;
 }
 
 /* So many bytes were moved: is that all? */
@@ -106,44 +82,43 @@ static int move_transfer_on(struct wf_transfer *self, size_t bytes)
 
 static int attempt_read_exact(struct wf_transfer *self)
 {
-    weft_stream *stream = self->object;
+    struct wf_source *source = self->source;
     skip_empty(self);
     if (self->count == 0) {
         return 0;
     }
-    ssize_t n = stream->ops->try_read(stream, self->vectors, limit(self->count), 0);
+    ssize_t n = wf_stream_ops(source)->try_read(source, self->vectors, limit(self->count), 0);
     if (n <= 0) {
-        return n == -EAGAIN ? wait_for(self, WEFT_READABLE) : n == 0 ? WEFT_EEND : (int)n;
+        return n == -EAGAIN ? wf_transfer_wait(self, WF_SOURCE_READABLE)
+               : n == 0     ? WEFT_EEND
+                            : (int)n;
     }
     return move_transfer_on(self, (size_t)n);
 }
 
 static int attempt_write_all(struct wf_transfer *self)
 {
-    weft_stream *stream = self->object;
+    struct wf_source *source = self->source;
     skip_empty(self);
     if (self->count == 0) {
         return 0;
     }
-    ssize_t n = stream->ops->try_write(stream, self->vectors, limit(self->count), 0);
+    ssize_t n = wf_stream_ops(source)->try_write(source, self->vectors, limit(self->count), 0);
     if (n < 0) {
-        return n == -EAGAIN ? wait_for(self, WEFT_WRITABLE) : (int)n;
+        return n == -EAGAIN ? wf_transfer_wait(self, WF_SOURCE_WRITABLE) : (int)n;
     }
     return move_transfer_on(self, (size_t)n);
 }
 
-static const struct wf_transfer_ops read_ops = { enter, leave, attempt_read };
-static const struct wf_transfer_ops write_ops = { enter, leave, attempt_write };
-static const struct wf_transfer_ops read_exact_ops = { enter, leave, attempt_read_exact };
-static const struct wf_transfer_ops write_all_ops = { enter, leave, attempt_write_all };
+#define TRANSFER_OPS(attempt)                                                                      \
+    {                                                                                              \
+        wf_transfer_enter, wf_transfer_leave, (attempt)                                            \
+    }
 
-static const char *call_of(const struct wf_transfer *self)
-{
-    return self->ops == &read_ops         ? "weft_read"
-           : self->ops == &write_ops      ? "weft_write"
-           : self->ops == &read_exact_ops ? "weft_read_exact"
-                                          : "weft_write_all";
-}
+static const struct wf_transfer_ops read_ops = TRANSFER_OPS(attempt_read);
+static const struct wf_transfer_ops write_ops = TRANSFER_OPS(attempt_write);
+static const struct wf_transfer_ops read_exact_ops = TRANSFER_OPS(attempt_read_exact);
+static const struct wf_transfer_ops write_all_ops = TRANSFER_OPS(attempt_write_all);
 
 /* A transfer of one buffer. */
 static struct wf_transfer *prepare(weft_io *io, const struct wf_transfer_ops *ops,
@@ -158,7 +133,7 @@ static struct wf_transfer *prepare(weft_io *io, const struct wf_transfer_ops *op
 
 static size_t most(size_t size)
 {
-    return size < BYTES_MAX ? size : BYTES_MAX;
+    return size < WF_STREAM_BYTES_MAX ? size : WF_STREAM_BYTES_MAX;
 }
 
 /* One of several, which are read only by transfers of one try. */
@@ -234,13 +209,34 @@ static __attribute__((noinline)) ssize_t read_by_transfer(weft_stream *stream, v
     return wf_transfer_await(&io, deadline, "weft_read");
 }
 
+/* Of kinds that have no read. */
+static __attribute__((noinline)) ssize_t read_by_tries(struct wf_source *source, void *buffer,
+                                                       size_t size, weft_time deadline)
+{
+    static const char call[] = "weft_read";
+    struct iovec vector = { .iov_base = buffer, .iov_len = size };
+    ssize_t n;
+    while ((n = wf_stream_ops(source)->try_read(source, &vector, 1, 0)) == -EAGAIN &&
+           (n = wf_source_await(source, WF_SOURCE_READABLE, deadline, call)) == 0) {
+    }
+    wf_source_leave(source);
+    return n;
+}
+
 ssize_t weft_read(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
 {
+    struct wf_source *source;
     wf_await_point(&deadline);
-    if (wf_unlikely(stream->ops->read == NULL || size == 0 || !wf_op_may_take())) {
+    if (wf_unlikely(size == 0 || !wf_op_may_take())) {
         return read_by_transfer(stream, buffer, size, deadline);
     }
-    ssize_t n = stream->ops->read(stream, buffer, most(size), deadline);
+    ssize_t n = wf_source_enter(stream, &source);
+    if (wf_unlikely(n != 0)) {
+        return n;
+    }
+    const struct wf_stream_ops *ops = wf_stream_ops(source);
+    n = wf_likely(ops->read != NULL) ? ops->read(source, buffer, most(size), deadline)
+                                     : read_by_tries(source, buffer, most(size), deadline);
     __asm__ volatile("" : "+r"(n)); /* No jump: a debugger finds the call by its frame. */
     return n;
 }
@@ -288,11 +284,13 @@ ssize_t weft_writev(weft_stream *stream, const struct iovec *vectors, int count,
 }
 
 /* The rest of a write that has begun. */
-static __attribute__((noinline)) int write_rest(weft_stream *stream, const char *data, size_t size,
-                                                weft_time deadline)
+static __attribute__((noinline)) int write_rest(struct wf_source *source, const char *data,
+                                                size_t size, weft_time deadline)
 {
     weft_io io;
-    prepare(&io, &write_all_ops, stream, no_const(data), size)->is_in = true;
+    struct wf_transfer *self = prepare(&io, &write_all_ops, NULL, no_const(data), size);
+    self->source = source;
+    self->is_in = true;
     return wf_transfer_await(&io, deadline, "weft_write_all");
 }
 
@@ -306,15 +304,21 @@ static __attribute__((noinline)) int write_by_transfer(weft_stream *stream, cons
 
 int weft_write_all(weft_stream *stream, const void *data, size_t size, weft_time deadline)
 {
+    struct wf_source *source;
     wf_await_point(&deadline);
-    if (wf_unlikely(stream->ops->write_begin == NULL || size == 0 || !wf_op_may_take())) {
+    if (wf_unlikely(size == 0 || !wf_op_may_take())) {
         return write_by_transfer(stream, data, size, deadline);
     }
-    ssize_t n = stream->ops->write_begin(stream, data, size);
+    int err = wf_source_enter(stream, &source);
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
+    const struct wf_stream_ops *ops = wf_stream_ops(source);
+    ssize_t n = wf_likely(ops->write_begin != NULL) ? ops->write_begin(source, data, size) : 0;
     if (wf_likely(n < 0 || (size_t)n == size)) {
         return n < 0 ? (int)n : 0;
     }
-    return write_rest(stream, (const char *)data + n, size - (size_t)n, deadline);
+    return write_rest(source, (const char *)data + n, size - (size_t)n, deadline);
 }
 
 int weft_writev_all(weft_stream *stream, struct iovec *vectors, int count, weft_time deadline)
@@ -329,10 +333,11 @@ int weft_writev_all(weft_stream *stream, struct iovec *vectors, int count, weft_
 ssize_t weft_try_read(weft_stream *stream, void *buffer, size_t size)
 {
     struct iovec vector = { .iov_base = buffer, .iov_len = most(size) };
-    ssize_t n = stream->ops->enter(stream, "weft_try_read");
+    struct wf_source *source;
+    ssize_t n = wf_source_enter(stream, &source);
     if (n == 0) {
-        n = size > 0 ? stream->ops->try_read(stream, &vector, 1, WF_TRY_SURELY) : 0;
-        stream->ops->leave(stream);
+        n = size > 0 ? wf_stream_ops(source)->try_read(source, &vector, 1, WF_TRY_SURELY) : 0;
+        wf_source_leave(source);
     }
     return n;
 }
@@ -340,32 +345,34 @@ ssize_t weft_try_read(weft_stream *stream, void *buffer, size_t size)
 ssize_t weft_try_write(weft_stream *stream, const void *data, size_t size)
 {
     struct iovec vector = { .iov_base = no_const(data), .iov_len = most(size) };
-    ssize_t n = stream->ops->enter(stream, "weft_try_write");
+    struct wf_source *source;
+    ssize_t n = wf_source_enter(stream, &source);
     if (n == 0) {
-        n = size > 0 ? stream->ops->try_write(stream, &vector, 1, WF_TRY_SURELY) : 0;
-        stream->ops->leave(stream);
+        n = size > 0 ? wf_stream_ops(source)->try_write(source, &vector, 1, WF_TRY_SURELY) : 0;
+        wf_source_leave(source);
     }
     return n;
 }
 
 void weft_readable_init(weft_op *op, weft_stream *stream)
 {
-    stream->ops->wait_init(op, stream, WEFT_READABLE, false);
+    wf_source_ready_init(op, stream, WF_SOURCE_READABLE);
 }
 
 void weft_writable_init(weft_op *op, weft_stream *stream)
 {
-    stream->ops->wait_init(op, stream, WEFT_WRITABLE, false);
+    wf_source_ready_init(op, stream, WF_SOURCE_WRITABLE);
 }
 
 /* --- The rest --------------------------------------------------------------------------- */
 
 int weft_stream_shutdown(weft_stream *stream, weft_side side)
 {
-    int err = stream->ops->enter(stream, "weft_stream_shutdown");
+    struct wf_source *source;
+    int err = wf_source_enter(stream, &source);
     if (err == 0) {
-        err = stream->ops->shutdown(stream, side);
-        stream->ops->leave(stream);
+        err = wf_stream_ops(source)->shutdown(source, side);
+        wf_source_leave(source);
     }
     return err;
 }
@@ -373,16 +380,31 @@ int weft_stream_shutdown(weft_stream *stream, weft_side side)
 void weft_stream_close(weft_stream *stream)
 {
     if (stream != NULL) {
-        stream->ops->close(stream);
+        wf_source_close(stream);
     }
 }
 
 int weft_stream_fd(const weft_stream *stream)
 {
-    return stream->ops->fd != NULL ? stream->ops->fd(stream) : -EOPNOTSUPP;
+    struct wf_source *source;
+    int fd = wf_source_enter(stream, &source);
+    if (fd == 0) {
+        fd = source->fd >= 0 ? source->fd : -EOPNOTSUPP;
+        wf_source_leave(source);
+    }
+    return fd;
 }
 
 int weft_stream_release(weft_stream *stream)
 {
-    return stream->ops->release != NULL ? stream->ops->release(stream) : -EOPNOTSUPP;
+    struct wf_source *source;
+    int fd = wf_source_enter(stream, &source);
+    if (fd != 0) {
+        return fd;
+    }
+    fd = source->fd >= 0 ? wf_fd_stream_give_up(source) : -EOPNOTSUPP;
+    if (fd < 0) {
+        wf_source_leave(source);
+    }
+    return fd;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "io/source.h"
 #include "sched/await.h"
 #include "sched/op.h"
 #include "sched/task.h"
@@ -55,9 +56,20 @@ static void leave(struct wf_transfer *self)
     self->ops->leave(self);
 }
 
+static bool transfer_cancel(weft_future *future);
+
+static bool is_stopped(const struct wf_transfer *self)
+{
+    /* relaxed: the wake that follows makes this poll see it. */
+    return self->stop != NULL && wf_load_relaxed(self->stop) != 0;
+}
+
 static int transfer_poll(weft_future *future)
 {
     struct wf_transfer *self = (struct wf_transfer *)future;
+    if (wf_unlikely(is_stopped(self)) && !self->cancelled && transfer_cancel(future)) {
+        return WEFT_ECANCELED;
+    }
     if (!self->is_in) {
         int err = self->cancelled ? WEFT_ECANCELED : self->ops->enter(self);
         if (err != 0) {
@@ -109,6 +121,8 @@ struct wf_transfer *wf_transfer_init(weft_io *io, const struct wf_transfer_ops *
     self->ops = ops;
     self->waits_for = NULL;
     self->object = object;
+    self->source = NULL;
+    self->stop = NULL;
     self->vectors = NULL;
     self->count = 0;
     self->flags = 0;
@@ -117,6 +131,23 @@ struct wf_transfer *wf_transfer_init(weft_io *io, const struct wf_transfer_ops *
     self->is_in = false;
     self->cancelled = false;
     return self;
+}
+
+int wf_transfer_enter(struct wf_transfer *self)
+{
+    return wf_source_enter(self->object, &self->source);
+}
+
+void wf_transfer_leave(struct wf_transfer *self)
+{
+    wf_source_leave(self->source);
+}
+
+int wf_transfer_wait(struct wf_transfer *self, uint32_t what)
+{
+    wf_source_wait_init(&self->wait, self->source, what);
+    self->waits_for = &self->wait.future;
+    return WEFT_PENDING;
 }
 
 int wf_transfer_await(weft_io *io, weft_time deadline, const char *call)
@@ -128,4 +159,10 @@ int wf_transfer_await(weft_io *io, weft_time deadline, const char *call)
         leave(self);
     }
     return result;
+}
+
+int wf_transfer_await_end(weft_io *io, const struct wf_transfer_end *end, const char *call)
+{
+    ((struct wf_transfer *)io)->stop = end->stop;
+    return wf_transfer_await(io, end->deadline, call);
 }

@@ -27,13 +27,15 @@
  *
  * Without memory the kernel takes nothing for now (EAGAIN). Then polls wait in the ring, and who
  * sleeps there naps, and offers them again. A ring that is full refuses to wait for more
- * descriptors; only cancellations, which cannot be refused, wait for the kernel then. And of more
- * events at once than a ring has room for, it may drop some: then all that is watched is told of
- * an event, and waited for anew, under other tags.
+ * descriptors. A cancellation cannot be refused. If the ring is full, it goes into a list, in which
+ * each poll has reserved a place when it was added. It moves into the ring as soon as the kernel
+ * takes something. And of more events at once than a ring has room for, it may drop some: then all
+ * that is watched is told of an event, and waited for anew, under other tags.
  *
  * A descriptor is not closed before the kernel has let go of it, and that is not before its
  * polls have ended: so those are cancelled. (Not removed: a poll that lasts, and has an event
- * under way at that moment, would stay.)
+ * under way at that moment, would stay.) For sockets that must be closed when the process ends, see
+ * proxy.c.
  *
  * Who puts a poll into the ring of a worker that sleeps tells it:
  *
@@ -43,12 +45,16 @@
  *   A3  parked? Wake it                     P4  polls? Sleep in the ring, else on the
  *                                               futex
  *
- * Who helps takes wakes out, too. If the ring is slept in, the wake is sent once more. If not,
- * it is a late one; or its worker is about to sleep, and has not had the ring's lock yet: when
- * it has, it sees that it was woken.
+ * A helper that takes events out of the ring of a sleeping worker stops at a wake. It stays in the
+ * ring, and so do the events behind it: the worker does not sleep while there is an event, and
+ * comes for them. If the worker does not sleep in the ring, a helper takes wakes out, too: such a
+ * wake is a late one; or the worker is about to sleep, and has not had the ring's lock yet. When it
+ * has the lock, it sees that it was woken.
  *
  * Rejected, with figures in docs/adr/0013-readiness.md: polls that last, reads by the
- * kernel, one ring for all, delivery by interrupts, and delivery to one thread only.
+ * kernel, one ring for all, delivery by interrupts, and delivery to one thread only. Also rejected:
+ * a helper that takes a wake out and sends it again must arm the poll for it first, and wait under
+ * the ring's lock while the kernel takes nothing.
  *
  * Edges: idle.c's [I1], the fences of A2 and P3.
  *
@@ -60,7 +66,6 @@
 #include <liburing.h>
 #include <linux/membarrier.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -73,6 +78,7 @@
 #include "io/call.h"
 #include "io/batch.h"
 #include "io/io.h"
+#include "io/proxy.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
 #include "sched/worker.h"
@@ -81,6 +87,8 @@ enum {
     ENTRIES = 256,
     COMPLETIONS = 2048, /* The kernel keeps more, if there are. */
     DIRECTION_SHIFT = 62,
+    PROXY_SHIFT = 63,
+    CANCELS_MIN = 64,
     NAP_NS = 1000000, /* while the kernel takes nothing */
 };
 
@@ -104,8 +112,11 @@ struct ring {
     _Atomic(uint32_t) waiting; /* written under the lock: not handed over */
     _Atomic(uint32_t) taken;   /* written under the lock: events, so far */
     int wake_fd;
-    bool is_wake_armed;   /* under the lock */
-    bool is_slept_in;     /* under the lock: a wake is for somebody */
+    bool is_wake_armed; /* under the lock */
+    bool is_slept_in;   /* under the lock: a wake is for its worker */
+    uint64_t *cancels;  /* under the lock: polls to cancel, while the ring is full */
+    uint32_t cancel_count;
+    uint32_t cancel_room; /* at least the number of polls that may have to be canceled */
     bool has_lost;        /* its worker: the kernel has dropped events, */
     uint32_t losses;      /* and how many, so far */
     unsigned count;       /* its worker: events from its sleep that were not handled */
@@ -117,10 +128,41 @@ static struct ring *ring_of(const struct wf_io_driver *driver)
     return driver->own;
 }
 
+/*
+ * A system call that the open has tried fails: a sandbox has forbidden it since. The polls that are
+ * in the kernel cannot be moved to another backend.
+ */
+static _Noreturn void give_up(const char *call, int error)
+{
+    wf_fatal("%s: %s; it was possible when the runtime began with I/O. If a sandbox is entered "
+             "later, allow io_uring there, or ask for WEFT_IO=epoll",
+             call, weft_strerror(-error));
+}
+
 /* --- Handing over ----------------------------------------------------------------------- */
 
-/* Under the lock. Without memory the kernel takes some of it only, or nothing: then the rest
- * waits for the next one who comes by. */
+static void prepare_cancel(struct io_uring_sqe *entry, uint64_t poll, uint64_t data)
+{
+    io_uring_prep_cancel64(entry, poll, 0);
+    io_uring_sqe_set_data64(entry, data);
+}
+
+/* Under the lock: moves cancellations from the list into the ring, the oldest first. */
+static void refill(struct ring *ring)
+{
+    uint32_t moved = 0;
+    struct io_uring_sqe *entry;
+    while (moved < ring->cancel_count && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
+        prepare_cancel(entry, ring->cancels[moved++], CANCEL_DATA);
+    }
+    if (moved > 0) {
+        ring->cancel_count -= moved;
+        memmove(ring->cancels, ring->cancels + moved, ring->cancel_count * sizeof *ring->cancels);
+    }
+}
+
+/* Under the lock. Without memory the kernel takes some entries only, or none: then the rest waits
+ * for the next thread that comes by. */
 static void hand_over(struct ring *ring)
 {
     /* relaxed: written under the lock. */
@@ -130,12 +172,16 @@ static void hand_over(struct ring *ring)
     int saved = errno;
     int submitted;
     do {
+        refill(ring);
         submitted = io_uring_submit(&ring->uring);
-        WF_ASSERT(submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN ||
-                  submitted == -EBUSY);
-    } while (io_uring_sq_ready(&ring->uring) > 0 && (submitted > 0 || submitted == -EINTR));
+        if (wf_unlikely(submitted < 0 && submitted != -EINTR && submitted != -EAGAIN &&
+                        submitted != -EBUSY)) {
+            give_up("io_uring_enter", -submitted);
+        }
+    } while (io_uring_sq_ready(&ring->uring) + ring->cancel_count > 0 &&
+             (submitted > 0 || submitted == -EINTR));
     errno = saved;
-    uint32_t left = io_uring_sq_ready(&ring->uring);
+    uint32_t left = io_uring_sq_ready(&ring->uring) + ring->cancel_count;
     /* relaxed: written under the lock; others look. */
     wf_store_relaxed(&ring->waiting, left);
 }
@@ -155,9 +201,35 @@ static struct io_uring_sqe *next_entry(struct ring *ring)
     return entry;
 }
 
-static uint64_t data_of(uint64_t tag, unsigned direction)
+/* Under the lock: so many polls can be canceled whatever the kernel takes. */
+static int reserve_cancels(struct wf_io *io, struct ring *ring, uint32_t count)
 {
-    return tag | (uint64_t)direction << DIRECTION_SHIFT;
+    if (wf_likely(count <= ring->cancel_room)) {
+        return 0;
+    }
+    const weft_allocator *allocator = &io->sched->options.allocator;
+    uint32_t room = ring->cancel_room > 0 ? ring->cancel_room : CANCELS_MIN;
+    while (room < count) {
+        room *= 2;
+    }
+    uint64_t *cancels = wf_alloc_zeroed(allocator, room * sizeof *cancels, _Alignof(uint64_t));
+    if (cancels == NULL) {
+        return -ENOMEM;
+    }
+    if (ring->cancel_count > 0) {
+        memcpy(cancels, ring->cancels, ring->cancel_count * sizeof *cancels);
+    }
+    wf_free(allocator, ring->cancels, ring->cancel_room * sizeof *cancels, _Alignof(uint64_t));
+    ring->cancels = cancels;
+    ring->cancel_room = room;
+    return 0;
+}
+
+/* Which poll this is: of a source, for reading (0) or writing (1), of its proxy or itself. */
+static uint64_t data_of(const struct wf_source *source, unsigned direction)
+{
+    return wf_source_tag(source) | (uint64_t)direction << DIRECTION_SHIFT |
+           (uint64_t)wf_proxy_is_open(source, direction) << PROXY_SHIFT;
 }
 
 /* --- Events ----------------------------------------------------------------------------- */
@@ -177,10 +249,11 @@ static unsigned events_of(int mask)
     return events;
 }
 
-/* What the kernel refuses to wait for, or waits for no longer, is tried and found out. */
-static unsigned what_happened(unsigned direction, const struct event *event)
+/* What the kernel refuses to wait for, or waits for no longer, is tried and found out. A proxy
+ * does not say more than that there is an event for its direction. */
+static unsigned what_happened(unsigned direction, bool is_proxy, const struct event *event)
 {
-    int result = event->result;
+    int result = is_proxy ? -ECANCELED : event->result;
     unsigned what = result == -ECANCELED ? 0 : result < 0 ? WF_EVENT_END : events_of(result);
     unsigned over = direction == 0 ? WF_EVENT_READ_OVER : WF_EVENT_WRITE_OVER;
     what = what != 0 ? what : direction == 0 ? WF_EVENT_READ : WF_EVENT_WRITE;
@@ -201,9 +274,10 @@ static void handle(struct wf_io *io, struct ring *ring, const struct event *even
             ended++;
             continue;
         }
-        unsigned direction = (unsigned)(events[i].data >> DIRECTION_SHIFT);
+        unsigned direction = (unsigned)(events[i].data >> DIRECTION_SHIFT) & 1;
+        bool is_proxy = events[i].data >> PROXY_SHIFT != 0;
         uint64_t tag = events[i].data & ~(UINT64_C(3) << DIRECTION_SHIFT);
-        wf_batch_add(&batch, tag, what_happened(direction, &events[i]));
+        wf_batch_add(&batch, tag, what_happened(direction, is_proxy, &events[i]));
         ended += !events[i].has_more;
     }
     wf_batch_end(&batch);
@@ -221,8 +295,9 @@ static void read_wake(const struct ring *ring)
     errno = saved;
 }
 
-/* Under the lock: takes up to max events out. */
-static unsigned take_out(struct ring *ring, struct event *events, unsigned max)
+/* Under the lock: takes up to max events out; leaves a wake, and what is behind it, if the wake is
+ * for another thread. */
+static unsigned take_out(struct ring *ring, struct event *events, unsigned max, bool leaves_wake)
 {
     struct io_uring_cqe *entry;
     unsigned head;
@@ -233,6 +308,9 @@ static unsigned take_out(struct ring *ring, struct event *events, unsigned max)
             break;
         }
         if (entry->user_data == WAKE_DATA) {
+            if (leaves_wake) {
+                break;
+            }
             ring->is_wake_armed = false;
             read_wake(ring);
         }
@@ -287,8 +365,10 @@ static void come_by(struct ring *ring, int64_t until)
     long rc = syscall(SYS_io_uring_enter, ring->uring.ring_fd, 0, wanted,
                       IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
     /* EBADR: events were lost, see look_for_losses(). */
-    WF_ASSERT(rc >= 0 || errno == ETIME || errno == EINTR || errno == EBUSY || errno == EAGAIN ||
-              errno == EBADR);
+    if (wf_unlikely(rc < 0 && errno != ETIME && errno != EINTR && errno != EBUSY &&
+                    errno != EAGAIN && errno != EBADR)) {
+        give_up("io_uring_enter", errno);
+    }
     errno = saved;
 }
 
@@ -301,16 +381,6 @@ struct sleeper {
 static void wake_sleeper(struct wf_clock_sleeper *self)
 {
     wf_call_count_up(((struct sleeper *)self)->ring->wake_fd);
-}
-
-/* Under the lock, and surely: while the kernel takes nothing, it is waited for. */
-static struct io_uring_sqe *must_next_entry(struct ring *ring)
-{
-    struct io_uring_sqe *entry;
-    while ((entry = next_entry(ring)) == NULL) {
-        (void)sched_yield();
-    }
-    return entry;
 }
 
 /* Under the lock: a wake is an event, too. Without an entry who sleeps naps. */
@@ -361,7 +431,7 @@ static bool sleep_in_ring(struct wf_io_driver *driver, int64_t deadline)
         late = wf_clock_sleep_end(&sleeper.base);
         wf_lock(&ring->lock);
         ring->is_slept_in = false;
-        ring->count = take_out(ring, ring->caught, driver->io->events_max);
+        ring->count = take_out(ring, ring->caught, driver->io->events_max, false);
         look_for_losses(ring);
         wf_unlock(&ring->lock);
     } while (!late && !is_something(ring) && wf_park_is_away(park));
@@ -415,7 +485,7 @@ static void uring_poll(struct wf_io_driver *driver, unsigned room)
         if (has_deferred(ring)) {
             come_by(ring, INT64_MIN);
         }
-        ring->count = take_out(ring, ring->caught, room);
+        ring->count = take_out(ring, ring->caught, room, false);
         look_for_losses(ring);
         wf_unlock(&ring->lock);
     }
@@ -454,37 +524,15 @@ static void interrupt_all(void)
     errno = saved;
 }
 
-/* Under the lock, and surely: its worker sleeps. */
-static void arm_wake_again(struct ring *ring)
-{
-    arm_wake(ring);
-    hand_over(ring);
-    /* relaxed: written under the lock. */
-    while (!ring->is_wake_armed || wf_load_relaxed(&ring->waiting) > 0) {
-        (void)sched_yield();
-        arm_wake(ring);
-        hand_over(ring);
-    }
-}
-
-/* While the kernel takes nothing, its worker must do without: a wake could not be armed again. */
+/* Hands over for the worker of this ring, and handles its events. */
 static void help_ring(struct wf_io *io, struct ring *ring)
 {
     struct event events[64];
     unsigned max = io->events_max < 64 ? io->events_max : 64;
     wf_lock(&ring->lock);
-    bool was_armed = ring->is_wake_armed;
     hand_over(ring);
-    /* relaxed: written under the lock. */
-    unsigned count = wf_load_relaxed(&ring->waiting) == 0 ? take_out(ring, events, max) : 0;
-    bool took_wake = was_armed && !ring->is_wake_armed && ring->is_slept_in;
-    if (took_wake) { /* It is for the worker there, which is woken once more. */
-        arm_wake_again(ring);
-    }
+    unsigned count = take_out(ring, events, max, ring->is_slept_in);
     wf_unlock(&ring->lock);
-    if (took_wake) {
-        wf_call_count_up(ring->wake_fd);
-    }
     handle(io, ring, events, count);
 }
 
@@ -537,32 +585,80 @@ static void tell(struct wf_io *io, struct wf_io_driver *driver)
     }
 }
 
+static unsigned mask_of(const struct wf_source *source, unsigned direction)
+{
+    if (source->is_foreign) {
+        return POLLIN | POLLOUT | POLLRDHUP | POLLPRI;
+    }
+    return direction == 0 ? POLLIN | POLLRDHUP : POLLOUT;
+}
+
+/* Must the poll last, and tell of what is new only? */
+static bool lasts(const struct wf_source *source)
+{
+    if (source->is_foreign || source->has_end) {
+        return true;
+    }
+    if (!source->wants_proxy) {
+        return false;
+    }
+    struct pollfd look = { .fd = source->fd }; /* A proxy does not tell of an error. */
+    int saved = errno;
+    int count = poll(&look, 1, 0);
+    errno = saved;
+    return count != 0;
+}
+
+struct poll_args {
+    int fd;
+    unsigned mask;
+    bool lasts;
+    uint64_t data;
+};
+
+/* Under the lock: puts the poll into the ring. */
+static int add_poll(struct wf_io *io, struct ring *ring, const struct poll_args *args)
+{
+    /* relaxed: each poll that may be canceled was counted before the lock was taken. */
+    int err = reserve_cancels(io, ring, wf_load_relaxed(&ring->polls));
+    struct io_uring_sqe *entry = err == 0 ? next_entry(ring) : NULL;
+    if (entry == NULL) {
+        return -ENOMEM;
+    }
+    if (args->lasts) {
+        io_uring_prep_poll_multishot(entry, args->fd, args->mask);
+    } else {
+        io_uring_prep_poll_add(entry, args->fd, args->mask);
+    }
+    io_uring_sqe_set_data64(entry, args->data);
+    return 0;
+}
+
 static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what)
 {
     unsigned direction = what == WF_SOURCE_READABLE ? 0 : 1;
+    unsigned mask = mask_of(source, direction);
+    int fd = source->wants_proxy ? wf_proxy_open(source, direction, mask) : source->fd;
+    if (fd < 0) {
+        return fd;
+    }
+    struct poll_args args = { .fd = fd,
+                              .mask = wf_proxy_is_open(source, direction) ? POLLIN : mask,
+                              .lasts = lasts(source),
+                              .data = data_of(source, direction) };
     struct wf_io_driver *driver = choose_driver(io);
     struct ring *ring = ring_of(driver);
     /* relaxed: before the fence, A1. */
     (void)wf_fetch_add_relaxed(&ring->polls, 1);
     wf_lock(&ring->lock);
-    struct io_uring_sqe *entry = next_entry(ring);
-    if (entry == NULL) {
-        wf_unlock(&ring->lock);
+    int err = add_poll(io, ring, &args);
+    wf_unlock(&ring->lock);
+    if (err != 0) {
         /* relaxed: as where events are handled. */
         (void)wf_fetch_sub_relaxed(&ring->polls, 1);
-        return -ENOMEM;
+        wf_proxy_close(source, direction);
+        return err;
     }
-    unsigned mask = direction == 0 ? POLLIN | POLLRDHUP : POLLOUT;
-    if (source->is_foreign) {
-        mask = POLLIN | POLLOUT | POLLRDHUP | POLLPRI;
-    }
-    if (source->is_foreign || source->has_end) {
-        io_uring_prep_poll_multishot(entry, source->fd, mask);
-    } else {
-        io_uring_prep_poll_add(entry, source->fd, mask);
-    }
-    io_uring_sqe_set_data64(entry, data_of(wf_source_tag(source), direction));
-    wf_unlock(&ring->lock);
     source->armed |= 1u << direction;
     source->home[direction] = driver->worker->index;
     if (driver->worker != wf_worker_current()) {
@@ -587,35 +683,47 @@ static bool take_back(struct ring *ring, uint64_t data)
     return false;
 }
 
+/* Under the lock: cancels a poll. Returns false if its worker has to hand that over: it counts as a
+ * poll then. */
+static bool add_cancel(struct wf_io *io, struct ring *ring, uint64_t data)
+{
+    struct io_uring_sqe *entry = next_entry(ring);
+    if (entry != NULL) {
+        prepare_cancel(entry, data, IGNORE_DATA);
+        if (is_ours(io, wf_worker_current())) {
+            hand_over(ring);
+        }
+        /* relaxed: written under the lock. */
+        if (wf_load_relaxed(&ring->waiting) == 0) {
+            return true;
+        }
+        io_uring_sqe_set_data64(entry, CANCEL_DATA);
+    } else {
+        WF_ASSERT(ring->cancel_count < ring->cancel_room);
+        ring->cancels[ring->cancel_count++] = data;
+        /* relaxed: written under the lock. */
+        wf_store_relaxed(&ring->waiting, wf_load_relaxed(&ring->waiting) + 1);
+    }
+    /* relaxed: before the fence, A1. */
+    (void)wf_fetch_add_relaxed(&ring->polls, 1);
+    wf_io_count_watched(io);
+    return false;
+}
+
 /* What is left to its worker counts as a poll, so that it is handed over, whatever becomes of the
  * one that it cancels. Plain threads leave it. */
 static void cancel_poll(struct wf_io *io, struct wf_io_driver *driver, uint64_t data)
 {
     struct ring *ring = ring_of(driver);
-    bool is_left_to_worker = false;
     wf_lock(&ring->lock);
     bool is_back = take_back(ring, data);
-    if (!is_back) {
-        struct io_uring_sqe *entry = must_next_entry(ring); /* A close is never refused. */
-        io_uring_prep_cancel64(entry, data, 0);
-        io_uring_sqe_set_data64(entry, IGNORE_DATA);
-        if (is_ours(io, wf_worker_current())) {
-            hand_over(ring);
-        }
-        /* relaxed: written under the lock. */
-        is_left_to_worker = wf_load_relaxed(&ring->waiting) > 0;
-        if (is_left_to_worker) {
-            io_uring_sqe_set_data64(entry, CANCEL_DATA);
-            /* relaxed: before the fence, A1. */
-            (void)wf_fetch_add_relaxed(&ring->polls, 1);
-            wf_io_count_watched(io);
-        }
-    }
+    bool is_done = is_back || add_cancel(io, ring, data);
     wf_unlock(&ring->lock);
     if (is_back) {
         /* relaxed: as where events are handled. */
         (void)wf_fetch_sub_relaxed(&ring->polls, 1);
-    } else if (is_left_to_worker) {
+    }
+    if (!is_done) {
         tell(io, driver);
     }
 }
@@ -625,24 +733,43 @@ static void uring_unwatch(struct wf_io *io, struct wf_source *source)
     for (unsigned direction = 0; direction < 2; direction++) {
         if ((source->armed & 1u << direction) != 0) {
             struct wf_io_driver *driver = &io->drivers[source->home[direction]];
-            cancel_poll(io, driver, data_of(wf_source_tag(source), direction));
+            cancel_poll(io, driver, data_of(source, direction));
             /* Its end is for nobody. */
             source->armed &= ~(1u << direction) & WF_EVENT_BOTH;
         }
+        wf_proxy_close(source, direction);
     }
 }
 
 /* --- The rings -------------------------------------------------------------------------- */
 
-static int open_uring(struct io_uring *uring)
+/* Sandboxes may allow the setup and forbid this call. */
+static int try_enter(const struct io_uring *uring)
+{
+    struct io_uring_getevents_arg arg = { .sigmask_sz = _NSIG / 8 };
+    long rc = syscall(SYS_io_uring_enter, uring->ring_fd, 0, 0,
+                      IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
+    return rc >= 0 || errno == EINTR ? 0 : -errno;
+}
+
+static int open_uring(struct wf_io *io, struct io_uring *uring)
 {
     struct io_uring_params params = { .cq_entries = COMPLETIONS };
     params.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_COOP_TASKRUN |
                    IORING_SETUP_TASKRUN_FLAG;
+    io->failed_call = "io_uring_setup";
     int err = io_uring_queue_init_params(ENTRIES, uring, &params);
-    if (err == 0 && (params.features & IORING_FEAT_EXT_ARG) == 0) {
-        io_uring_queue_exit(uring);
+    if (err != 0) {
+        return err;
+    }
+    if ((params.features & IORING_FEAT_EXT_ARG) == 0) {
         err = -ENOSYS;
+    } else {
+        io->failed_call = "io_uring_enter";
+        err = try_enter(uring);
+    }
+    if (err != 0) {
+        io_uring_queue_exit(uring);
     }
     return err;
 }
@@ -657,6 +784,8 @@ static void close_ring(struct wf_io *io, struct ring *ring)
     const weft_allocator *allocator = &io->sched->options.allocator;
     io_uring_queue_exit(&ring->uring);
     (void)close(ring->wake_fd);
+    wf_free(allocator, ring->cancels, ring->cancel_room * sizeof *ring->cancels,
+            _Alignof(uint64_t));
     wf_free(allocator, ring->caught, caught_bytes(io), _Alignof(struct event));
     wf_free(allocator, ring, sizeof *ring, _Alignof(struct ring));
 }
@@ -665,6 +794,7 @@ static int open_ring(struct wf_io *io, struct ring **out)
 {
     const weft_allocator *allocator = &io->sched->options.allocator;
     int err = -ENOMEM;
+    io->failed_call = NULL;
     struct ring *ring = wf_alloc_zeroed(allocator, sizeof *ring, _Alignof(struct ring));
     if (ring == NULL) {
         return err;
@@ -674,12 +804,13 @@ static int open_ring(struct wf_io *io, struct ring **out)
     if (ring->caught == NULL) {
         goto undo_ring;
     }
+    io->failed_call = "eventfd";
     ring->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ring->wake_fd < 0) {
         err = -errno;
         goto undo_caught;
     }
-    err = open_uring(&ring->uring);
+    err = open_uring(io, &ring->uring);
     if (err != 0) {
         goto undo_eventfd;
     }
@@ -705,9 +836,16 @@ static void close_rings(struct wf_io *io)
     }
 }
 
+static void uring_close(struct wf_io *io)
+{
+    wf_proxy_close_all(io);
+    close_rings(io);
+}
+
 static int uring_open(struct wf_io *io)
 {
     int saved = errno;
+    io->failed_call = "membarrier";
     int err =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : -errno;
     for (unsigned i = 0; err == 0 && i < io->sched->options.workers; i++) {
@@ -725,7 +863,7 @@ static int uring_open(struct wf_io *io)
 const struct wf_io_backend wf_io_uring = {
     .name = "io_uring",
     .open = uring_open,
-    .close = close_rings,
+    .close = uring_close,
     .watch = uring_watch,
     .unwatch = uring_unwatch,
     .park = uring_park,

@@ -17,6 +17,7 @@
 #include "net/place.h"
 #include "net/resolve.h"
 #include "net/socket.h"
+#include "sched/await.h"
 #include "sched/thread.h"
 
 enum {
@@ -28,7 +29,7 @@ enum {
 
 /* In the transfer, beside room[0] for naps. */
 struct connecting {
-    weft_stream *stream; /* on its way */
+    struct wf_source *source; /* of the stream, on its way; nobody else knows it */
     const weft_address *from;
     bool nagle;
 };
@@ -49,8 +50,9 @@ static int connect_enter(struct wf_transfer *self)
 /* Without a connection there is no stream. */
 static void connect_leave(struct wf_transfer *self)
 {
-    if (self->done == 0) {
-        weft_stream_close(connecting_of(self)->stream);
+    const struct wf_source *source = connecting_of(self)->source;
+    if (self->done == 0 && source != NULL) {
+        wf_source_close(wf_source_handle(source));
     }
 }
 
@@ -58,15 +60,14 @@ static void connect_leave(struct wf_transfer *self)
 static int finish(struct wf_transfer *self)
 {
     weft_stream **out = self->own.iov_base;
-    *out = connecting_of(self)->stream;
+    *out = wf_source_handle(connecting_of(self)->source);
     self->done = 1;
     return 0;
 }
 
 static int wait_for_answer(struct wf_transfer *self)
 {
-    struct wf_source *source = wf_fd_stream_source(connecting_of(self)->stream);
-    wf_source_wait_init(&self->wait, source, WF_SOURCE_WRITABLE, true);
+    wf_source_wait_init(&self->wait, connecting_of(self)->source, WF_SOURCE_WRITABLE);
     self->waits_for = &self->wait.future;
     return WEFT_PENDING;
 }
@@ -93,7 +94,7 @@ static int make_stream(struct wf_transfer *self, const weft_address *address)
     int err = prepare_socket(fd, address, connecting);
     if (err == 0) {
         bool is_local = address->to.any.sa_family == AF_UNIX;
-        err = wf_fd_stream_open(io, fd, is_local ? WF_FD_LOCAL : WF_FD_TCP, &connecting->stream);
+        err = wf_fd_stream_open(io, fd, is_local ? WF_FD_LOCAL : WF_FD_TCP, &connecting->source);
     }
     return err != 0 ? wf_socket_undo(fd, err) : 0;
 }
@@ -101,13 +102,13 @@ static int make_stream(struct wf_transfer *self, const weft_address *address)
 /* Asks for a connection, or again. */
 static int ask(struct wf_transfer *self, const weft_address *address)
 {
-    struct wf_source *source = wf_fd_stream_source(connecting_of(self)->stream);
+    struct wf_source *source = connecting_of(self)->source;
     if (connect(source->fd, &address->to.any, address->size) == 0) {
         return finish(self);
     }
     switch (errno) {
     case EAGAIN: /* A Unix socket whose backlog is full. */
-        return wf_nap(self, source->io->sched);
+        return wf_nap_briefly(self, source->io->sched);
     case EINTR: /* Perhaps an answer is on its way, perhaps not: it says so when asked again. */
         return WF_TRANSFER_MORE;
     case EISCONN:
@@ -125,7 +126,7 @@ static int ask(struct wf_transfer *self, const weft_address *address)
 /* There was an event: what does it mean? */
 static int hear(struct wf_transfer *self)
 {
-    struct wf_source *source = wf_fd_stream_source(connecting_of(self)->stream);
+    struct wf_source *source = connecting_of(self)->source;
     uint32_t seen = wf_source_look(source);
     int error = 0;
     weft_address peer;
@@ -146,7 +147,7 @@ static int connect_attempt(struct wf_transfer *self)
     if (self->flags != 0) {
         return hear(self);
     }
-    if (connecting_of(self)->stream == NULL) {
+    if (connecting_of(self)->source == NULL) {
         int err = make_stream(self, address);
         if (err != 0) {
             return err;
@@ -163,7 +164,7 @@ void weft_connect_init(weft_io *io, weft_stream **stream, const weft_address *ad
     struct wf_transfer *self =
         wf_transfer_init(io, &connect_ops, (void *)(uintptr_t)(const void *)address);
     struct connecting *connecting = connecting_of(self);
-    connecting->stream = NULL;
+    connecting->source = NULL;
     connecting->from = options != NULL ? options->from : NULL;
     connecting->nagle = options != NULL && options->nagle;
     self->own.iov_base = stream;
@@ -174,12 +175,16 @@ int weft_connect(weft_stream **stream, const char *place, const weft_connect_opt
 {
     const char *rest = place;
     enum wf_place kind = wf_place_kind(&rest);
+    int err = wf_await_begin(&deadline, "weft_connect", "in a body, await a weft_connect_init()");
+    if (err != 0) {
+        return err;
+    }
     if (kind == WF_PLACE_UDP || kind == WF_PLACE_UNIXGRAM) {
         return -EINVAL;
     }
     weft_address addresses[ADDRESSES_MAX];
     int count = wf_resolve(addresses, ADDRESSES_MAX, place, false, deadline, "weft_connect");
-    int err = count;
+    err = count;
     for (int i = 0; i < count; i++) {
         weft_time patience = weft_after(PATIENCE);
         bool is_last = i == count - 1;

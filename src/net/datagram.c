@@ -13,7 +13,8 @@
 #include "io/io.h"
 #include "io/source.h"
 #include "io/transfer.h"
-#include "net/nap.h"
+#include "net/path.h"
+#include "net/peer.h"
 #include "net/place.h"
 #include "net/resolve.h"
 #include "net/socket.h"
@@ -21,19 +22,20 @@
 enum {
     ADDRESSES_MAX = 8,
     SENDS_TO = 1, /* in the flags of a transfer that sends: to an address */
+    LOCAL = 1,    /* the kind of its source: a Unix socket */
 };
 
 /* In the room of its source. */
-struct weft_datagram {
-    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* to be removed at the end */
-    bool is_local;
+struct datagram {
+    struct wf_path path;      /* to remove at the end */
+    struct wf_source *probes; /* under the latch of its source: see peer.c */
 };
 
-_Static_assert(sizeof(struct weft_datagram) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
+_Static_assert(sizeof(struct datagram) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
 
-static struct wf_source *source_of(const weft_datagram *socket)
+static struct datagram *datagram_of(struct wf_source *source)
 {
-    return wf_container_of(socket, struct wf_source, room);
+    return (struct datagram *)(void *)source->room;
 }
 
 /* --- Transfers -------------------------------------------------------------------------- */
@@ -53,43 +55,47 @@ static struct message *message_of(struct wf_transfer *self)
 
 _Static_assert(sizeof(struct message) <= 5 * sizeof(uint64_t), "wf_transfer is too small");
 
-static int datagram_enter(struct wf_transfer *self)
+static void send_leave(struct wf_transfer *self)
 {
-    return wf_source_enter(source_of(self->object), "weft_datagram");
+    wf_peer_leave(self, &datagram_of(self->source)->probes);
+    wf_transfer_leave(self);
 }
 
-static void datagram_leave(struct wf_transfer *self)
+/* Is this a send to the address of a Unix socket, whose queue may be full? Returns the address. */
+static const weft_address *local_receiver(struct wf_transfer *self, uint32_t what)
 {
-    wf_source_leave(source_of(self->object));
+    const struct message *message = message_of(self);
+    if (what != WF_SOURCE_WRITABLE || self->flags != SENDS_TO || self->source->kind != LOCAL) {
+        return NULL;
+    }
+    return message->to != NULL ? message->to : &message->packets->address;
 }
 
-/*
- * A Unix socket that is not connected is always ready to send, and an event comes for each try,
- * also if the queue of who should get it is full. No event tells when that has room.
- */
-static bool is_always_ready(const struct wf_transfer *self, uint32_t what)
+/* A send, or a receive, would have to wait. */
+static int wait_for(struct wf_transfer *self, uint32_t seen, uint32_t what)
 {
-    const weft_datagram *socket = self->object;
-    return what == WF_SOURCE_WRITABLE && socket->is_local && self->flags == SENDS_TO;
+    if ((seen & WF_SOURCE_CLOSED) != 0) {
+        return WEFT_ECLOSED;
+    }
+    const weft_address *receiver = local_receiver(self, what);
+    if (receiver != NULL) {
+        return wf_peer_wait(self, &datagram_of(self->source)->probes, receiver);
+    }
+    wf_source_exhausted(self->source, seen, what);
+    return wf_transfer_wait(self, what);
 }
 
 /* The rest of an attempt, which has moved n messages, or failed. */
 static int conclude(struct wf_transfer *self, uint32_t seen, uint32_t what, ssize_t n)
 {
-    struct wf_source *source = source_of(self->object);
+    struct wf_source *source = self->source;
     if (n >= 0) {
         wf_source_pass_on(source, what);
         return (int)n;
     }
     switch (errno) {
     case EAGAIN:
-        if (is_always_ready(self, what)) {
-            return wf_nap(self, source->io->sched);
-        }
-        wf_source_exhausted(source, seen, what);
-        wf_source_wait_init(&self->wait, source, what, true);
-        self->waits_for = &self->wait.future;
-        return WEFT_PENDING;
+        return wait_for(self, seen, what);
     case EINTR:
         return WF_TRANSFER_MORE;
     default:
@@ -106,15 +112,14 @@ static bool may_try(struct wf_transfer *self, uint32_t seen, uint32_t what, int 
     if ((seen & what) != 0) {
         return true;
     }
-    errno = EAGAIN;
-    *result = conclude(self, seen, what, -1);
+    *result = wait_for(self, seen, what);
     return false;
 }
 
 static int send_attempt(struct wf_transfer *self)
 {
     const struct message *message = message_of(self);
-    const struct wf_source *source = source_of(self->object);
+    const struct wf_source *source = self->source;
     uint32_t seen = wf_source_look(source);
     int result;
     if (!may_try(self, seen, WF_SOURCE_WRITABLE, &result)) {
@@ -129,7 +134,7 @@ static int send_attempt(struct wf_transfer *self)
 static int receive_attempt(struct wf_transfer *self)
 {
     const struct message *message = message_of(self);
-    const struct wf_source *source = source_of(self->object);
+    const struct wf_source *source = self->source;
     uint32_t seen = wf_source_look(source);
     int result;
     if (!may_try(self, seen, WF_SOURCE_READABLE, &result)) {
@@ -144,7 +149,7 @@ static int receive_attempt(struct wf_transfer *self)
     ssize_t n = recvfrom(source->fd, self->own.iov_base, self->own.iov_len, MSG_TRUNC | self->flags,
                          from != NULL ? &from->to.any : NULL, from != NULL ? &size : NULL);
     if (n >= 0 && from != NULL) {
-        from->size = size < sizeof from->to ? size : sizeof from->to;
+        from->size = wf_socket_size(size);
     }
     return conclude(self, seen, WF_SOURCE_READABLE, n);
 }
@@ -172,7 +177,7 @@ static unsigned fill(struct batch *batch, weft_packet *packets, size_t count)
 static int send_many_attempt(struct wf_transfer *self)
 {
     const struct message *message = message_of(self);
-    const struct wf_source *source = source_of(self->object);
+    const struct wf_source *source = self->source;
     struct batch batch;
     uint32_t seen = wf_source_look(source);
     int result;
@@ -197,7 +202,7 @@ static int send_many_attempt(struct wf_transfer *self)
 static int receive_many_attempt(struct wf_transfer *self)
 {
     const struct message *message = message_of(self);
-    const struct wf_source *source = source_of(self->object);
+    const struct wf_source *source = self->source;
     struct batch batch;
     uint32_t seen = wf_source_look(source);
     int result;
@@ -217,17 +222,17 @@ static int receive_many_attempt(struct wf_transfer *self)
     int n = recvmmsg(source->fd, batch.headers, count, MSG_TRUNC, NULL);
     for (int i = 0; i < n; i++) {
         message->packets[i].received = batch.headers[i].msg_len;
-        message->packets[i].address.size = batch.headers[i].msg_hdr.msg_namelen;
+        message->packets[i].address.size = wf_socket_size(batch.headers[i].msg_hdr.msg_namelen);
     }
     return conclude(self, seen, WF_SOURCE_READABLE, n);
 }
 
-static const struct wf_transfer_ops send_ops = { datagram_enter, datagram_leave, send_attempt };
-static const struct wf_transfer_ops receive_ops = { datagram_enter, datagram_leave,
+static const struct wf_transfer_ops send_ops = { wf_transfer_enter, send_leave, send_attempt };
+static const struct wf_transfer_ops receive_ops = { wf_transfer_enter, wf_transfer_leave,
                                                     receive_attempt };
-static const struct wf_transfer_ops send_many_ops = { datagram_enter, datagram_leave,
+static const struct wf_transfer_ops send_many_ops = { wf_transfer_enter, send_leave,
                                                       send_many_attempt };
-static const struct wf_transfer_ops receive_many_ops = { datagram_enter, datagram_leave,
+static const struct wf_transfer_ops receive_many_ops = { wf_transfer_enter, wf_transfer_leave,
                                                          receive_many_attempt };
 
 static struct wf_transfer *prepare(weft_io *io, const struct wf_transfer_ops *ops,
@@ -344,42 +349,44 @@ int weft_datagram_receive_many(weft_datagram *socket, weft_packet *packets, size
 
 void weft_datagram_readable_init(weft_op *op, weft_datagram *socket)
 {
-    wf_source_wait_init(op, source_of(socket), WF_SOURCE_READABLE, false);
+    wf_source_ready_init(op, socket, WF_SOURCE_READABLE);
 }
 
 void weft_datagram_writable_init(weft_op *op, weft_datagram *socket)
 {
-    wf_source_wait_init(op, source_of(socket), WF_SOURCE_WRITABLE, false);
+    wf_source_ready_init(op, socket, WF_SOURCE_WRITABLE);
 }
 
 /* --- Opening and closing ---------------------------------------------------------------- */
 
 static void release_datagram(struct wf_source *source)
 {
-    weft_datagram *socket = (weft_datagram *)(void *)source->room;
-    if (socket->path[0] != '\0') {
-        (void)unlink(socket->path);
+    wf_path_remove(&datagram_of(source)->path);
+}
+
+static int open_source(struct wf_io *io, int fd, struct wf_source **out)
+{
+    int family = 0;
+    int err = wf_source_open(io, fd, out);
+    if (err == 0) {
+        struct datagram *socket = datagram_of(*out);
+        (void)wf_socket_get(fd, SOL_SOCKET, SO_DOMAIN, &family);
+        socket->path = (struct wf_path){ 0 };
+        socket->probes = NULL;
+        (*out)->kind = family == AF_UNIX ? LOCAL : 0;
+        (*out)->release = release_datagram;
     }
+    return err;
 }
 
 static int open_socket(struct wf_io *io, int fd, weft_datagram **out)
 {
     struct wf_source *source;
-    int family = 0;
-    int err = wf_source_open(io, fd, &source);
+    int err = open_source(io, fd, &source);
     if (err == 0) {
-        (void)wf_socket_get(fd, SOL_SOCKET, SO_DOMAIN, &family);
-        *out = (weft_datagram *)(void *)source->room;
-        (*out)->path[0] = '\0';
-        (*out)->is_local = family == AF_UNIX;
-        source->release = release_datagram;
+        *out = wf_source_handle(source);
     }
     return err;
-}
-
-static bool has_path(const weft_address *address)
-{
-    return address->to.any.sa_family == AF_UNIX && address->to.local.sun_path[0] != '\0';
 }
 
 static int bind_at(int fd, const weft_address *address, const weft_datagram_options *options)
@@ -400,30 +407,36 @@ static int bind_at(int fd, const weft_address *address, const weft_datagram_opti
     return err != 0 ? err : wf_socket_bind(fd, address);
 }
 
-/* A socket at the address; or an error. */
-static int socket_at(const weft_address *address, const weft_datagram_options *options)
+/* Returns a socket at the address, and notes its path; or an error. */
+static int socket_at(const weft_address *address, const weft_datagram_options *options,
+                     struct wf_path *path)
 {
     int fd = wf_socket_new(address->to.any.sa_family, SOCK_DGRAM);
     if (fd < 0) {
         return fd;
     }
     int err = bind_at(fd, address, options);
-    return err != 0 ? wf_socket_undo(fd, err) : fd;
-}
-
-static int finish(struct wf_io *io, int fd, const weft_address *address, bool keeps_path,
-                  weft_datagram **out)
-{
-    int err = open_socket(io, fd, out);
     if (err != 0) {
-        if (has_path(address)) {
-            (void)unlink(address->to.local.sun_path);
-        }
         return wf_socket_undo(fd, err);
     }
-    if (has_path(address) && !keeps_path) {
-        memcpy((*out)->path, address->to.local.sun_path, sizeof(*out)->path);
+    wf_path_note(path, address);
+    return fd;
+}
+
+static int finish(struct wf_io *io, int fd, const struct wf_path *path, bool keeps_path,
+                  weft_datagram **out)
+{
+    struct wf_source *source;
+    int err = open_source(io, fd, &source);
+    if (err != 0) {
+        wf_path_remove(path);
+        return wf_socket_undo(fd, err);
     }
+    source->wants_proxy = true;
+    if (!keeps_path) {
+        datagram_of(source)->path = *path;
+    }
+    *out = wf_source_handle(source);
     return 0;
 }
 
@@ -440,19 +453,20 @@ int weft_datagram_open(weft_datagram **socket, const char *place,
     options = options != NULL ? options : &defaults;
     weft_address addresses[ADDRESSES_MAX];
     int count = wf_resolve(addresses, ADDRESSES_MAX, place, true, WEFT_NEVER, "weft_datagram_open");
+    struct wf_path path;
     int fd = count;
-    int at = 0;
-    for (; at < count; at++) {
-        fd = socket_at(&addresses[at], options);
+    for (int at = 0; at < count; at++) {
+        fd = socket_at(&addresses[at], options, &path);
         if (fd >= 0) {
             break;
         }
     }
-    return fd < 0 ? fd : finish(io, fd, &addresses[at], options->keep_path, socket);
+    return fd < 0 ? fd : finish(io, fd, &path, options->keep_path, socket);
 }
 
 int weft_datagram_adopt(weft_datagram **socket, int fd)
 {
+    struct wf_source *source;
     struct wf_io *io = wf_io_must("weft_datagram_adopt");
     int type = 0;
     int err = wf_socket_get(fd, SOL_SOCKET, SO_TYPE, &type);
@@ -462,7 +476,14 @@ int weft_datagram_adopt(weft_datagram **socket, int fd)
     if (err == 0) {
         err = wf_fd_do_not_block(fd);
     }
-    return err != 0 ? err : open_socket(io, fd, socket);
+    if (err == 0) {
+        err = open_source(io, fd, &source);
+    }
+    if (err == 0) {
+        source->wants_proxy = true;
+        *socket = wf_source_handle(source);
+    }
+    return err;
 }
 
 int weft_datagram_pair(weft_datagram **one, weft_datagram **other)
@@ -487,9 +508,17 @@ int weft_datagram_pair(weft_datagram **one, weft_datagram **other)
 
 void weft_datagram_close(weft_datagram *socket)
 {
-    if (socket != NULL) {
-        wf_source_close(source_of(socket), "weft_datagram_close");
+    struct wf_source *source;
+    int err = socket != NULL ? wf_source_enter(socket, &source) : WEFT_ECLOSED;
+    if (err == WEFT_ECLOSED) {
+        return;
     }
+    wf_source_close(socket);
+    if (err != 0) {
+        return; /* Too many users: those that wait for a receiver end with it. */
+    }
+    wf_peer_close(source, &datagram_of(source)->probes);
+    wf_source_leave(source);
 }
 
 /* --- The rest --------------------------------------------------------------------------- */
@@ -529,10 +558,10 @@ static int change_group(int fd, const weft_address *group, unsigned interface, b
 }
 
 /* Calls a function with the descriptor, which is not closed meanwhile. */
-#define WITH_FD(socket, call, ...)                                                                 \
+#define WITH_FD(socket, ...)                                                                       \
     do {                                                                                           \
-        struct wf_source *source = source_of(socket);                                              \
-        int err = wf_source_enter(source, (call));                                                 \
+        struct wf_source *source;                                                                  \
+        int err = wf_source_enter((socket), &source);                                              \
         if (err == 0) {                                                                            \
             int fd = source->fd;                                                                   \
             err = __VA_ARGS__;                                                                     \
@@ -543,40 +572,40 @@ static int change_group(int fd, const weft_address *group, unsigned interface, b
 
 int weft_datagram_connect(weft_datagram *socket, const weft_address *address)
 {
-    WITH_FD(socket, "weft_datagram_connect", connect_fd(fd, address));
+    WITH_FD(socket, connect_fd(fd, address));
 }
 
 int weft_datagram_join(weft_datagram *socket, const weft_address *group, unsigned interface)
 {
-    WITH_FD(socket, "weft_datagram_join", change_group(fd, group, interface, true));
+    WITH_FD(socket, change_group(fd, group, interface, true));
 }
 
 int weft_datagram_leave(weft_datagram *socket, const weft_address *group, unsigned interface)
 {
-    WITH_FD(socket, "weft_datagram_leave", change_group(fd, group, interface, false));
+    WITH_FD(socket, change_group(fd, group, interface, false));
 }
 
 int weft_datagram_address(weft_datagram *socket, weft_address *address)
 {
-    WITH_FD(socket, "weft_datagram_address", wf_socket_address(fd, address));
+    WITH_FD(socket, wf_socket_address(fd, address));
 }
 
 int weft_datagram_peer(weft_datagram *socket, weft_address *address)
 {
-    WITH_FD(socket, "weft_datagram_peer", wf_socket_peer(fd, address));
+    WITH_FD(socket, wf_socket_peer(fd, address));
 }
 
 int weft_datagram_set_option(weft_datagram *socket, weft_option option, int value)
 {
-    WITH_FD(socket, "weft_datagram_set_option", wf_socket_set_option(fd, option, value));
+    WITH_FD(socket, wf_socket_set_option(fd, option, value));
 }
 
 int weft_datagram_option(weft_datagram *socket, weft_option option, int *value)
 {
-    WITH_FD(socket, "weft_datagram_option", wf_socket_option(fd, option, value));
+    WITH_FD(socket, wf_socket_option(fd, option, value));
 }
 
 int weft_datagram_fd(const weft_datagram *socket)
 {
-    return source_of(socket)->fd;
+    WITH_FD(socket, fd);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/fd_stream.h"
 #include "io/source.h"
 #include "io/transfer.h"
 #include "net/socket.h"
@@ -36,32 +35,17 @@ union control {
 
 static int passing_enter(struct wf_transfer *self)
 {
-    struct wf_source *source = wf_fd_stream_source(self->object);
     int family = 0;
-    if (source == NULL) {
-        return -EOPNOTSUPP;
-    }
-    int err = wf_source_enter(source, "weft_write_fds and weft_read_fds");
+    int err = wf_transfer_enter(self);
     if (err != 0) {
         return err;
     }
-    if (wf_socket_get(source->fd, SOL_SOCKET, SO_DOMAIN, &family) != 0 || family != AF_UNIX) {
-        wf_source_leave(source);
+    int fd = self->source->fd;
+    if (fd < 0 || wf_socket_get(fd, SOL_SOCKET, SO_DOMAIN, &family) != 0 || family != AF_UNIX) {
+        wf_transfer_leave(self);
         return -EOPNOTSUPP;
     }
     return 0;
-}
-
-static void passing_leave(struct wf_transfer *self)
-{
-    wf_source_leave(wf_fd_stream_source(self->object));
-}
-
-static int wait_for(struct wf_transfer *self, uint32_t what)
-{
-    wf_source_wait_init(&self->wait, wf_fd_stream_source(self->object), what, true);
-    self->waits_for = &self->wait.future;
-    return WEFT_PENDING;
 }
 
 /* After a system call that has failed for another reason than that it would wait. */
@@ -80,14 +64,14 @@ static int give_up(struct wf_source *source, uint32_t what)
 static int write_attempt(struct wf_transfer *self)
 {
     const struct passing *passing = passing_of(self);
-    struct wf_source *source = wf_fd_stream_source(self->object);
+    struct wf_source *source = self->source;
     union control control;
     if (passing->count > WEFT_FDS_MAX || self->own.iov_len == 0) {
         return -EINVAL;
     }
     uint32_t seen = wf_source_look(source);
     if ((seen & WF_SOURCE_WRITABLE) == 0) {
-        return wait_for(self, WF_SOURCE_WRITABLE);
+        return wf_transfer_wait(self, WF_SOURCE_WRITABLE);
     }
     struct msghdr message = { .msg_iov = &self->own, .msg_iovlen = 1 };
     if (passing->count > 0) {
@@ -107,14 +91,18 @@ static int write_attempt(struct wf_transfer *self)
     }
     if (errno == EAGAIN) {
         wf_source_exhausted(source, seen, WF_SOURCE_WRITABLE);
-        return wait_for(self, WF_SOURCE_WRITABLE);
+        return wf_transfer_wait(self, WF_SOURCE_WRITABLE);
     }
     return give_up(source, WF_SOURCE_WRITABLE);
 }
 
 /* --- Reading ---------------------------------------------------------------------------- */
 
-/* Takes the descriptors that have come, as far as there is room. */
+/*
+ * Takes the descriptors that have come, as far as there is room. If the kernel could not open all
+ * of them, since the process has no room for more, a -1 says so. The kernel does not say how many
+ * are lost.
+ */
 static void take_fds(struct msghdr *message, const struct passing *passing)
 {
     size_t room = *passing->room;
@@ -134,13 +122,16 @@ static void take_fds(struct msghdr *message, const struct passing *passing)
             }
         }
     }
+    if ((message->msg_flags & MSG_CTRUNC) != 0 && count < room) {
+        passing->received[count++] = -1;
+    }
     *passing->room = count;
 }
 
 static int read_attempt(struct wf_transfer *self)
 {
     const struct passing *passing = passing_of(self);
-    struct wf_source *source = wf_fd_stream_source(self->object);
+    struct wf_source *source = self->source;
     union control control;
     if (self->own.iov_len == 0) {
         *passing->room = 0;
@@ -148,7 +139,7 @@ static int read_attempt(struct wf_transfer *self)
     }
     uint32_t seen = wf_source_look(source);
     if ((seen & WF_SOURCE_READABLE) == 0) {
-        return wait_for(self, WF_SOURCE_READABLE);
+        return wf_transfer_wait(self, WF_SOURCE_READABLE);
     }
     struct msghdr message = { .msg_iov = &self->own,
                               .msg_iovlen = 1,
@@ -163,13 +154,13 @@ static int read_attempt(struct wf_transfer *self)
     }
     if (errno == EAGAIN) {
         wf_source_exhausted(source, seen, WF_SOURCE_READABLE);
-        return wait_for(self, WF_SOURCE_READABLE);
+        return wf_transfer_wait(self, WF_SOURCE_READABLE);
     }
     return give_up(source, WF_SOURCE_READABLE);
 }
 
-static const struct wf_transfer_ops write_ops = { passing_enter, passing_leave, write_attempt };
-static const struct wf_transfer_ops read_ops = { passing_enter, passing_leave, read_attempt };
+static const struct wf_transfer_ops write_ops = { passing_enter, wf_transfer_leave, write_attempt };
+static const struct wf_transfer_ops read_ops = { passing_enter, wf_transfer_leave, read_attempt };
 
 void weft_write_fds_init(weft_io *io, weft_stream *stream, const void *data, size_t size,
                          const int *fds, size_t count)

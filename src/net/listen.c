@@ -20,6 +20,7 @@
 #include "io/source.h"
 #include "io/transfer.h"
 #include "net/nap.h"
+#include "net/path.h"
 #include "net/place.h"
 #include "net/resolve.h"
 #include "net/socket.h"
@@ -30,55 +31,43 @@ enum {
 };
 
 /* In the room of its source. */
-struct weft_listener {
-    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* to be removed at the end */
+struct listener {
+    struct wf_path path; /* to remove at the end */
     bool is_tcp;
     bool nagle;
 };
 
-_Static_assert(sizeof(struct weft_listener) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
+_Static_assert(sizeof(struct listener) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
 
-static struct wf_source *source_of(const weft_listener *listener)
+static struct listener *listener_of(struct wf_source *source)
 {
-    return wf_container_of(listener, struct wf_source, room);
-}
-
-static weft_listener *listener_of(struct wf_source *source)
-{
-    return (weft_listener *)(void *)source->room;
+    return (struct listener *)(void *)source->room;
 }
 
 /* --- Accepting -------------------------------------------------------------------------- */
 
-static int accept_enter(struct wf_transfer *self)
-{
-    return wf_source_enter(source_of(self->object), "weft_accept");
-}
-
 static void accept_leave(struct wf_transfer *self)
 {
-    struct wf_source *source = source_of(self->object);
     if (self->cancelled) { /* In a nap: somebody else may try. */
-        wf_source_pass_on(source, WF_SOURCE_READABLE);
+        wf_source_pass_on(self->source, WF_SOURCE_READABLE);
     }
-    wf_source_leave(source);
+    wf_transfer_leave(self);
 }
 
-static int wait_for_one(struct wf_transfer *self)
+static int open_accepted(struct wf_source *source, int fd, weft_stream **stream)
 {
-    wf_source_wait_init(&self->wait, source_of(self->object), WF_SOURCE_READABLE, true);
-    self->waits_for = &self->wait.future;
-    return WEFT_PENDING;
-}
-
-static int open_accepted(const weft_listener *listener, int fd, weft_stream **stream)
-{
+    const struct listener *listener = listener_of(source);
+    struct wf_source *accepted;
     if (listener->is_tcp && !listener->nagle) {
         (void)wf_socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     }
-    int err = wf_fd_stream_open(source_of(listener)->io, fd,
-                                listener->is_tcp ? WF_FD_TCP : WF_FD_LOCAL, stream);
-    return err != 0 ? wf_socket_undo(fd, err) : 0;
+    int err =
+        wf_fd_stream_open(source->io, fd, listener->is_tcp ? WF_FD_TCP : WF_FD_LOCAL, &accepted);
+    if (err != 0) {
+        return wf_socket_undo(fd, err);
+    }
+    *stream = wf_source_handle(accepted);
+    return 0;
 }
 
 /* What to do when there is no connection. */
@@ -86,13 +75,13 @@ static int judge_failure(struct wf_transfer *self, uint32_t seen, int error)
 {
     switch (error) {
     case EAGAIN:
-        wf_source_exhausted(source_of(self->object), seen, WF_SOURCE_READABLE);
-        return wait_for_one(self);
+        wf_source_exhausted(self->source, seen, WF_SOURCE_READABLE);
+        return wf_transfer_wait(self, WF_SOURCE_READABLE);
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        return wf_nap(self, source_of(self->object)->io->sched);
+        return wf_nap(self, self->source->io->sched);
     /* Errors of that connection, and not of the listener. */
     case EINTR:
     case ECONNABORTED:
@@ -109,18 +98,17 @@ static int judge_failure(struct wf_transfer *self, uint32_t seen, int error)
     case ETIMEDOUT:
         return WF_TRANSFER_MORE;
     default:
-        wf_source_pass_on(source_of(self->object), WF_SOURCE_READABLE);
+        wf_source_pass_on(self->source, WF_SOURCE_READABLE);
         return -error;
     }
 }
 
 static int accept_attempt(struct wf_transfer *self)
 {
-    const weft_listener *listener = self->object;
-    struct wf_source *source = source_of(listener);
+    struct wf_source *source = self->source;
     uint32_t seen = wf_source_look(source);
     if ((seen & WF_SOURCE_READABLE) == 0) {
-        return wait_for_one(self);
+        return wf_transfer_wait(self, WF_SOURCE_READABLE);
     }
     int fd = accept4(source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
@@ -129,10 +117,11 @@ static int accept_attempt(struct wf_transfer *self)
     if ((seen & WF_SOURCE_READERS) != 0) {
         wf_source_pass_on(source, WF_SOURCE_READABLE);
     }
-    return open_accepted(listener, fd, self->own.iov_base);
+    return open_accepted(source, fd, self->own.iov_base);
 }
 
-static const struct wf_transfer_ops accept_ops = { accept_enter, accept_leave, accept_attempt };
+static const struct wf_transfer_ops accept_ops = { wf_transfer_enter, accept_leave,
+                                                   accept_attempt };
 
 void weft_accept_init(weft_io *io, weft_listener *listener, weft_stream **stream)
 {
@@ -151,13 +140,10 @@ int weft_accept(weft_listener *listener, weft_stream **stream, weft_time deadlin
 
 static void release_listener(struct wf_source *source)
 {
-    weft_listener *listener = listener_of(source);
-    if (listener->path[0] != '\0') {
-        (void)unlink(listener->path);
-    }
+    wf_path_remove(&listener_of(source)->path);
 }
 
-static int open_listener(struct wf_io *io, int fd, weft_listener **out)
+static int open_listener(struct wf_io *io, int fd, struct wf_source **out)
 {
     struct wf_source *source;
     int family = 0;
@@ -165,21 +151,23 @@ static int open_listener(struct wf_io *io, int fd, weft_listener **out)
     if (err != 0) {
         return err;
     }
-    weft_listener *listener = listener_of(source);
-    *listener = (weft_listener){ 0 };
+    struct listener *listener = listener_of(source);
+    *listener = (struct listener){ 0 };
     (void)wf_socket_get(fd, SOL_SOCKET, SO_DOMAIN, &family);
     listener->is_tcp = family == AF_INET || family == AF_INET6;
     source->release = release_listener;
-    *out = listener;
+    source->wants_proxy = true;
+    *out = source;
     return 0;
 }
 
-/* Is there a socket at the path that nobody listens at? Then it may go. */
+/* Removes a socket at the path that nobody listens at. */
 static void remove_stale(const weft_address *address)
 {
     struct stat status;
-    const char *path = address->to.local.sun_path;
-    if (stat(path, &status) != 0 || !S_ISSOCK(status.st_mode)) {
+    struct wf_path path;
+    wf_path_note(&path, address);
+    if (lstat(path.text, &status) != 0 || !S_ISSOCK(status.st_mode)) {
         return;
     }
     int fd = wf_socket_new(AF_UNIX, SOCK_STREAM);
@@ -187,19 +175,15 @@ static void remove_stale(const weft_address *address)
         return;
     }
     if (connect(fd, &address->to.any, address->size) != 0 && errno == ECONNREFUSED) {
-        (void)unlink(path);
+        wf_path_remove(&path);
     }
     (void)close(fd);
 }
 
-static bool has_path(const weft_address *address)
+static int bind_local(int fd, const weft_address *address, const weft_listen_options *options,
+                      struct wf_path *path)
 {
-    return address->to.any.sa_family == AF_UNIX && address->to.local.sun_path[0] != '\0';
-}
-
-static int bind_local(int fd, const weft_address *address, const weft_listen_options *options)
-{
-    if (!has_path(address)) {
+    if (!wf_path_is_named(address)) {
         return wf_socket_bind(fd, address);
     }
     if (options->replace_path) {
@@ -210,9 +194,11 @@ static int bind_local(int fd, const weft_address *address, const weft_listen_opt
         return -errno;
     }
     int err = wf_socket_bind(fd, address);
-    if (err == 0 && options->mode != 0 && chmod(address->to.local.sun_path, options->mode) != 0) {
-        err = -errno;
-        (void)unlink(address->to.local.sun_path);
+    if (err == 0) {
+        wf_path_note(path, address);
+        if (options->mode != 0 && chmod(address->to.local.sun_path, options->mode) != 0) {
+            err = -errno;
+        }
     }
     return err;
 }
@@ -232,44 +218,44 @@ static int bind_inet(int fd, const weft_address *address, const weft_listen_opti
     return err != 0 ? err : wf_socket_bind(fd, address);
 }
 
-/* A socket that listens at the address; or an error. */
-static int listen_at(const weft_address *address, const weft_listen_options *options)
+/* Returns a socket that listens at the address, and notes its path; or an error. */
+static int listen_at(const weft_address *address, const weft_listen_options *options,
+                     struct wf_path *path)
 {
+    memset(path, 0, sizeof *path);
     int fd = wf_socket_new(address->to.any.sa_family, SOCK_STREAM);
     if (fd < 0) {
         return fd;
     }
     bool is_local = address->to.any.sa_family == AF_UNIX;
-    int err = is_local ? bind_local(fd, address, options) : bind_inet(fd, address, options);
-    if (err != 0) {
-        return wf_socket_undo(fd, err);
-    }
+    int err = is_local ? bind_local(fd, address, options, path) : bind_inet(fd, address, options);
     int backlog = options->backlog > 0 ? options->backlog : BACKLOG_DEFAULT;
-    if (listen(fd, backlog) != 0) {
+    if (err == 0 && listen(fd, backlog) != 0) {
         err = -errno;
-        if (is_local && has_path(address)) {
-            (void)unlink(address->to.local.sun_path);
-        }
+    }
+    if (err != 0) {
+        wf_path_remove(path);
         return wf_socket_undo(fd, err);
     }
     return fd;
 }
 
-/* It is there: makes a listener of it. */
-static int finish(struct wf_io *io, int fd, const weft_address *address,
+/* Makes a listener of a socket that listens. */
+static int finish(struct wf_io *io, int fd, const struct wf_path *path,
                   const weft_listen_options *options, weft_listener **out)
 {
-    int err = open_listener(io, fd, out);
+    struct wf_source *source;
+    int err = open_listener(io, fd, &source);
     if (err != 0) {
-        if (has_path(address)) {
-            (void)unlink(address->to.local.sun_path);
-        }
+        wf_path_remove(path);
         return wf_socket_undo(fd, err);
     }
-    (*out)->nagle = options->nagle;
-    if (has_path(address) && !options->keep_path) {
-        memcpy((*out)->path, address->to.local.sun_path, sizeof(*out)->path);
+    struct listener *listener = listener_of(source);
+    listener->nagle = options->nagle;
+    if (!options->keep_path) {
+        listener->path = *path;
     }
+    *out = wf_source_handle(source);
     return 0;
 }
 
@@ -285,19 +271,20 @@ int weft_listen(weft_listener **listener, const char *place, const weft_listen_o
     options = options != NULL ? options : &defaults;
     weft_address addresses[ADDRESSES_MAX];
     int count = wf_resolve(addresses, ADDRESSES_MAX, place, true, WEFT_NEVER, "weft_listen");
+    struct wf_path path;
     int fd = count;
-    int at = 0;
-    for (; at < count; at++) {
-        fd = listen_at(&addresses[at], options);
+    for (int at = 0; at < count; at++) {
+        fd = listen_at(&addresses[at], options, &path);
         if (fd >= 0) {
             break;
         }
     }
-    return fd < 0 ? fd : finish(io, fd, &addresses[at], options, listener);
+    return fd < 0 ? fd : finish(io, fd, &path, options, listener);
 }
 
 int weft_listener_adopt(weft_listener **listener, int fd)
 {
+    struct wf_source *source;
     struct wf_io *io = wf_io_must("weft_listener_adopt");
     int listens = 0;
     int err = wf_socket_get(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens);
@@ -307,52 +294,53 @@ int weft_listener_adopt(weft_listener **listener, int fd)
     if (err == 0) {
         err = wf_fd_do_not_block(fd);
     }
-    return err != 0 ? err : open_listener(io, fd, listener);
+    if (err == 0) {
+        err = open_listener(io, fd, &source);
+    }
+    if (err == 0) {
+        *listener = wf_source_handle(source);
+    }
+    return err;
 }
 
 /* --- The rest --------------------------------------------------------------------------- */
 
+/* Calls a function with the descriptor, which is not closed meanwhile. */
+#define WITH_FD(listener, ...)                                                                     \
+    do {                                                                                           \
+        struct wf_source *source;                                                                  \
+        int err = wf_source_enter((listener), &source);                                            \
+        if (err == 0) {                                                                            \
+            int fd = source->fd;                                                                   \
+            err = __VA_ARGS__;                                                                     \
+            wf_source_leave(source);                                                               \
+        }                                                                                          \
+        return err;                                                                                \
+    } while (0)
+
 int weft_listener_address(weft_listener *listener, weft_address *address)
 {
-    struct wf_source *source = source_of(listener);
-    int err = wf_source_enter(source, "weft_listener_address");
-    if (err == 0) {
-        err = wf_socket_address(source->fd, address);
-        wf_source_leave(source);
-    }
-    return err;
+    WITH_FD(listener, wf_socket_address(fd, address));
 }
 
 int weft_listener_fd(const weft_listener *listener)
 {
-    return source_of(listener)->fd;
+    WITH_FD(listener, fd);
 }
 
 int weft_listener_set_option(weft_listener *listener, weft_option option, int value)
 {
-    struct wf_source *source = source_of(listener);
-    int err = wf_source_enter(source, "weft_listener_set_option");
-    if (err == 0) {
-        err = wf_socket_set_option(source->fd, option, value);
-        wf_source_leave(source);
-    }
-    return err;
+    WITH_FD(listener, wf_socket_set_option(fd, option, value));
 }
 
 int weft_listener_option(weft_listener *listener, weft_option option, int *value)
 {
-    struct wf_source *source = source_of(listener);
-    int err = wf_source_enter(source, "weft_listener_option");
-    if (err == 0) {
-        err = wf_socket_option(source->fd, option, value);
-        wf_source_leave(source);
-    }
-    return err;
+    WITH_FD(listener, wf_socket_option(fd, option, value));
 }
 
 void weft_listener_close(weft_listener *listener)
 {
     if (listener != NULL) {
-        wf_source_close(source_of(listener), "weft_listener_close");
+        wf_source_close(listener);
     }
 }

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "io/stream.h"
+#include "io/source.h"
+#include "sched/await.h"
 
 void weft_reader_init(weft_reader *reader, weft_stream *stream, void *buffer, size_t size)
 {
@@ -45,14 +46,10 @@ void weft_reader_take(weft_reader *reader, size_t size)
     take(reader, size);
 }
 
-static int enter(const weft_reader *reader, const char *call)
+/* Where every call that may read begins, also if the buffer has what it wants. */
+static int begin(weft_time *deadline, const char *call)
 {
-    return reader->stream->ops->enter(reader->stream, call);
-}
-
-static void leave(const weft_reader *reader)
-{
-    reader->stream->ops->leave(reader->stream);
+    return wf_await_begin(deadline, call, "read in a fiber");
 }
 
 /* Reads more into the buffer: 1; 0: the stream has ended; or an error. */
@@ -81,6 +78,10 @@ static int read_more(weft_reader *reader, weft_time deadline)
 
 ssize_t weft_reader_read(weft_reader *reader, void *data, size_t size, weft_time deadline)
 {
+    int err = begin(&deadline, "weft_reader_read");
+    if (err != 0) {
+        return err;
+    }
     size_t have = available(reader);
     if (have == 0) {
         /* Straight to where it is wanted, if that is more than the buffer. */
@@ -99,11 +100,43 @@ ssize_t weft_reader_read(weft_reader *reader, void *data, size_t size, weft_time
     return (ssize_t)part;
 }
 
+/* Reads until the buffer has at least this many bytes, or the stream ends. */
+static int read_until_least(weft_reader *reader, size_t least, weft_time deadline)
+{
+    struct wf_source *source;
+    int more = reader->has_ended ? 0 : wf_source_enter(reader->stream, &source);
+    if (more != 0 || reader->has_ended) {
+        return more;
+    }
+    do {
+        more = read_more(reader, deadline);
+    } while (more == 1 && available(reader) < least);
+    wf_source_leave(source);
+    return more < 0 ? more : 0;
+}
+
+static int peek(weft_reader *reader, size_t least, weft_text *text, weft_time deadline)
+{
+    if (least > reader->size) {
+        return -EMSGSIZE;
+    }
+    int err = available(reader) < least ? read_until_least(reader, least, deadline) : 0;
+    if (err != 0) {
+        return err;
+    }
+    *text = (weft_text){ reader->buffer + reader->first, available(reader) };
+    return 0;
+}
+
 int weft_reader_exact(weft_reader *reader, void *data, size_t size, weft_time deadline)
 {
+    int err = begin(&deadline, "weft_reader_exact");
+    if (err != 0) {
+        return err;
+    }
     if (size <= reader->size) {
         weft_text text;
-        int err = weft_reader_peek(reader, size, &text, deadline);
+        err = peek(reader, size, &text, deadline);
         if (err != 0 || text.size < size) {
             return err != 0 ? err : WEFT_EEND;
         }
@@ -119,31 +152,10 @@ int weft_reader_exact(weft_reader *reader, void *data, size_t size, weft_time de
                : weft_read_exact(reader->stream, (char *)data + have, size - have, deadline);
 }
 
-/* Until so many bytes are there, or the end. */
-static int read_until_least(weft_reader *reader, size_t least, weft_time deadline)
-{
-    int more = reader->has_ended ? 0 : enter(reader, "weft_reader_peek");
-    if (more != 0 || reader->has_ended) {
-        return more;
-    }
-    do {
-        more = read_more(reader, deadline);
-    } while (more == 1 && available(reader) < least);
-    leave(reader);
-    return more < 0 ? more : 0;
-}
-
 int weft_reader_peek(weft_reader *reader, size_t least, weft_text *text, weft_time deadline)
 {
-    if (least > reader->size) {
-        return -EMSGSIZE;
-    }
-    int err = available(reader) < least ? read_until_least(reader, least, deadline) : 0;
-    if (err != 0) {
-        return err;
-    }
-    *text = (weft_text){ reader->buffer + reader->first, available(reader) };
-    return 0;
+    int err = begin(&deadline, "weft_reader_peek");
+    return err != 0 ? err : peek(reader, least, text, deadline);
 }
 
 /* Where the delimiter is, among what was not looked at before for the same one; or NULL. */
@@ -166,21 +178,26 @@ static const char *look_for(weft_reader *reader, char delimiter)
 static int read_until_found(weft_reader *reader, char delimiter, const char **found,
                             weft_time deadline)
 {
-    int more = reader->has_ended ? 0 : enter(reader, "weft_read_until");
+    struct wf_source *source;
+    int more = reader->has_ended ? 0 : wf_source_enter(reader->stream, &source);
     if (more != 0 || reader->has_ended) {
         return more;
     }
     do {
         more = read_more(reader, deadline);
     } while (more == 1 && (*found = look_for(reader, delimiter)) == NULL);
-    leave(reader);
+    wf_source_leave(source);
     return more < 0 ? more : 0;
 }
 
 int weft_read_until(weft_reader *reader, char delimiter, weft_text *text, weft_time deadline)
 {
+    int err = begin(&deadline, "weft_read_until");
+    if (err != 0) {
+        return err;
+    }
     const char *found = look_for(reader, delimiter);
-    int err = found == NULL ? read_until_found(reader, delimiter, &found, deadline) : 0;
+    err = found == NULL ? read_until_found(reader, delimiter, &found, deadline) : 0;
     if (err != 0) {
         return err;
     }
@@ -216,7 +233,7 @@ static uint64_t length_of(const char *at, unsigned bytes)
 static int read_frame(weft_reader *reader, unsigned bytes, weft_text *frame, weft_time deadline)
 {
     weft_text text;
-    int err = weft_reader_peek(reader, bytes, &text, deadline);
+    int err = peek(reader, bytes, &text, deadline);
     if (err != 0) {
         return err;
     }
@@ -228,7 +245,7 @@ static int read_frame(weft_reader *reader, unsigned bytes, weft_text *frame, wef
         return -EMSGSIZE;
     }
     size_t whole = bytes + (size_t)length;
-    err = weft_reader_peek(reader, whole, &text, deadline);
+    err = peek(reader, whole, &text, deadline);
     if (err != 0 || text.size < whole) {
         return err != 0 ? err : WEFT_EEND;
     }
@@ -239,16 +256,21 @@ static int read_frame(weft_reader *reader, unsigned bytes, weft_text *frame, wef
 
 int weft_read_frame(weft_reader *reader, unsigned bytes, weft_text *frame, weft_time deadline)
 {
+    int result = begin(&deadline, "weft_read_frame");
+    if (result != 0) {
+        return result;
+    }
     if (bytes < 1 || bytes > 8) {
         return -EINVAL;
     }
     if (available(reader) >= bytes || reader->has_ended) {
         return read_frame(reader, bytes, frame, deadline);
     }
-    int result = enter(reader, "weft_read_frame");
+    struct wf_source *source;
+    result = wf_source_enter(reader->stream, &source);
     if (result == 0) {
         result = read_frame(reader, bytes, frame, deadline);
-        leave(reader);
+        wf_source_leave(source);
     }
     return result;
 }

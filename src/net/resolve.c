@@ -200,5 +200,9 @@ int wf_resolve(weft_address *addresses, size_t most, const char *place, bool is_
 
 int weft_resolve(weft_address *addresses, size_t most, const char *place, weft_time deadline)
 {
+    int err = wf_await_begin(&deadline, "weft_resolve", "resolve names in a fiber");
+    if (err != 0) {
+        return err;
+    }
     return wf_resolve(addresses, most, place, false, deadline, "weft_resolve");
 }

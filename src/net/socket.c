@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/fd_stream.h"
-#include "io/stream.h"
+#include "io/source.h"
 
 int wf_socket_new(int family, int type)
 {
@@ -54,7 +53,7 @@ static int name_of(int fd, weft_address *address, name_fn function)
     if (function(fd, &address->to.any, &size) != 0) {
         return errno == ENOTSOCK ? -EOPNOTSUPP : -errno;
     }
-    address->size = size < sizeof address->to ? size : sizeof address->to;
+    address->size = wf_socket_size(size);
     return 0;
 }
 
@@ -169,38 +168,36 @@ int wf_socket_option(int fd, weft_option option, int *value)
 /* --- Of streams ------------------------------------------------------------------------- */
 
 /* Calls a function with the descriptor of a stream, which is not closed meanwhile. */
-#define WITH_FD(stream, call, ...)                                                                 \
+#define WITH_FD(stream, ...)                                                                       \
     do {                                                                                           \
-        if ((stream)->ops->fd == NULL) {                                                           \
-            return -EOPNOTSUPP;                                                                    \
-        }                                                                                          \
-        int err = (stream)->ops->enter((stream), (call));                                          \
+        struct wf_source *source;                                                                  \
+        int err = wf_source_enter((stream), &source);                                              \
         if (err == 0) {                                                                            \
-            int fd = (stream)->ops->fd(stream);                                                    \
-            err = __VA_ARGS__;                                                                     \
-            (stream)->ops->leave(stream);                                                          \
+            int fd = source->fd;                                                                   \
+            err = fd >= 0 ? __VA_ARGS__ : -EOPNOTSUPP;                                             \
+            wf_source_leave(source);                                                               \
         }                                                                                          \
         return err;                                                                                \
     } while (0)
 
 int weft_stream_address(weft_stream *stream, weft_address *address)
 {
-    WITH_FD(stream, "weft_stream_address", wf_socket_address(fd, address));
+    WITH_FD(stream, wf_socket_address(fd, address));
 }
 
 int weft_stream_peer(weft_stream *stream, weft_address *address)
 {
-    WITH_FD(stream, "weft_stream_peer", wf_socket_peer(fd, address));
+    WITH_FD(stream, wf_socket_peer(fd, address));
 }
 
 int weft_stream_set_option(weft_stream *stream, weft_option option, int value)
 {
-    WITH_FD(stream, "weft_stream_set_option", wf_socket_set_option(fd, option, value));
+    WITH_FD(stream, wf_socket_set_option(fd, option, value));
 }
 
 int weft_stream_option(weft_stream *stream, weft_option option, int *value)
 {
-    WITH_FD(stream, "weft_stream_option", wf_socket_option(fd, option, value));
+    WITH_FD(stream, wf_socket_option(fd, option, value));
 }
 
 static int credentials_of(int fd, weft_credentials *credentials)
@@ -220,5 +217,5 @@ static int credentials_of(int fd, weft_credentials *credentials)
 
 int weft_stream_credentials(weft_stream *stream, weft_credentials *credentials)
 {
-    WITH_FD(stream, "weft_stream_credentials", credentials_of(fd, credentials));
+    WITH_FD(stream, credentials_of(fd, credentials));
 }

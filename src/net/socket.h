@@ -23,6 +23,13 @@ int wf_socket_bind(int fd, const weft_address *address);
 int wf_socket_address(int fd, weft_address *address);
 int wf_socket_peer(int fd, weft_address *address);
 
+/* The size of an address that the kernel has written, in bytes. It counts a zero behind a path that
+ * takes all of a sockaddr_un, and refuses an address that is so large. */
+static inline socklen_t wf_socket_size(socklen_t size)
+{
+    return size < sizeof(struct sockaddr_un) ? size : sizeof(struct sockaddr_un);
+}
+
 /* An option, in the words of its family. */
 int wf_socket_set_option(int fd, weft_option option, int value);
 int wf_socket_option(int fd, weft_option option, int *value);

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
-#include "io/stream.h"
+#include "io/source.h"
+#include "sched/await.h"
 
 void weft_writer_init(weft_writer *writer, weft_stream *stream, void *buffer, size_t size)
 {
@@ -32,14 +34,10 @@ int weft_writer_flush(weft_writer *writer, weft_time deadline)
     return err;
 }
 
-static int enter(const weft_writer *writer, const char *call)
+/* Where every call that may write begins, also if the buffer has room. */
+static int begin(weft_time *deadline, const char *call)
 {
-    return writer->stream->ops->enter(writer->stream, call);
-}
-
-static void leave(const weft_writer *writer)
-{
-    writer->stream->ops->leave(writer->stream);
+    return wf_await_begin(deadline, call, "write in a fiber");
 }
 
 static size_t room(const weft_writer *writer)
@@ -65,13 +63,18 @@ static int write_data(weft_writer *writer, const void *data, size_t size, weft_t
 
 int weft_writer_write(weft_writer *writer, const void *data, size_t size, weft_time deadline)
 {
+    int err = begin(&deadline, "weft_writer_write");
+    if (err != 0) {
+        return err;
+    }
     if (size <= room(writer)) {
         return write_data(writer, data, size, deadline);
     }
-    int err = enter(writer, "weft_writer_write");
+    struct wf_source *source;
+    err = wf_source_enter(writer->stream, &source);
     if (err == 0) {
         err = write_data(writer, data, size, deadline);
-        leave(writer);
+        wf_source_leave(source);
     }
     return err;
 }
@@ -82,8 +85,23 @@ static int print(weft_writer *writer, const char *format, va_list args)
     return vsnprintf(writer->buffer + writer->end, room(writer), format, args);
 }
 
+/* Prints a text of the size of the buffer, which has no room for the zero that vsnprintf() ends it
+ * with: by way of other memory, which the caller frees. NULL: there is none. */
+static char *print_apart(size_t length, const char *format, va_list args)
+{
+    char *text = wf_alloc(&wf_alloc_default, length + 1, 1);
+    if (text != NULL) {
+        (void)vsnprintf(text, length + 1, format, args);
+    }
+    return text;
+}
+
 int weft_writer_print(weft_writer *writer, weft_time deadline, const char *format, ...)
 {
+    int err = begin(&deadline, "weft_writer_print");
+    if (err != 0) {
+        return err;
+    }
     va_list args;
     va_start(args, format);
     int length = print(writer, format, args);
@@ -91,26 +109,43 @@ int weft_writer_print(weft_writer *writer, weft_time deadline, const char *forma
     if (length < 0) {
         return -EINVAL;
     }
-    if ((size_t)length >= room(writer)) {
-        if ((size_t)length >= writer->size) {
-            return -EMSGSIZE;
+    if ((size_t)length < room(writer)) {
+        writer->end += (size_t)length;
+        return 0;
+    }
+    if ((size_t)length > writer->size) {
+        return -EMSGSIZE;
+    }
+    char *apart = NULL;
+    if ((size_t)length == writer->size) {
+        va_start(args, format);
+        apart = print_apart((size_t)length, format, args);
+        va_end(args);
+        if (apart == NULL) {
+            return -ENOMEM;
         }
-        int err = weft_writer_flush(writer, deadline);
-        if (err != 0) {
-            return err;
-        }
+    }
+    err = weft_writer_flush(writer, deadline);
+    if (err == 0 && apart != NULL) {
+        memcpy(writer->buffer, apart, (size_t)length);
+    } else if (err == 0) {
         va_start(args, format);
         (void)print(writer, format, args);
         va_end(args);
     }
-    writer->end += (size_t)length;
-    return 0;
+    writer->end += err == 0 ? (size_t)length : 0;
+    wf_free(&wf_alloc_default, apart, (size_t)length + 1, 1);
+    return err;
 }
 
 int weft_write_frame(weft_writer *writer, unsigned bytes, const void *data, size_t size,
                      weft_time deadline)
 {
     unsigned char length[8];
+    int err = begin(&deadline, "weft_write_frame");
+    if (err != 0) {
+        return err;
+    }
     if (bytes < 1 || bytes > 8) {
         return -EINVAL;
     }
@@ -121,14 +156,15 @@ int weft_write_frame(weft_writer *writer, unsigned bytes, const void *data, size
         length[i] = (unsigned char)((uint64_t)size >> (8 * (bytes - 1 - i)));
     }
     bool fits = bytes <= room(writer) && size <= room(writer) - bytes;
-    int err = fits ? 0 : enter(writer, "weft_write_frame");
+    struct wf_source *source;
+    err = fits ? 0 : wf_source_enter(writer->stream, &source);
     if (err != 0) {
         return err;
     }
     err = write_data(writer, length, bytes, deadline);
     err = err != 0 ? err : write_data(writer, data, size, deadline);
     if (!fits) {
-        leave(writer);
+        wf_source_leave(source);
     }
     return err;
 }

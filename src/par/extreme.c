@@ -8,6 +8,7 @@
 #include <weft/order.h>
 
 #include "par/options.h"
+#include "par/pause.h"
 
 #define NONE SIZE_MAX
 
@@ -32,10 +33,15 @@ static bool is_better(const struct search *search, size_t one, size_t other)
 static int fold_compared(void *value, size_t first, size_t end, void *arg)
 {
     size_t best = *(size_t *)value == NONE ? first : *(size_t *)value;
-    for (size_t i = first; i < end; i++) {
-        if (i != best && is_better(arg, i, best)) {
-            best = i;
+    while (first < end) {
+        size_t next = wf_pause_next(first, end, WF_PAUSE_CALLS);
+        for (size_t i = first; i < next; i++) {
+            if (i != best && is_better(arg, i, best)) {
+                best = i;
+            }
         }
+        weft_jobs_pause(next - first);
+        first = next;
     }
     *(size_t *)value = best;
     return 0;
@@ -114,6 +120,7 @@ static int fold_keys(void *value, size_t first, size_t end, void *arg)
     while (err == 0 && first < end) {
         size_t most = end - first < WEFT_ELEMENTS_MAX ? end - first : WEFT_ELEMENTS_MAX;
         err = fold_some_keys(arg, first, first + most, value);
+        weft_jobs_pause(most);
         first += most;
     }
     return err;

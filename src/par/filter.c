@@ -13,6 +13,7 @@
 
 #include "par/array.h"
 #include "par/pack.h"
+#include "par/pause.h"
 #include "par/scratch.h"
 #include "par/stop.h"
 #include "sched/job.h"
@@ -76,6 +77,7 @@ static int filter_alone(const struct wf_tested *tested, size_t count, char *to, 
         }
         struct wf_pack pack = pack_of(tested, first, end, answers, to + *kept * tested->size);
         *kept += wf_pack_alone(&pack);
+        wf_pause_copied(end - first, tested->size);
     }
     return 0;
 }

@@ -14,6 +14,9 @@
  * the others know. But numbers may be light there and heavy here, and a piece that has
  * begun is not divided any more: so a piece is a quarter of its part at most.
  *
+ * The end of a piece is a safe point (sched/job.c): the loop lets other tasks of its worker
+ * run, if they have waited for long.
+ *
  * The first forks are offered silently: if the loop is over in 20 us, nobody was woken for
  * it, and if its first piece takes a second, the watch has found a worker for the rest.
  */
@@ -90,6 +93,9 @@ static void run_piece(struct part *part)
         part->splits = 1;
     }
     wf_job_speak_up_at(part->since);
+    if (wf_job_safe_point_at(part->since)) {
+        part->since = wf_clock_real();
+    }
 }
 
 /* How long its pieces may be, and the first one should be, by what was learned elsewhere. */

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "par/pause.h"
 #include "par/range.h"
 
 enum {
@@ -44,9 +45,8 @@ take_of_size(const struct gather *gather, size_t begin, size_t end, size_t size)
     }
 }
 
-static void take(size_t begin, size_t end, void *arg)
+static void take_some(const struct gather *gather, size_t begin, size_t end)
 {
-    const struct gather *gather = arg;
     if (gather->size == 8) {
         take_of_size(gather, begin, end, 8);
     } else if (gather->size == 16) {
@@ -56,11 +56,22 @@ static void take(size_t begin, size_t end, void *arg)
     }
 }
 
+static void take(size_t begin, size_t end, void *arg)
+{
+    const struct gather *gather = arg;
+    while (begin < end) {
+        size_t next = wf_pause_next(begin, end, WF_PAUSE_ELEMENTS);
+        take_some(gather, begin, next);
+        wf_pause_copied(next - begin, gather->size);
+        begin = next;
+    }
+}
+
 static void put_back(size_t begin, size_t end, void *arg)
 {
     const struct gather *gather = arg;
     size_t size = gather->size;
-    memcpy(gather->base + begin * size, gather->other + begin * size, (end - begin) * size);
+    wf_pause_copy(gather->base + begin * size, gather->other + begin * size, (end - begin) * size);
 }
 
 void wf_gather(void *base, void *other, size_t count, size_t size, struct wf_gather_sources sources)

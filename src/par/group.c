@@ -20,6 +20,7 @@
 
 #include "par/options.h"
 #include "par/pairs.h"
+#include "par/pause.h"
 #include "par/runs.h"
 
 enum {
@@ -67,12 +68,14 @@ static int fold_places(void *value, size_t first, size_t end, void *arg)
     while (err == 0 && first < end) {
         if (most <= 1) {
             err = how->fold(value, grouping->pairs[first].element, 1, grouping->arg);
+            wf_pause_copied(1, grouping->size);
             first++;
             continue;
         }
         size_t some = end - first < most ? end - first : most;
         copy_some(grouping, first, first + some, end, copied);
         err = how->fold(value, copied, some, grouping->arg);
+        wf_pause_copied(some, grouping->size);
         first += some;
     }
     return err;

@@ -11,6 +11,7 @@
 #include <weft/group.h>
 
 #include "par/options.h"
+#include "par/pause.h"
 #include "sched/job.h"
 
 enum {
@@ -75,13 +76,14 @@ static int count_part(const struct histogram *histogram, size_t part)
     size_t first = wf_share_begin(histogram->count, histogram->parts, part);
     size_t end = wf_share_begin(histogram->count, histogram->parts, part + 1);
     if (histogram->buckets > 0) {
-        memset(table, 0, histogram->buckets * sizeof *table);
+        wf_pause_clear(table, histogram->buckets * sizeof *table);
     }
     int err = 0;
     while (err == 0 && first < end) {
         size_t some = end - first < WEFT_ELEMENTS_MAX ? end - first : WEFT_ELEMENTS_MAX;
         err = wf_stop_is_set(histogram->stop) ? WEFT_ECANCELED
                                               : count_some(histogram, first, first + some, table);
+        weft_jobs_pause(some);
         first += some;
     }
     return err;
@@ -145,7 +147,7 @@ int weft_histogram(const void *base, size_t count, size_t size, weft_key_fn key,
                                    .stop = wf_stop_of(options) };
     int err = wf_options_fit(count, size) ? run(&histogram, options) : -EINVAL;
     if (err != 0 && buckets > 0) {
-        memset(counts, 0, buckets * sizeof *counts);
+        wf_pause_clear(counts, buckets * sizeof *counts);
     }
     return err;
 }

@@ -13,6 +13,7 @@
 #include <weft/sort.h>
 
 #include "par/options.h"
+#include "par/pause.h"
 #include "sched/job.h"
 
 enum {
@@ -40,7 +41,7 @@ struct part {
 static void copy(char *to, const char *from, const char *end)
 {
     if (from < end) {
-        memcpy(to, from, (size_t)(end - from));
+        wf_pause_copy(to, from, (size_t)(end - from));
     }
 }
 
@@ -55,7 +56,11 @@ static inline __attribute__((always_inline)) void merge_of_size(const struct par
     const char *a_end = a + part->a_count * size;
     const char *b_end = b + part->b_count * size;
     char *to = part->to;
+    size_t calls = 0;
     while (a < a_end && b < b_end) {
+        if (++calls % WF_PAUSE_CALLS == 0) {
+            wf_pause_copied(WF_PAUSE_CALLS, size);
+        }
         size_t from_b = weft_sort_mask(merge->compare(b, a, merge->arg) < 0);
         memcpy(to, weft_sort_pick(from_b, a, b), size);
         a += size & ~from_b;

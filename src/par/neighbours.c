@@ -13,6 +13,7 @@
 #include <weft/order.h>
 
 #include "par/options.h"
+#include "par/pause.h"
 
 /* --- Is it sorted? --------------------------------------------------------------------- */
 
@@ -100,6 +101,7 @@ static int count_marks(void *value, size_t first, size_t end, void *arg)
     for (size_t word = first; word < end; word++) {
         unique->marks[word] = mark_word(unique, word);
         *count += (size_t)__builtin_popcountll(unique->marks[word]);
+        weft_jobs_pause(WORD_BITS);
     }
     return 0;
 }

@@ -31,6 +31,7 @@
 
 #include "base/rng.h"
 #include "par/options.h"
+#include "par/pause.h"
 #include "par/range.h"
 
 enum {
@@ -118,6 +119,7 @@ static int choose_pivots(struct select *select, void *memory)
     for (size_t i = 0; i < count; i++) {
         size_t at = i * stride + i * longer / count + wf_rng_below(&rng, (uint32_t)stride);
         memcpy(select->other + i * size, select->base + at * size, size);
+        wf_pause_copied(1, size);
     }
     int err = sort_in(select, select->other, count, memory);
     /* The rank in a sample of s is off by sqrt(s) / 2 or less, two times of three. */
@@ -155,10 +157,15 @@ static void classify_chunks(size_t begin, size_t end, void *arg)
     for (size_t chunk = begin; chunk < end && !wf_stop_is_set(select->stop); chunk++) {
         size_t counts[CLASSES] = { 0 };
         size_t last = wf_share_begin(select->count, select->chunks, chunk + 1);
-        for (size_t i = wf_share_begin(select->count, select->chunks, chunk); i < last; i++) {
-            uint8_t class = class_of(select, select->base + i * size);
-            select->classes[i] = class;
-            counts[class]++;
+        size_t i = wf_share_begin(select->count, select->chunks, chunk);
+        while (i < last) {
+            size_t next = wf_pause_next(i, last, WF_PAUSE_CALLS);
+            for (; i < next; i++) {
+                uint8_t class = class_of(select, select->base + i * size);
+                select->classes[i] = class;
+                counts[class]++;
+            }
+            weft_jobs_pause(2 * WF_PAUSE_CALLS);
         }
         memcpy(select->places[chunk], counts, sizeof counts);
     }
@@ -189,20 +196,29 @@ move_elements(const struct select *select, size_t first, size_t end, size_t *pla
     }
 }
 
+static void move_some(const struct select *select, size_t first, size_t end, size_t *places)
+{
+    size_t size = select->order->size;
+    if (size == 4) {
+        move_elements(select, first, end, places, 4);
+    } else if (size == 8) {
+        move_elements(select, first, end, places, 8);
+    } else {
+        move_elements(select, first, end, places, size);
+    }
+}
+
 static void move_chunks(size_t begin, size_t end, void *arg)
 {
     struct select *select = arg;
-    size_t size = select->order->size;
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t first = wf_share_begin(select->count, select->chunks, chunk);
         size_t last = wf_share_begin(select->count, select->chunks, chunk + 1);
-        size_t *places = select->places[chunk];
-        if (size == 4) {
-            move_elements(select, first, last, places, 4);
-        } else if (size == 8) {
-            move_elements(select, first, last, places, 8);
-        } else {
-            move_elements(select, first, last, places, size);
+        while (first < last) {
+            size_t next = wf_pause_next(first, last, WF_PAUSE_ELEMENTS);
+            move_some(select, first, next, select->places[chunk]);
+            wf_pause_copied(next - first, select->order->size);
+            first = next;
         }
     }
 }
@@ -211,7 +227,7 @@ static void put_back(size_t begin, size_t end, void *arg)
 {
     const struct select *select = arg;
     size_t size = select->order->size;
-    memcpy(select->base + begin * size, select->other + begin * size, (end - begin) * size);
+    wf_pause_copy(select->base + begin * size, select->other + begin * size, (end - begin) * size);
 }
 
 /* --- Rounds ---------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "par/answers.h"
 #include "par/array.h"
 #include "par/blocks.h"
+#include "par/pause.h"
 #include "par/stop.h"
 
 enum {
@@ -25,8 +26,8 @@ enum {
 struct packing {
     struct wf_pack pack;
     struct wf_blocks blocks;
-    size_t kept;                   /* of all */
-    size_t places[BLOCKS_MAX + 1]; /* of blocks: how many are kept, and then: before them */
+    size_t kept;               /* of all */
+    size_t places[BLOCKS_MAX]; /* of blocks: how many are kept, and then: before them */
 };
 
 static int count_blocks(size_t first, size_t end, void *arg)
@@ -48,7 +49,6 @@ static void add_up(struct packing *packing)
         packing->places[block] = packing->kept;
         packing->kept += own;
     }
-    packing->places[packing->blocks.count] = packing->kept;
 }
 
 /* Elements of one block, and where they go. */
@@ -183,25 +183,40 @@ static void copy_both_of_size(const struct copy *copy, size_t size)
     }
 }
 
+/* Elements from first to before end. Returns how many of those before end are kept, given
+ * how many of those before first are. */
+static size_t copy_some(const struct packing *packing, size_t first, size_t end, size_t before)
+{
+    const struct wf_pack *pack = &packing->pack;
+    size_t kept = wf_answers_count(pack->keep + first, end - first);
+    struct copy copy = {
+        .from = pack->from + first * pack->size,
+        .count = end - first,
+        .keep = pack->keep + first,
+        .kept_count = kept,
+        .kept = pack->to + before * pack->size,
+    };
+    if (pack->with_others) {
+        copy.others = pack->to + (packing->kept + first - before) * pack->size;
+        copy_both_of_size(&copy, pack->size);
+    } else {
+        copy_kept_of_size(&copy, pack->size);
+    }
+    return before + kept;
+}
+
 static int copy_blocks(size_t first, size_t end, void *arg)
 {
     const struct packing *packing = arg;
-    const struct wf_pack *pack = &packing->pack;
     for (size_t block = first; block < end; block++) {
-        size_t begin = wf_blocks_first(&packing->blocks, block);
+        size_t at = wf_blocks_first(&packing->blocks, block);
+        size_t last = wf_blocks_end(&packing->blocks, block);
         size_t before = packing->places[block];
-        struct copy copy = {
-            .from = pack->from + begin * pack->size,
-            .count = wf_blocks_end(&packing->blocks, block) - begin,
-            .keep = pack->keep + begin,
-            .kept_count = packing->places[block + 1] - before,
-            .kept = pack->to + before * pack->size,
-        };
-        if (pack->with_others) {
-            copy.others = pack->to + (packing->kept + begin - before) * pack->size;
-            copy_both_of_size(&copy, pack->size);
-        } else {
-            copy_kept_of_size(&copy, pack->size);
+        while (at < last) {
+            size_t next = wf_pause_next(at, last, BLOCK_LENGTH_MIN);
+            before = copy_some(packing, at, next, before);
+            wf_pause_copied(next - at, packing->pack.size);
+            at = next;
         }
     }
     return 0;

@@ -233,6 +233,7 @@ static bool call_stage(struct pipeline *pipe, struct token *token)
         wf_stopper_fail(&pipe->stopper, err);
     }
     wf_job_speak_up();
+    weft_jobs_pause(1);
     return err == 0;
 }
 

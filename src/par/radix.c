@@ -31,6 +31,7 @@
 
 #include "base/assert.h"
 #include "par/blocks.h"
+#include "par/pause.h"
 #include "par/range.h"
 #include "par/stop.h"
 
@@ -43,6 +44,8 @@ enum {
     CHUNKS_MAX = 64,
     MERGE_MAX = 256, /* up to here, a merge sort is faster */
     SPARE_BITS = 4,  /* that are sorted by, besides those that many elements need */
+    PIECE = 4096,    /* elements between two pauses */
+    QUICK = 8,       /* elements that take one step, where they are only looked at */
 };
 
 typedef size_t table[DIGITS];
@@ -128,7 +131,6 @@ static inline uint64_t key_pair(const struct wf_radix_pair *element,
     {                                                                                              \
         const type *elements = from;                                                               \
         struct wf_radix_order by = *order;                                                         \
-        memset(counts, 0, sizeof(table));                                                          \
         for (size_t i = 0; i < count; i++) {                                                       \
             counts[(key_##kind(&elements[i], &by) >> shift) % DIGITS]++;                           \
         }                                                                                          \
@@ -179,6 +181,63 @@ MAKE_METHODS(pair, struct wf_radix_pair)
 
 static void sort_part(struct part *part);
 
+/* --- The same with pauses -------------------------------------------------------------- */
+
+static uint64_t survey_some(const struct sort *sort, const char *from, size_t count)
+{
+    const struct methods *methods = sort->methods;
+    uint64_t differ = 0;
+    for (size_t at = 0; at < count;) {
+        size_t next = wf_pause_next(at, count, PIECE);
+        /* With the last one before it, so that pieces are compared with each other. */
+        size_t first = at - (at > 0);
+        differ |= methods->survey(&sort->order, from + first * methods->size, next - first);
+        weft_jobs_pause((next - at) / QUICK);
+        at = next;
+    }
+    return differ;
+}
+
+static void count_some(const struct sort *sort, const char *from, size_t count, unsigned shift,
+                       size_t *counts)
+{
+    memset(counts, 0, sizeof(table));
+    for (size_t at = 0; at < count;) {
+        size_t next = wf_pause_next(at, count, PIECE);
+        sort->methods->count(&sort->order, from + at * sort->methods->size, next - at, shift,
+                             counts);
+        weft_jobs_pause((next - at) / QUICK);
+        at = next;
+    }
+}
+
+static void move_some(const struct sort *sort, const char *from, char *to, size_t count,
+                      unsigned shift, size_t *places)
+{
+    for (size_t at = 0; at < count;) {
+        size_t next = wf_pause_next(at, count, PIECE);
+        sort->methods->move(&sort->order, from + at * sort->methods->size, to, next - at, shift,
+                            places);
+        weft_jobs_pause(next - at);
+        at = next;
+    }
+}
+
+static size_t find_some(const struct sort *sort, const char *from, size_t begin, size_t count,
+                        unsigned shift, bool agree)
+{
+    while (begin < count) {
+        size_t next = wf_pause_next(begin, count, PIECE);
+        size_t found = sort->methods->find(&sort->order, from, begin, next, shift, agree);
+        weft_jobs_pause((found - begin) / QUICK + 1);
+        if (found < next) {
+            return found;
+        }
+        begin = next;
+    }
+    return count;
+}
+
 /* --- From the lowest digit up ---------------------------------------------------------- */
 
 static unsigned lowest_bit(uint64_t bits)
@@ -199,7 +258,8 @@ static char *begin_of(const struct part *part, unsigned array)
 static void copy_if_elsewhere(const struct part *part, unsigned array)
 {
     if (array != 0) {
-        memcpy(begin_of(part, 0), begin_of(part, 1), part->count * part->sort->methods->size);
+        wf_pause_copy(begin_of(part, 0), begin_of(part, 1),
+                      part->count * part->sort->methods->size);
     }
 }
 
@@ -216,18 +276,16 @@ static void counts_to_places(size_t *counts)
 /* One pass after the other; returns the array in which they end. */
 static unsigned sort_from_bit(const struct part *part, uint64_t differ, unsigned low)
 {
-    const struct methods *methods = part->sort->methods;
-    const struct wf_radix_order *order = &part->sort->order;
     unsigned array = part->array;
     table places;
     for (unsigned shift = low; shift < 64 && differ >> shift != 0; shift += 8) {
         if ((differ >> shift) % DIGITS == 0) {
             continue;
         }
-        methods->count(order, begin_of(part, array), part->count, shift, places);
+        count_some(part->sort, begin_of(part, array), part->count, shift, places);
         counts_to_places(places);
-        methods->move(order, begin_of(part, array), begin_of(part, 1 - array), part->count, shift,
-                      places);
+        move_some(part->sort, begin_of(part, array), begin_of(part, 1 - array), part->count, shift,
+                  places);
         array = 1 - array;
     }
     return array;
@@ -236,16 +294,15 @@ static unsigned sort_from_bit(const struct part *part, uint64_t differ, unsigned
 /* Sorts those that agree from this bit on by the bits below. */
 static void sort_those_that_agree(const struct part *part, unsigned low)
 {
-    const struct methods *methods = part->sort->methods;
-    const struct wf_radix_order *order = &part->sort->order;
+    const struct sort *sort = part->sort;
     const char *from = begin_of(part, 0);
     size_t end = 1;
     while (end < part->count) {
-        size_t second = methods->find(order, from, end, part->count, low, true);
+        size_t second = find_some(sort, from, end, part->count, low, true);
         if (second == part->count) {
             break;
         }
-        end = methods->find(order, from, second, part->count, low, false);
+        end = find_some(sort, from, second, part->count, low, false);
         struct part run = { .sort = part->sort,
                             .begin = part->begin + second - 1,
                             .count = end - second + 1,
@@ -299,8 +356,8 @@ static void survey_chunks(size_t begin, size_t end, void *arg)
         size_t first = wf_share_begin(part->count, part->chunks, chunk);
         first -= first > 0;
         tables_of(part)[chunk][0] =
-            methods->survey(&part->sort->order, from + first * methods->size,
-                            wf_share_begin(part->count, part->chunks, chunk + 1) - first);
+            survey_some(part->sort, from + first * methods->size,
+                        wf_share_begin(part->count, part->chunks, chunk + 1) - first);
     }
 }
 
@@ -321,9 +378,9 @@ static void count_chunks(size_t begin, size_t end, void *arg)
     const char *from = begin_of(part, part->array);
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t first = wf_share_begin(part->count, part->chunks, chunk);
-        methods->count(&part->sort->order, from + first * methods->size,
-                       wf_share_begin(part->count, part->chunks, chunk + 1) - first, part->shift,
-                       tables_of(part)[chunk]);
+        count_some(part->sort, from + first * methods->size,
+                   wf_share_begin(part->count, part->chunks, chunk + 1) - first, part->shift,
+                   tables_of(part)[chunk]);
     }
 }
 
@@ -348,10 +405,9 @@ static void move_chunks(size_t begin, size_t end, void *arg)
     const char *from = begin_of(part, part->array);
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t first = wf_share_begin(part->count, part->chunks, chunk);
-        methods->move(&part->sort->order, from + first * methods->size,
-                      begin_of(part, 1 - part->array),
-                      wf_share_begin(part->count, part->chunks, chunk + 1) - first, part->shift,
-                      tables_of(part)[chunk]);
+        move_some(part->sort, from + first * methods->size, begin_of(part, 1 - part->array),
+                  wf_share_begin(part->count, part->chunks, chunk + 1) - first, part->shift,
+                  tables_of(part)[chunk]);
     }
 }
 
@@ -403,7 +459,7 @@ static void sort_part(struct part *part)
         spread(part);
     } else {
         const char *from = begin_of(part, part->array);
-        uint64_t differ = methods->survey(&part->sort->order, from, part->count);
+        uint64_t differ = survey_some(part->sort, from, part->count);
         if (differ != 0) {
             sort_from_lowest(part, differ);
         } else {

@@ -26,6 +26,7 @@ static void run(void *arg)
     size_t count = part->end - part->begin;
     if (count <= part->grain) {
         part->body(part->begin, part->end, part->arg);
+        weft_jobs_pause(count);
         return;
     }
     struct part left = *part;

@@ -54,6 +54,8 @@ static void fold_block(struct reduce *reduce, size_t block)
         wf_stopper_fail(&reduce->stopper, err);
     }
     wf_job_speak_up();
+    weft_jobs_pause(wf_blocks_end(&reduce->blocks, block) -
+                    wf_blocks_first(&reduce->blocks, block));
 }
 
 static void fold_part(void *arg)

@@ -30,6 +30,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "par/blocks.h"
+#include "par/pause.h"
 #include "par/range.h"
 #include "par/scratch.h"
 #include "par/stop.h"
@@ -40,7 +41,6 @@ enum {
     BUCKET_COUNT_MIN = 1024,    /* of elements, on average */
     CHUNK_COUNT_MIN = 4 * 1024, /* of elements */
     CHUNKS_MAX = 64,
-    PIECE_COUNT = 4 * 1024, /* of elements: then others may be let run */
     OVERSAMPLING = 16,
 };
 
@@ -92,6 +92,7 @@ static void take_sample(struct sort *sort, size_t count)
     for (size_t i = 0; i < count; i++) {
         size_t at = i * stride + wf_rng_below(&rng, (uint32_t)stride);
         memcpy(element(sort, sort->other, i), element(sort, sort->base, at), sort->ops->size);
+        wf_pause_copied(1, sort->ops->size);
     }
     sort->ops->sort(sort->other, element(sort, sort->other, count), count, false, sort->order);
 }
@@ -103,6 +104,7 @@ static bool has_equal_neighbours(const struct sort *sort, size_t count)
         if (!sort->ops->less((char *)at - sort->ops->size, at, sort->order)) {
             return true;
         }
+        weft_jobs_pause(1);
     }
     return false;
 }
@@ -151,16 +153,16 @@ static void classify_chunks(size_t begin, size_t end, void *arg)
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t first = wf_share_begin(sort->count, sort->chunks, chunk);
         size_t last = wf_share_begin(sort->count, sort->chunks, chunk + 1);
-        for (size_t i = first; i < last; i += PIECE_COUNT) {
-            size_t count = last - i < PIECE_COUNT ? last - i : PIECE_COUNT;
-            sort->ops->classify(element(sort, sort->base, i), count, &sort->splitters,
-                                sort->buckets + i, sort->order);
-            weft_jobs_pause();
-        }
         size_t *counts = sort->places[chunk];
         memset(counts, 0, sizeof(size_t[BUCKETS]));
-        for (size_t i = first; i < last; i++) {
-            counts[sort->buckets[i]]++;
+        while (first < last && !wf_stop_is_set(sort->stop)) {
+            size_t next = wf_pause_next(first, last, WF_PAUSE_CALLS);
+            sort->ops->classify(element(sort, sort->base, first), next - first, &sort->splitters,
+                                sort->buckets + first, sort->order);
+            weft_jobs_pause((next - first) * sort->splitters.levels);
+            for (; first < next; first++) {
+                counts[sort->buckets[first]]++;
+            }
         }
     }
 }
@@ -175,6 +177,7 @@ static void place_chunks(struct sort *sort)
             sort->places[chunk][bucket] = place;
             place += count;
         }
+        weft_jobs_pause(sort->chunks);
     }
 }
 
@@ -209,10 +212,11 @@ static void move_chunks(size_t begin, size_t end, void *arg)
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t last = wf_share_begin(sort->count, sort->chunks, chunk + 1);
         size_t i = wf_share_begin(sort->count, sort->chunks, chunk);
-        for (; i < last; i += PIECE_COUNT) {
-            size_t count = last - i < PIECE_COUNT ? last - i : PIECE_COUNT;
-            move_piece(sort, i, count, sort->places[chunk]);
-            weft_jobs_pause();
+        while (i < last) {
+            size_t next = wf_pause_next(i, last, WF_PAUSE_ELEMENTS);
+            move_piece(sort, i, next - i, sort->places[chunk]);
+            wf_pause_copied(next - i, sort->ops->size);
+            i = next;
         }
     }
 }
@@ -228,7 +232,7 @@ static void sort_buckets(size_t begin, size_t end, void *arg)
         void *to = element(sort, sort->base, first);
         bool is_equal = sort->splitters.with_equal && bucket % 2 != 0;
         if (is_equal || wf_stop_is_set(sort->stop)) {
-            memcpy(to, from, count * sort->ops->size);
+            wf_pause_copy(to, from, count * sort->ops->size);
         } else {
             sort->ops->sort(from, to, count, true, sort->order);
         }

@@ -16,12 +16,15 @@
 #include "base/assert.h"
 #include "par/stop.h"
 #include "queue/jobs.h"
+#include "sched/fiber.h"
 #include "sched/job.h"
+#include "sched/worker.h"
 
 struct scope {
     struct wf_job end;      /* over when all are */
     _Atomic(uint64_t) left; /* not over yet, and the scope itself */
     int64_t mark;           /* what the strand has spawned before */
+    struct wf_fiber *fiber; /* that counts it among its open scopes; NULL: it is no fiber's */
     struct wf_stopper stopper;
 };
 
@@ -43,6 +46,11 @@ void weft_par_scope_begin(weft_par_scope *public_scope, const weft_stop *stop)
     wf_store_relaxed(&scope->stopper.error, 0);
     scope->stopper.stop = stop;
     scope->mark = wf_job_spawn_mark();
+    struct wf_worker *worker = wf_worker_current();
+    scope->fiber = worker != NULL ? wf_fiber_of(worker->current) : NULL;
+    if (scope->fiber != NULL) {
+        scope->fiber->scopes++;
+    }
 }
 
 static void count_down(struct scope *scope)
@@ -60,6 +68,7 @@ static void call(struct scope *scope, int (*function)(void *arg), void *arg)
         if (err != 0) {
             wf_stopper_fail(&scope->stopper, err);
         }
+        weft_jobs_pause(1);
     }
 }
 
@@ -109,9 +118,16 @@ void weft_par_spawn(weft_par_scope *public_scope, int (*function)(void *arg), vo
 int weft_par_scope_end(weft_par_scope *public_scope)
 {
     struct scope *scope = scope_of(public_scope);
+    /* relaxed: the owner has counted itself, and has not counted down yet. */
+    if (wf_unlikely(wf_load_relaxed(&scope->left) == 0)) {
+        wf_fatal("weft_par_scope_end: this scope was ended before");
+    }
     while (wf_job_run_spawned(scope->mark)) {
     }
     count_down(scope);
     wf_job_await(&scope->end);
+    if (scope->fiber != NULL) {
+        scope->fiber->scopes--;
+    }
     return wf_stopper_result(&scope->stopper);
 }

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "par/pause.h"
 
 /*
  * Large memory is asked for in huge pages. A sort writes to hundreds of places in turn,
@@ -17,6 +18,7 @@
 enum {
     HUGE_PAGE = 2 << 20,
     LARGE = 4 * HUGE_PAGE,
+    RELEASE_MIN = 64 << 20, /* malloc() maps anything above 32 MiB on its own */
 };
 
 /* A multiple of the alignment, or SIZE_MAX. */
@@ -69,8 +71,25 @@ int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_par_optio
     return 0;
 }
 
+/*
+ * Gives the pages of very large memory back piece by piece, with safe points: munmap() of all
+ * of them takes milliseconds. Memory of this size is always mapped on its own, so the allocator
+ * would not keep the pages for later.
+ */
+static void release_pages(struct wf_scratch *scratch)
+{
+    if (scratch->owned == NULL || scratch->size < RELEASE_MIN) {
+        return;
+    }
+    for (size_t at = 0; at + LARGE <= scratch->size; at += LARGE) {
+        (void)madvise((char *)scratch->owned + at, LARGE, MADV_DONTNEED);
+        weft_jobs_pause(LARGE / WF_PAUSE_STEP_BYTES);
+    }
+}
+
 void wf_scratch_fini(struct wf_scratch *scratch)
 {
+    release_pages(scratch);
     wf_free(&wf_alloc_default, scratch->owned, scratch->size, scratch->align);
 }
 

@@ -19,6 +19,7 @@
 #include "base/rng.h"
 #include "par/array.h"
 #include "par/blocks.h"
+#include "par/pause.h"
 #include "par/scratch.h"
 #include "par/stop.h"
 #include "par/swap.h"
@@ -28,6 +29,7 @@ enum {
     COUNT_MIN = 16 * 1024,      /* below, all of it is one bucket */
     CHUNK_COUNT_MIN = 4 * 1024, /* of elements */
     CHUNKS_MAX = 128,
+    PIECE = 256, /* elements between two pauses */
 };
 
 #define STEP UINT64_C(0x9E3779B97F4A7C15)
@@ -73,13 +75,19 @@ static uint64_t sequence(uint64_t seed, uint64_t number)
 
 /* --- One bucket -------------------------------------------------------------------------- */
 
+/* Elements from first to before end. */
+struct range {
+    size_t first;
+    size_t end;
+};
+
 /* Each goes to a place among those before it, whose element goes to the end. Inlined for
  * sizes that are known, where a copy is a few instructions. */
 static inline __attribute__((always_inline)) void
-copy_shuffled(const char *from, char *to, size_t count, size_t size, uint64_t state)
+copy_shuffled(const char *from, char *to, struct range range, size_t size, uint64_t *state)
 {
-    for (size_t i = 0; i < count; i++) {
-        char *place = to + draw_below(&state, i + 1) * size;
+    for (size_t i = range.first; i < range.end; i++) {
+        char *place = to + draw_below(state, i + 1) * size;
         char *end = to + i * size;
         if (place != end) {
             memcpy(end, place, size);
@@ -93,6 +101,9 @@ static void shuffle_here(char *base, size_t count, size_t size, uint64_t state)
 {
     for (size_t i = 1; i < count; i++) {
         wf_swap(base + i * size, base + draw_below(&state, i + 1) * size, size);
+        if (i % PIECE == 0) {
+            wf_pause_copied(PIECE, size);
+        }
     }
 }
 
@@ -102,15 +113,19 @@ static void shuffle_bucket(const struct shuffle *shuffle, size_t bucket, size_t 
     const char *from = shuffle->other + first * size;
     char *to = shuffle->base + first * size;
     uint64_t state = sequence(shuffle->seed, 1 + bucket);
-    switch (size) {
-    case 4:
-        copy_shuffled(from, to, count, 4, state);
-        break;
-    case 8:
-        copy_shuffled(from, to, count, 8, state);
-        break;
-    default:
-        copy_shuffled(from, to, count, size, state);
+    for (struct range range = { 0, 0 }; range.first < count; range.first = range.end) {
+        range.end = wf_pause_next(range.first, count, PIECE);
+        switch (size) {
+        case 4:
+            copy_shuffled(from, to, range, 4, &state);
+            break;
+        case 8:
+            copy_shuffled(from, to, range, 8, &state);
+            break;
+        default:
+            copy_shuffled(from, to, range, size, &state);
+        }
+        wf_pause_copied(range.end - range.first, size);
     }
 }
 
@@ -123,6 +138,26 @@ static inline size_t bucket_of(uint64_t start, size_t index)
 
 _Static_assert(BUCKETS == 1 << 8, "the highest bits are the bucket");
 
+static void count_some(struct range range, uint64_t start, size_t *counts)
+{
+    for (size_t i = range.first; i < range.end; i++) {
+        counts[bucket_of(start, i)]++;
+    }
+}
+
+/* Returns the next piece of a chunk, after the one before it; an empty one at the end. */
+static struct range next_piece(const struct shuffle *shuffle, size_t chunk, struct range before)
+{
+    size_t end = wf_blocks_end(&shuffle->chunks, chunk);
+    return (struct range){ before.end, wf_pause_next(before.end, end, PIECE) };
+}
+
+static struct range first_piece(const struct shuffle *shuffle, size_t chunk)
+{
+    size_t first = wf_blocks_first(&shuffle->chunks, chunk);
+    return next_piece(shuffle, chunk, (struct range){ first, first });
+}
+
 static int count_chunks(size_t first, size_t end, void *arg)
 {
     struct shuffle *shuffle = arg;
@@ -130,9 +165,10 @@ static int count_chunks(size_t first, size_t end, void *arg)
     for (size_t chunk = first; chunk < end; chunk++) {
         size_t *counts = shuffle->places[chunk];
         memset(counts, 0, sizeof(size_t[BUCKETS]));
-        size_t last = wf_blocks_end(&shuffle->chunks, chunk);
-        for (size_t i = wf_blocks_first(&shuffle->chunks, chunk); i < last; i++) {
-            counts[bucket_of(start, i)]++;
+        struct range piece = first_piece(shuffle, chunk);
+        for (; piece.first < piece.end; piece = next_piece(shuffle, chunk, piece)) {
+            count_some(piece, start, counts);
+            weft_jobs_pause(PIECE);
         }
     }
     return 0;
@@ -151,31 +187,38 @@ static void place_chunks(struct shuffle *shuffle)
     }
 }
 
-static inline __attribute__((always_inline)) void move_chunk(const struct shuffle *shuffle,
-                                                             size_t chunk, size_t size)
+static inline __attribute__((always_inline)) void
+move_of_size(const struct shuffle *shuffle, struct range range, size_t *places, size_t size)
 {
     uint64_t start = sequence(shuffle->seed, 0);
-    size_t *places = shuffle->places[chunk];
-    size_t end = wf_blocks_end(&shuffle->chunks, chunk);
-    for (size_t i = wf_blocks_first(&shuffle->chunks, chunk); i < end; i++) {
+    for (size_t i = range.first; i < range.end; i++) {
         size_t place = places[bucket_of(start, i)]++;
         memcpy(shuffle->other + place * size, shuffle->base + i * size, size);
     }
+}
+
+static void move_some(const struct shuffle *shuffle, struct range range, size_t *places)
+{
+    switch (shuffle->size) {
+    case 4:
+        move_of_size(shuffle, range, places, 4);
+        break;
+    case 8:
+        move_of_size(shuffle, range, places, 8);
+        break;
+    default:
+        move_of_size(shuffle, range, places, shuffle->size);
+    }
+    wf_pause_copied(range.end - range.first, shuffle->size);
 }
 
 static int move_chunks(size_t first, size_t end, void *arg)
 {
     const struct shuffle *shuffle = arg;
     for (size_t chunk = first; chunk < end; chunk++) {
-        switch (shuffle->size) {
-        case 4:
-            move_chunk(shuffle, chunk, 4);
-            break;
-        case 8:
-            move_chunk(shuffle, chunk, 8);
-            break;
-        default:
-            move_chunk(shuffle, chunk, shuffle->size);
+        struct range piece = first_piece(shuffle, chunk);
+        for (; piece.first < piece.end; piece = next_piece(shuffle, chunk, piece)) {
+            move_some(shuffle, piece, shuffle->places[chunk]);
         }
     }
     return 0;

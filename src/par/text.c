@@ -18,6 +18,7 @@
 
 #include "base/atomic.h"
 #include "par/blocks.h"
+#include "par/pause.h"
 #include "par/stop.h"
 #include "sched/job.h"
 
@@ -39,9 +40,20 @@ struct piece {
     size_t end;
 };
 
+/* A line may be as long as the text. */
 static const char *find_newline(const char *from, const char *end)
 {
-    return from < end ? memchr(from, '\n', (size_t)(end - from)) : NULL;
+    const char *newline = NULL;
+    while (newline == NULL && from < end) {
+        size_t length = (size_t)(end - from);
+        length = length < WF_PAUSE_BYTES ? length : WF_PAUSE_BYTES;
+        newline = memchr(from, '\n', length);
+        from += length;
+        if (length == WF_PAUSE_BYTES) {
+            weft_jobs_pause(length / WF_PAUSE_STEP_BYTES);
+        }
+    }
+    return newline;
 }
 
 /* The first line that begins in the piece. NULL, or one at its end: none does. */
@@ -136,6 +148,7 @@ static size_t count_newlines(const char *at, size_t length)
         count += count_some(at, rounds);
         at += rounds * LANES;
         length -= rounds * LANES;
+        weft_jobs_pause(rounds * LANES / WF_PAUSE_STEP_BYTES);
     }
     for (size_t i = 0; i < length; i++) {
         count += at[i] == '\n';
@@ -210,6 +223,7 @@ static size_t write_block(const struct table *table, size_t block, size_t index)
         }
         index++;
         line = end + 1;
+        weft_jobs_pause(1);
     }
     return index;
 }

@@ -21,6 +21,7 @@
 
 #include "par/nth.h"
 #include "par/options.h"
+#include "par/pause.h"
 #include "par/range.h"
 #include "par/top.h"
 
@@ -101,6 +102,9 @@ static int offer(const struct top *top, struct keeper *keeper, const char *from,
     const char *last = keeper->kept + (top->k - 1) * size;
     for (size_t i = 0; i < count; i++) {
         const char *element = from + i * size;
+        if (i % WF_PAUSE_CALLS == WF_PAUSE_CALLS - 1) {
+            weft_jobs_pause(WF_PAUSE_CALLS);
+        }
         if (keeper->is_full && order->compare(element, last, order->arg) >= 0) {
             continue;
         }
@@ -193,7 +197,7 @@ static void copy_part(size_t begin, size_t end, void *arg)
 {
     const struct copying *copying = arg;
     size_t size = copying->size;
-    memcpy(copying->to + begin * size, copying->from + begin * size, (end - begin) * size);
+    wf_pause_copy(copying->to + begin * size, copying->from + begin * size, (end - begin) * size);
 }
 
 static void copy(void *to, const void *from, size_t count, size_t size)

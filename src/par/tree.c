@@ -289,12 +289,16 @@ static void visit_piece(weft_walk_state *part)
     if (err != 0) {
         wf_stopper_fail(&walk->stopper, err);
     }
+    int64_t now = walk->piece == 0 ? wf_clock_real() : 0;
     if (walk->piece == 0) {
-        learn(part, wf_clock_real() - start);
+        learn(part, now - start);
+        wf_job_speak_up_at(now);
+        (void)wf_job_safe_point_at(now);
     } else {
         part->may_split = true;
+        wf_job_speak_up();
+        weft_jobs_pause(part->piece - left);
     }
-    wf_job_speak_up();
 }
 
 static void run_part(weft_walk_state *part)

@@ -98,6 +98,7 @@ void wf_jobs_init(struct wf_jobs *jobs, struct wf_job *slots, uint32_t count)
 {
     jobs->head = slots;
     jobs->stack_floor = NULL;
+    jobs->steps_left = 0;
     jobs->slots = slots;
     jobs->end = slots + count;
     jobs->split = 0;

@@ -46,6 +46,7 @@ struct wf_jobs {
     _Atomic(struct wf_job *) fork_limit; /* end, or NULL: somebody asks */
     _Atomic(struct wf_job *) join_floor; /* at split, or WF_JOBS_ASKED: somebody asks */
     char *stack_floor;                   /* owner: below, the C stack is nearly used up */
+    ptrdiff_t steps_left;                /* owner: until the next safe point */
     /* Owner only. */
     struct wf_job *slots;
     struct wf_job *end;
@@ -71,6 +72,7 @@ _Static_assert(offsetof(struct wf_jobs, head) == offsetof(weft_jobs, head), "and
 _Static_assert(offsetof(struct wf_jobs, fork_limit) == offsetof(weft_jobs, fork_limit), "");
 _Static_assert(offsetof(struct wf_jobs, join_floor) == offsetof(weft_jobs, join_floor), "");
 _Static_assert(offsetof(struct wf_jobs, stack_floor) == offsetof(weft_jobs, stack_floor), "");
+_Static_assert(offsetof(struct wf_jobs, steps_left) == offsetof(weft_jobs, steps_left), "");
 
 static inline struct wf_jobs *wf_jobs_of(weft_jobs *jobs)
 {

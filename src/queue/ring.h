@@ -87,6 +87,21 @@ static inline uint32_t wf_ring_room(const struct wf_ring *ring)
     return WF_RING_SLOTS - (tail - oldest);
 }
 
+/* Owner only. A mark behind the node that was pushed last. */
+static inline uint32_t wf_ring_mark(const struct wf_ring *ring)
+{
+    /* relaxed: the owner is the only writer of tail. */
+    return wf_load_relaxed(&ring->tail);
+}
+
+/* Owner only. Have all nodes before the mark left the ring? For a mark of at most 2^31 pushes
+ * ago. */
+static inline bool wf_ring_has_passed(const struct wf_ring *ring, uint32_t mark)
+{
+    /* relaxed: a look; a thief that has just taken some may be missed. */
+    return (int32_t)(wf_ring_real_of(wf_load_relaxed(&ring->head)) - mark) >= 0;
+}
+
 /* Owner only. Returns false when the ring is full; the node is still yours. */
 static inline bool wf_ring_push(struct wf_ring *ring, struct wf_qnode *node)
 {

@@ -4,7 +4,8 @@
  *
  * Numbers are rows of a table: field, variable of the environment, default and
  * range. The environment wins; a value that is not a number in the range is an
- * error in both cases, with a sentence that says where it came from.
+ * error in both cases, with a sentence that says where it came from. A variable
+ * WEFT_... that is in no row is reported, since a typo would have no effect.
  */
 #include "rt/config.h"
 
@@ -14,8 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 
@@ -157,6 +160,58 @@ static int resolve_io(const weft_config *config, weft_io_backend *out)
     return -EINVAL;
 }
 
+/* The variables of the environment. Those of a number are also in the tables below. */
+static const char *const variables[] = {
+    "WEFT_WORKERS",
+    "WEFT_TICK_POLLS",
+    "WEFT_TICK_NS",
+    "WEFT_INJECT_TARGET_NS",
+    "WEFT_INJECT_INTERVAL_MIN",
+    "WEFT_INJECT_INTERVAL_MAX",
+    "WEFT_INJECT_CAPACITY",
+    "WEFT_SEARCH_NS",
+    "WEFT_PARK_TIMEOUT_NS",
+    "WEFT_BLOCKING_THREADS",
+    "WEFT_BLOCKING_KEEP_ALIVE_NS",
+    "WEFT_MAX_IO_COMPLETIONS",
+    "WEFT_FDS_EXPECTED",
+    "WEFT_SEED",
+    "WEFT_STEALING",
+    "WEFT_LIFO",
+    "WEFT_IO",
+};
+
+static bool is_known(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        if (strlen(variables[i]) == length && memcmp(variables[i], name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reports variables WEFT_... that the library does not know, once in the process. WEFT_TEST_... is
+ * left to tests. */
+static void report_unknown(const weft_config *config)
+{
+    static _Atomic(uint32_t) is_reported;
+    static const char prefix[] = "WEFT_";
+    static const char of_tests[] = "WEFT_TEST_";
+    /* relaxed: the first one reports, nothing comes with it. */
+    if (wf_xchg_relaxed(&is_reported, 1u) != 0) {
+        return;
+    }
+    for (char **at = environ; at != NULL && *at != NULL; at++) {
+        size_t length = strcspn(*at, "=");
+        if (strncmp(*at, prefix, sizeof prefix - 1) == 0 &&
+            strncmp(*at, of_tests, sizeof of_tests - 1) != 0 && !is_known(*at, length)) {
+            complain(config, "%.*s: weft has no such variable, and ignores it; see weft/runtime.h",
+                     (int)length, *at);
+        }
+    }
+}
+
 static int resolve_numbers(const weft_config *config, struct wf_sched_options *options)
 {
     uint64_t workers = 0;
@@ -224,8 +279,8 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
     return 0;
 }
 
-/* Its "not at all" is UINT64_MAX in the struct and 0 in the environment; and the
- * default for a lone worker, which nobody but threads outside hands anything. */
+/* Off is WEFT_SEARCH_OFF in the struct and "off" in the environment. It is also the default of a
+ * lone worker, to which only threads outside hand anything. */
 static int resolve_search(const weft_config *config, struct wf_sched_options *options)
 {
     const struct number number = { "search_ns",
@@ -234,19 +289,19 @@ static int resolve_search(const weft_config *config, struct wf_sched_options *op
                                    0,
                                    1,
                                    S,
-                                   "0 in WEFT_SEARCH_NS, UINT64_MAX in the field, for not at all" };
+                                   "0 for the default, or off (WEFT_SEARCH_OFF)" };
     const char *variable = getenv(number.variable);
     bool overridden = variable != NULL && variable[0] != '\0';
+    bool is_default = overridden ? strcmp(variable, "0") == 0 : config->search_ns == 0;
     options->search_ns = 0;
-    if (overridden ? strcmp(variable, "0") == 0 : config->search_ns == UINT64_MAX) {
+    if (overridden ? strcmp(variable, "off") == 0 : config->search_ns == WEFT_SEARCH_OFF) {
         return 0;
     }
-    if (!overridden && config->search_ns == 0 && options->workers == 1) {
+    if (is_default) {
+        options->search_ns = options->workers == 1 ? 0 : SEARCH_DEFAULT_NS;
         return 0;
     }
-    struct number checked = number;
-    checked.fallback = SEARCH_DEFAULT_NS;
-    return resolve_number(config, &checked, &options->search_ns);
+    return resolve_number(config, &number, &options->search_ns);
 }
 
 static int resolve_rest(const weft_config *config, struct wf_sched_options *options)
@@ -296,6 +351,7 @@ int wf_config_resolve(const weft_config *given, struct wf_sched_options *options
         .on_message = config.on_message != NULL ? config.on_message : print_message,
         .message_ctx = config.message_ctx,
     };
+    report_unknown(&config);
     int err = resolve_numbers(&config, options);
     if (err == 0 && options->workers == 0) {
         unsigned cpus = wf_cpu_count();

@@ -10,6 +10,6 @@
 
 int weft_runtime_io(weft_runtime *rt, weft_io_info *info)
 {
-    wf_runtime_check_fork(rt, "weft_runtime_io");
+    wf_runtime_check(rt, "weft_runtime_io");
     return wf_io_info(rt->sched->io, info);
 }

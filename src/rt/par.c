@@ -18,8 +18,14 @@
 
 int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
-    wf_runtime_check_fork(rt, "weft_par_run");
-    return wf_worker_current() != NULL ? function(arg) : wf_guest_run(rt->sched, function, arg);
+    if (wf_worker_current() != NULL) {
+        wf_runtime_check(rt, "weft_par_run");
+        return function(arg);
+    }
+    wf_runtime_enter(rt, "weft_par_run");
+    int result = wf_guest_run(rt->sched, function, arg);
+    wf_runtime_leave(rt);
+    return result;
 }
 
 /* Waits for a task, whatever happens to who waits. */
@@ -37,10 +43,8 @@ static int join(weft_task *task)
     return err != 0 ? err : result;
 }
 
-int weft_par_broadcast(weft_runtime *rt, int (*function)(void *arg), void *arg)
+static int broadcast(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
-    wf_runtime_check_fork(rt, "weft_par_broadcast");
-    wf_await_must_suspend("weft_par_broadcast", "call it on a fiber");
     const weft_allocator *allocator = &rt->sched->options.allocator;
     unsigned workers = weft_runtime_workers(rt);
     size_t size = workers * sizeof(weft_task *);
@@ -64,4 +68,13 @@ int weft_par_broadcast(weft_runtime *rt, int (*function)(void *arg), void *arg)
     }
     wf_free(allocator, tasks, size, _Alignof(weft_task *));
     return first != 0 ? first : refused;
+}
+
+int weft_par_broadcast(weft_runtime *rt, int (*function)(void *arg), void *arg)
+{
+    wf_await_must_suspend("weft_par_broadcast", "call it on a fiber");
+    wf_runtime_enter(rt, "weft_par_broadcast");
+    int result = broadcast(rt, function, arg);
+    wf_runtime_leave(rt);
+    return result;
 }

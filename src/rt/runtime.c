@@ -2,13 +2,23 @@
 /*
  * runtime.c - the life of a runtime: create, run, shut down, destroy.
  *
+ * A destroy ends the handle: its other holders must not use it any more. Two things soften
+ * that. A plain thread that blocks in a call of the runtime, and is woken by the shutdown,
+ * is counted as a user; the destroy waits for the last one to leave [U2]. And the memory of
+ * a destroyed handle is kept, for the last RETIRED_MAX of them, so that a later use finds the
+ * mark and aborts with a sentence. So the memory does not come from the user's allocator,
+ * which may be gone.
+ *
  * Edges.
  * [U1] the end of a shutdown releases the word, others who wait for it acquire
  *      it: everything has ended.
+ * [U2] a user that leaves releases the count, the destroyer acquires it: the user is done
+ *      with the runtime.
  */
 #include "rt/runtime.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include <weft/fiber.h>
 #include <weft/task.h>
@@ -21,9 +31,12 @@
 #include "fiber/stack.h"
 #include "io/io.h"
 #include "rt/config.h"
+#include "sched/guest.h"
+#include "sched/fiber.h"
 #include "sched/heap.h"
 #include "sched/overflow.h"
 #include "sched/sched.h"
+#include "sched/spawn.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
 #include "time/timer.h"
@@ -46,9 +59,81 @@ static void unlist_runtime(weft_runtime *rt)
     wf_unlock(&runtimes_lock);
 }
 
-void wf_runtime_check_fork(const weft_runtime *rt, const char *call)
+enum {
+#ifdef WF_MODEL
+    RETIRED_MAX = 0, /* Its checker would take them for leaks. */
+#else
+    RETIRED_MAX = 1024,
+#endif
+};
+
+/* Handles of destroyed runtimes, oldest first; under the lock of all runtimes. */
+static struct wf_list retired = { &retired, &retired };
+static unsigned retired_count;
+
+static weft_runtime *alloc_runtime(void)
 {
+    return wf_alloc_zeroed(&wf_alloc_default, sizeof(weft_runtime), _Alignof(weft_runtime));
+}
+
+static void free_runtime(weft_runtime *rt)
+{
+    wf_free(&wf_alloc_default, rt, sizeof *rt, _Alignof(weft_runtime));
+}
+
+/* Keeps the handle of a destroyed runtime, and frees the oldest one if there are too many. */
+static void retire_runtime(weft_runtime *rt)
+{
+    weft_runtime *oldest = NULL;
+    wf_lock(&runtimes_lock);
+    wf_list_push_back(&retired, &rt->link);
+    if (retired_count == RETIRED_MAX) {
+        oldest = wf_container_of(wf_list_pop_front(&retired), weft_runtime, link);
+    } else {
+        retired_count++;
+    }
+    wf_unlock(&runtimes_lock);
+    free_runtime(oldest);
+}
+
+#define USERS_AWAITED (UINT32_C(1) << 31) /* in users: the destroyer sleeps on it */
+
+void wf_runtime_check(const weft_runtime *rt, const char *call)
+{
+    /* relaxed: best effort, see runtime.h. */
+    if (wf_unlikely(wf_load_relaxed(&rt->is_destroyed) != 0)) {
+        wf_fatal("%s: the runtime was destroyed before; if other threads still use it, call "
+                 "weft_runtime_shutdown() first, and destroy it when they have ended",
+                 call);
+    }
     wf_fork_check(rt->sched->fork_number, call);
+}
+
+void wf_runtime_enter(weft_runtime *rt, const char *call)
+{
+    wf_runtime_check(rt, call);
+    /* relaxed: the caller may use the runtime, so the destroyer comes later. */
+    (void)wf_fetch_add_relaxed(&rt->users, 1);
+}
+
+void wf_runtime_leave(weft_runtime *rt)
+{
+    /* release [U2]: done with the runtime. It may be gone after this; the address alone is
+     * harmless. */
+    if (wf_fetch_sub_release(&rt->users, 1) == (USERS_AWAITED | 1)) {
+        wf_futex_wake(&rt->users, 1);
+    }
+}
+
+static void await_users(weft_runtime *rt)
+{
+    uint32_t users;
+    /* relaxed: the loads below order it. */
+    (void)wf_fetch_or_relaxed(&rt->users, USERS_AWAITED);
+    /* acquire [U2]: a user that has left is done with the runtime. */
+    while ((users = wf_load_acquire(&rt->users)) != USERS_AWAITED) {
+        (void)wf_futex_wait(&rt->users, users, WF_NEVER);
+    }
 }
 
 int weft_runtime_create(weft_runtime **out, const weft_config *config)
@@ -61,7 +146,7 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
     wf_fork_watch(wf_worker_in_child);
     wf_overflow_watch();
     err = -ENOMEM;
-    weft_runtime *rt = wf_alloc_zeroed(&options.allocator, sizeof *rt, _Alignof(weft_runtime));
+    weft_runtime *rt = alloc_runtime();
     struct wf_sched *sched =
         wf_alloc_zeroed(&options.allocator, sizeof *sched, _Alignof(struct wf_sched));
     if (rt == NULL || sched == NULL) {
@@ -72,7 +157,6 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
         goto undo_memory;
     }
     rt->sched = sched;
-    rt->allocator = options.allocator;
     wf_lock_init(&rt->stop_lock, WF_RANK_RUNTIME);
     list_runtime(rt);
     err = wf_timers_create(sched);
@@ -98,7 +182,8 @@ undo_sched:
     sched = NULL;
 undo_memory:
     wf_free(&options.allocator, sched, sizeof *sched, _Alignof(struct wf_sched));
-    wf_free(&options.allocator, rt, sizeof *rt, _Alignof(weft_runtime));
+    free_runtime(rt);
+    wf_overflow_unwatch();
     return err;
 }
 
@@ -108,17 +193,15 @@ static void must_be_outside(const weft_runtime *rt, const char *call)
     const struct wf_task *running = wf_thread_running();
     bool on_worker = worker != NULL && worker->sched == rt->sched;
     bool on_pool = running != NULL && running->heap->sched == rt->sched;
-    if (on_worker || on_pool) {
+    if (on_worker || on_pool || wf_guest_is_of(rt->sched)) {
         wf_fatal("%s: called on a thread of this runtime, which would wait for itself; call it "
                  "from a plain thread, for example after weft_run()'s main",
                  call);
     }
 }
 
-void weft_runtime_shutdown(weft_runtime *rt)
+static void shut_down(weft_runtime *rt)
 {
-    wf_runtime_check_fork(rt, "weft_runtime_shutdown");
-    must_be_outside(rt, "weft_runtime_shutdown");
     wf_lock(&rt->stop_lock);
     bool first = !rt->stopping;
     rt->stopping = true;
@@ -136,18 +219,86 @@ void weft_runtime_shutdown(weft_runtime *rt)
     }
 }
 
+void weft_runtime_shutdown(weft_runtime *rt)
+{
+    wf_runtime_check(rt, "weft_runtime_shutdown");
+    must_be_outside(rt, "weft_runtime_shutdown");
+    shut_down(rt);
+}
+
+enum {
+    HELD_NAMED = 5,
+};
+
+/* Tasks with handles or wakers at the end of their runtime. */
+struct held {
+    unsigned count;
+    size_t length;
+    char text[400];
+};
+
+/* What the user knows the task by: its name, else its function. */
+static void note_held(struct wf_task *task, void *arg)
+{
+    struct held *held = arg;
+    const struct wf_fiber *fiber = wf_fiber_of(task);
+    void (*function)(void) =
+        fiber != NULL ? (void (*)(void))fiber->function : (void (*)(void))wf_spawn_body(task);
+    char *end = held->text + held->length;
+    size_t room = sizeof held->text - held->length;
+    int length = 0;
+    if (held->count < HELD_NAMED) {
+        const char *comma = held->count > 0 ? ", " : "";
+        unsigned long long id = task->id;
+        length = task->name != NULL ? snprintf(end, room, "%s%s '%s' (#%llu)", comma,
+                                               task->ops->kind, task->name, id)
+                                    : snprintf(end, room, "%s%s #%llu (function %p)", comma,
+                                               task->ops->kind, id, (void *)(uintptr_t)function);
+    } else if (held->count == HELD_NAMED) {
+        length = snprintf(end, room, ", ...");
+    }
+    held->count++;
+    held->length += length < (int)room ? (size_t)length : room - 1;
+}
+
+/* Ends the scheduler, whose memory stays as long as a task has a handle or a waker. */
+static void end_sched(struct wf_sched *sched)
+{
+    struct held held = { 0 };
+    void (*on_message)(void *ctx, const char *text) = sched->options.on_message;
+    void *ctx = sched->options.message_ctx;
+    sched->heap->on_orphan = note_held;
+    sched->heap->orphan_arg = &held;
+    wf_sched_fini(sched);
+    if (held.count > 0) {
+        char text[sizeof held.text + 200];
+        (void)snprintf(text, sizeof text,
+                       "weft_runtime_destroy: %u tasks have a handle that was neither joined nor "
+                       "detached, or a waker: %s; the memory of the runtime stays until they end",
+                       held.count, held.text);
+        on_message(ctx, text);
+    }
+}
+
 void weft_runtime_destroy(weft_runtime *rt)
 {
     if (rt == NULL) {
         return;
     }
-    weft_runtime_shutdown(rt);
+    wf_runtime_check(rt, "weft_runtime_destroy");
+    must_be_outside(rt, "weft_runtime_destroy");
+    shut_down(rt);
+    await_users(rt);
+    /* relaxed: as wf_runtime_check() says. */
+    if (wf_xchg_relaxed(&rt->is_destroyed, 1u) != 0) {
+        wf_fatal("weft_runtime_destroy: two threads destroy one runtime");
+    }
     unlist_runtime(rt);
     wf_io_destroy(rt->sched);
     wf_timers_destroy(rt->sched);
-    wf_sched_fini(rt->sched);
-    weft_allocator allocator = rt->allocator;
-    wf_free(&allocator, rt, sizeof *rt, _Alignof(weft_runtime));
+    end_sched(rt->sched);
+    retire_runtime(rt);
+    wf_overflow_unwatch();
 }
 
 int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
@@ -209,5 +360,6 @@ int weft_worker_current(void)
 
 unsigned weft_runtime_workers(const weft_runtime *rt)
 {
+    wf_runtime_check(rt, "weft_runtime_workers");
     return rt->sched->options.workers;
 }

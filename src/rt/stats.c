@@ -24,6 +24,7 @@ static void add_pool(struct wf_pool *pool, weft_stats *stats)
 
 void weft_runtime_stats(const weft_runtime *rt, weft_stats *stats)
 {
+    wf_runtime_check(rt, "weft_runtime_stats");
     struct wf_sched *sched = rt->sched;
     *stats = (weft_stats){ .workers = sched->options.workers };
     add_pool(&sched->pool, stats);
@@ -55,6 +56,7 @@ void weft_runtime_stats(const weft_runtime *rt, weft_stats *stats)
 
 int weft_worker_stats_read(const weft_runtime *rt, unsigned index, weft_worker_stats *stats)
 {
+    wf_runtime_check(rt, "weft_worker_stats_read");
     if (index >= rt->sched->options.workers) {
         return -EINVAL;
     }

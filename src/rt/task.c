@@ -29,16 +29,21 @@ int weft_spawn(weft_task **task, const weft_spec *spec)
 
 int weft_runtime_spawn(weft_runtime *rt, weft_task **task, const weft_spec *spec)
 {
-    wf_runtime_check_fork(rt, "weft_runtime_spawn");
+    wf_runtime_check(rt, "weft_runtime_spawn");
     return wf_spawn(rt->sched, (struct wf_task **)task, spec);
 }
 
 int weft_runtime_spawn_wait(weft_runtime *rt, weft_task **task, const weft_spec *spec,
                             weft_time deadline)
 {
-    wf_runtime_check_fork(rt, "weft_runtime_spawn_wait");
-    wf_await_must_suspend("weft_runtime_spawn_wait", "use weft_spawn(), which never waits there");
-    return wf_spawn_wait(rt->sched, (struct wf_task **)task, spec, deadline);
+    wf_runtime_enter(rt, "weft_runtime_spawn_wait");
+    int err = wf_await_begin(&deadline, "weft_runtime_spawn_wait",
+                             "use weft_spawn(), which never waits there");
+    if (err == 0) {
+        err = wf_spawn_wait(rt->sched, (struct wf_task **)task, spec, deadline);
+    }
+    wf_runtime_leave(rt);
+    return err;
 }
 
 int weft_go_with(weft_task **task, const weft_fiber_spec *spec)
@@ -61,7 +66,7 @@ int weft_go(weft_task **task, int (*function)(void *arg), void *arg)
 
 int weft_runtime_go(weft_runtime *rt, weft_task **task, const weft_fiber_spec *spec)
 {
-    wf_runtime_check_fork(rt, "weft_runtime_go");
+    wf_runtime_check(rt, "weft_runtime_go");
     return wf_fiber_spawn(rt->sched, (struct wf_task **)task, spec);
 }
 
@@ -74,13 +79,14 @@ int weft_spawn_blocking(weft_task **task, int (*function)(void *arg), void *arg)
 int weft_runtime_spawn_blocking(weft_runtime *rt, weft_task **task, int (*function)(void *arg),
                                 void *arg)
 {
-    wf_runtime_check_fork(rt, "weft_runtime_spawn_blocking");
+    wf_runtime_check(rt, "weft_runtime_spawn_blocking");
     struct wf_pool_spec spec = { .function = function, .arg = arg };
     return wf_pool_spawn(rt->sched, (struct wf_task **)task, &spec);
 }
 
 weft_task *weft_task_retain(weft_task *task)
 {
+    wf_task_check_handle(wf_task_state((struct wf_task *)task), "weft_task_retain");
     wf_task_retain((struct wf_task *)task);
     return task;
 }
@@ -88,6 +94,7 @@ weft_task *weft_task_retain(weft_task *task)
 void weft_cancel(weft_task *handle)
 {
     struct wf_task *task = (struct wf_task *)handle;
+    wf_task_check_handle(wf_task_state(task), "weft_cancel");
     wf_fork_check(task->heap->sched->fork_number, "weft_cancel");
     wf_task_cancel(task);
 }

@@ -8,8 +8,10 @@
  * it cancels the future and awaits the end of that: what was faster decides, and
  * when the call returns nobody holds anything of its frame.
  *
- * Budget. As in future.c, a fiber whose awaits are always ready yields before the
- * 129th of one poll.
+ * Budget and cancellation. Every awaiting call starts with wf_await_enter(), also if its object
+ * is ready: a fiber whose calls are always ready yields before the 129th of one poll, as in
+ * future.c, and a canceled fiber gets WEFT_ECANCELED. Calls that cannot be canceled start with
+ * wf_await_spend().
  */
 #include "sched/await.h"
 
@@ -26,6 +28,8 @@
 #include "sched/sched.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
+
+WF_TLS_DEFINE(int64_t, wf_tls_deadline);
 
 #ifdef WF_DEBUG
 void (*wf_await_hook)(weft_time *deadline);
@@ -114,25 +118,55 @@ static inline __attribute__((always_inline)) int await_pending(struct wf_fiber *
     return wf_await_woken(self, future);
 }
 
-static int fiber_await(struct wf_fiber *self, struct wf_worker *worker, weft_future *future,
-                       weft_time deadline)
+/* On a worker: the fiber that calls. Aborts where it cannot be suspended. */
+static struct wf_fiber *must_suspend(const struct wf_worker *worker, const char *call,
+                                     const char *instead)
 {
+    struct wf_fiber *self = wf_await_fiber(worker, call, instead);
     if (wf_unlikely(self->polling)) {
-        wf_fatal("weft_await: called from the poll of a future that is being awaited; "
-                 "poll the inner future instead");
+        wf_fatal("%s: called from the poll of a future that is being awaited; "
+                 "poll the inner future instead",
+                 call);
     }
-    wf_await_point(&deadline);
-    if (wf_await_must_cancel(self)) {
-        return WEFT_ECANCELED;
-    }
+    return self;
+}
+
+/* Takes one from the poll budget; yields first if none is left. */
+static void spend(struct wf_fiber *self, struct wf_worker *worker)
+{
     if (wf_unlikely(worker->budget == 0)) {
         wf_counter_add(&worker->counters.budget_yields, 1);
         wf_fiber_yield(self, worker);
         worker = wf_worker_current();
     }
     worker->budget--;
-    int result = poll_future(self, future);
-    return result != WEFT_PENDING ? result : await_pending(self, worker, future, deadline);
+}
+
+int wf_await_enter_slowly(const char *call, const char *instead)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
+        return wf_thread_enter(call);
+    }
+    struct wf_fiber *self = must_suspend(worker, call, instead);
+    if (wf_await_must_cancel(self)) {
+        return WEFT_ECANCELED;
+    }
+    spend(self, worker);
+    return wf_await_must_cancel(self) ? WEFT_ECANCELED : 0;
+}
+
+int wf_await_begin(weft_time *deadline, const char *call, const char *instead)
+{
+    return wf_await_enter(deadline, call, instead);
+}
+
+void wf_await_spend_slowly(const char *call, const char *instead)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        spend(must_suspend(worker, call, instead), worker);
+    }
 }
 
 int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline)
@@ -142,6 +176,13 @@ int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadl
 
 void wf_await_refuse(const char *call, const char *instead)
 {
+    if (wf_worker_current()->shell != NULL) {
+        /* The poll has forked, so it is likely a body that wants to wait. */
+        wf_fatal("%s: called on a worker outside of a fiber: in the poll of a stackless task, or "
+                 "in a parallel function that the poll runs itself; %s, or call the algorithm on a "
+                 "fiber",
+                 call, instead);
+    }
     wf_fatal("%s: called on a worker outside of a fiber, which would block it; %s", call, instead);
 }
 
@@ -153,14 +194,34 @@ void wf_await_must_suspend(const char *call, const char *instead)
     }
 }
 
+/* In a canceled task: starts an operation that ends something, and cancels it. */
+static int await_in_canceled(weft_future *future)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL) {
+        return wf_thread_await(future, WEFT_NEVER);
+    }
+    struct wf_fiber *self = wf_fiber_of(worker->current);
+    int result = poll_future(self, future);
+    return result != WEFT_PENDING ? result : await_cancelled(self, future);
+}
+
 int weft_await(weft_future *future, weft_time deadline)
 {
+    int result = wf_await_enter(&deadline, "weft_await", "use WEFT_AWAIT() in a body");
+    if (wf_unlikely(result != 0)) {
+        bool starts = (future->ops->flags & WEFT_FUTURE_ALWAYS_STARTS) != 0;
+        return starts ? await_in_canceled(future) : result;
+    }
     struct wf_worker *worker = wf_worker_current();
     if (worker == NULL) {
         return wf_thread_await(future, deadline);
     }
-    struct wf_fiber *self = wf_await_fiber(worker, "weft_await", "use WEFT_AWAIT() in a body");
-    return fiber_await(self, worker, future, deadline);
+    struct wf_fiber *self = wf_fiber_of(worker->current);
+    int64_t before = wf_await_set_deadline(deadline);
+    result = poll_future(self, future);
+    wf_await_restore_deadline(before);
+    return result != WEFT_PENDING ? result : await_pending(self, worker, future, deadline);
 }
 
 int weft_yield(void)
@@ -168,7 +229,7 @@ int weft_yield(void)
     struct wf_worker *worker = wf_worker_current();
     if (worker == NULL) {
         (void)sched_yield();
-        return 0;
+        return wf_thread_enter("weft_yield");
     }
     struct wf_fiber *self = wf_await_fiber(worker, "weft_yield", "use WEFT_YIELD() in a body");
     wf_fiber_yield(self, worker);

@@ -10,6 +10,7 @@
 #include <weft/future.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "sched/fiber.h"
 #include "sched/worker.h"
 
@@ -52,11 +53,78 @@ static inline bool wf_await_must_cancel(const struct wf_fiber *self)
     return wf_state_must_cancel(wf_load_relaxed(&self->task.state));
 }
 
-/* On this fiber: may it have, without weft_await(), a result that is ready? Not if it is
- * cancelled or has had too many in this poll. Who takes one counts it. */
+/* On this fiber: may a call return a ready result without further checks? Not if the fiber is
+ * canceled or its poll budget is used up. The caller takes one from the budget. */
 static inline bool wf_await_may_take(const struct wf_fiber *self, const struct wf_worker *worker)
 {
     return !self->polling && worker->budget > 0 && !wf_await_must_cancel(self);
+}
+
+/* The rest of the two functions below. */
+int wf_await_enter_slowly(const char *call, const char *instead);
+void wf_await_spend_slowly(const char *call, const char *instead);
+
+/*
+ * The start of every awaiting call, whether its object is ready or not. Returns 0, or
+ * WEFT_ECANCELED if the calling task is canceled. Takes one from the poll budget; yields first if
+ * none is left, so that the caller yields before it acquires anything. Aborts, naming the call,
+ * where no stack can be suspended. The deadline is for tests, see wf_await_hook.
+ */
+static inline int wf_await_enter(weft_time *deadline, const char *call, const char *instead)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (wf_likely(worker != NULL)) {
+        wf_await_point(deadline);
+        const struct wf_fiber *self = wf_fiber_of(worker->current);
+        if (wf_likely(self != NULL && wf_await_may_take(self, worker))) {
+            worker->budget--;
+            return 0;
+        }
+    }
+    return wf_await_enter_slowly(call, instead);
+}
+
+/* The same, not inlined. */
+int wf_await_begin(weft_time *deadline, const char *call, const char *instead);
+
+/* The same for calls that cannot be canceled: takes from the budget only. */
+static inline void wf_await_spend(const char *call, const char *instead)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (wf_likely(worker != NULL)) {
+        const struct wf_fiber *self = wf_fiber_of(worker->current);
+        if (wf_likely(self != NULL && !self->polling && worker->budget > 0)) {
+            worker->budget--;
+            return;
+        }
+    }
+    wf_await_spend_slowly(call, instead);
+}
+
+/* The deadline of the await whose future is being polled on this thread; 0: none. */
+WF_TLS_DECLARE(int64_t, wf_tls_deadline);
+
+/* Around the first poll of a future: its deadline, and afterwards what was returned. */
+static inline int64_t wf_await_set_deadline(weft_time deadline)
+{
+    int64_t before = WF_TLS_LOAD(wf_tls_deadline);
+    int64_t own = deadline == WEFT_NEVER ? 0 : deadline != 0 ? deadline : -1;
+    bool is_sooner = own != 0 && (before == 0 || own < before);
+    WF_TLS_STORE(wf_tls_deadline, is_sooner ? own : before);
+    return before;
+}
+
+static inline void wf_await_restore_deadline(int64_t before)
+{
+    WF_TLS_STORE(wf_tls_deadline, before);
+}
+
+/* In a poll: has the deadline passed? Then an operation that waits for an event asks whether the
+ * event has come already: a ready object wins over a deadline. */
+static inline bool wf_await_is_late(void)
+{
+    int64_t deadline = WF_TLS_LOAD(wf_tls_deadline);
+    return deadline != 0 && wf_clock_now() >= deadline;
 }
 
 /* On this fiber, whose future is pending, and will wake it: waits for its result. */

@@ -19,6 +19,9 @@
  * thread that the system then refuses to start, and the stopping thread could
  * miss one that is about to exist.
  *
+ * A job may start processes, which inherit its signal mask. So pool threads have the mask
+ * of the thread that created the runtime, and handlers of signals may run on them.
+ *
  * A job that waits (weft_await() and what is built on it) waits through its
  * thread's own task; cancelling the job wakes that.
  *
@@ -197,8 +200,10 @@ static void *pool_main(void *arg)
     struct pool_thread self = { 0 };
     wf_list_init(&self.link);
     wf_thread_set_name(sched->options.thread_name, "block");
+    wf_thread_must_return(true);
     struct wf_signal_stack signal_stack;
     wf_signal_stack_init(&signal_stack);
+    wf_thread_unblock_signals(&sched->signals);
     wf_lock(&pool->lock);
     for (;;) {
         struct job *job = take_job(pool);
@@ -212,6 +217,7 @@ static void *pool_main(void *arg)
     }
     leave(pool);
     wf_signal_stack_fini(&signal_stack); /* Of the pool nothing may be used any more. */
+    wf_thread_must_return(false);
     return NULL;
 }
 

@@ -288,6 +288,16 @@ static void must_be_result(const struct wf_fiber *self, int result)
     }
 }
 
+/* A scope on the stack of a fiber that has ended would be used by the functions spawned in it. */
+static void must_have_ended_scopes(const struct wf_fiber *self)
+{
+    if (wf_unlikely(self->scopes != 0)) {
+        wf_fatal("fiber '%s' (#%llu) returned with a parallel scope that was not ended; call "
+                 "weft_par_scope_end() in the function that has called weft_par_scope_begin()",
+                 self->task.name != NULL ? self->task.name : "", (unsigned long long)self->task.id);
+    }
+}
+
 /* What it has spawned for others is its own to run, if nobody has taken it. */
 static void end_strand(struct wf_fiber *self)
 {
@@ -308,6 +318,7 @@ static void fiber_main(void *carried)
     for (;;) {
         int result = self->function(self->arg);
         must_be_result(self, result);
+        must_have_ended_scopes(self);
         if (wf_unlikely(self->locals != NULL)) {
             wf_local_end(&self->locals);
         }
@@ -372,6 +383,7 @@ static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsi
     self->own = (struct wf_belongings){ 0 };
     self->class = (uint8_t) class;
     self->polling = false;
+    self->scopes = 0;
     self->locals = locals;
     self->runs = NULL;
     self->hosting = NULL;

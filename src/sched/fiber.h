@@ -25,6 +25,7 @@ struct wf_fiber {
     _Atomic(struct wf_fiber *) lender; /* its own; others take it out under the join lock */
     uint8_t class;                     /* constant: of its stack */
     bool polling;                      /* a future's poll is under way */
+    uint16_t scopes;                   /* parallel scopes that it has begun and not ended */
     struct wf_belongings own;          /* while it is suspended: its seat's */
     int (*function)(void *arg);        /* constant */
     union {

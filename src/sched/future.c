@@ -2,9 +2,9 @@
 /*
  * future.c - awaiting in a body, bodies as futures, and wakers.
  *
- * Budget. A body whose awaits are always ready would never return to its worker.
- * So the 129th ready await of one poll is not looked at: the task is put to the
- * end of the queue first.
+ * Budget. A stackless task whose awaits are always ready would never return to its worker. So
+ * the 129th ready await of one poll is not polled: the task goes to the end of the queue first.
+ * On a plain thread it returns to weft_await(), which looks at deadline and cancellation.
  */
 #include <weft/future.h>
 
@@ -13,41 +13,66 @@
 #include "sched/thread.h"
 #include "sched/worker.h"
 
+/* weft_co.flags: these, and above them the depth of shields in which a body was first polled that
+ * is awaited as a future. */
 enum {
-    CO_CANCELLED = 1
-}; /* weft_co.flags */
+    CO_CANCELLED = 1,
+    CO_STARTED = 2,
+    CO_SHIELD_SHIFT = 2,
+};
 
+/* A shield holds off the cancellation of the task. From a cancel of the future that a body is, by a
+ * deadline or a select, it protects the body only if the body has entered it itself. */
 static bool must_cancel(const weft_co *co, const struct wf_task *task)
 {
     /* relaxed: a flag; if it is set meanwhile, the task is polled again. */
     uint64_t state = wf_load_relaxed(&task->state);
-    if (wf_state_shield(state) > 0) {
-        return false;
-    }
-    return (co->flags & CO_CANCELLED) != 0 || (state & WF_STATE_CANCELLED) != 0;
-}
-
-/* Returns false once the budget of this poll is used up. */
-static bool may_go_on(struct wf_worker *worker, struct wf_task *task)
-{
-    if (worker == NULL || worker->budget > 0) {
+    uint64_t shield = wf_state_shield(state);
+    if ((co->flags & CO_CANCELLED) != 0 && shield <= co->flags >> CO_SHIELD_SHIFT) {
         return true;
     }
-    wf_counter_add(&worker->counters.budget_yields, 1);
+    return shield == 0 && (state & WF_STATE_CANCELLED) != 0;
+}
+
+/* The budget of this poll: the worker's, or that of the plain thread which awaits. */
+static uint32_t *budget_of(struct wf_worker *worker)
+{
+    return worker != NULL ? &worker->budget : &wf_thread_known()->budget;
+}
+
+/* The budget is used up: the task is polled again, behind others. */
+static int give_way(struct wf_worker *worker, struct wf_task *task)
+{
+    if (worker != NULL) {
+        wf_counter_add(&worker->counters.budget_yields, 1);
+    }
     wf_task_wake_ref(task);
-    return false;
+    return WEFT_PENDING;
+}
+
+/* In a canceled task: starts an operation that ends something, and cancels it. */
+static int poll_and_cancel(weft_co *co, weft_future *future)
+{
+    int result = future->ops->poll(future);
+    if (result == WEFT_PENDING && future->ops->cancel(future)) {
+        result = future->ops->poll(future);
+    }
+    co->waiting = result == WEFT_PENDING ? future : NULL;
+    return result;
 }
 
 int weft_await_poll(weft_co *co, weft_future *future)
 {
     struct wf_task *task = wf_thread_waiter();
     struct wf_worker *worker = wf_worker_current();
+    uint32_t *budget = budget_of(worker);
     if (co->waiting == NULL) {
         if (must_cancel(co, task)) {
-            return WEFT_ECANCELED;
+            bool starts = (future->ops->flags & WEFT_FUTURE_ALWAYS_STARTS) != 0;
+            return starts ? poll_and_cancel(co, future) : WEFT_ECANCELED;
         }
-        if (!may_go_on(worker, task)) {
-            return WEFT_PENDING;
+        if (*budget == 0) {
+            return give_way(worker, task);
         }
     }
     int result = future->ops->poll(future);
@@ -56,9 +81,7 @@ int weft_await_poll(weft_co *co, weft_future *future)
         return result;
     }
     co->waiting = NULL;
-    if (worker != NULL && worker->budget > 0) {
-        worker->budget--;
-    }
+    *budget -= *budget > 0;
     return result;
 }
 
@@ -77,6 +100,10 @@ void weft_co_corrupt(const weft_co *co)
 /* Runs the body until it waits, yields or ends. */
 static int co_advance(weft_co_future *self)
 {
+    if ((self->co.flags & CO_STARTED) == 0) {
+        uint64_t state = wf_task_state(wf_thread_waiter());
+        self->co.flags |= CO_STARTED | (uint32_t)wf_state_shield(state) << CO_SHIELD_SHIFT;
+    }
     int result = self->body(&self->co, self->state);
     if (result == WEFT_YIELDED) {
         wf_task_wake_ref(wf_thread_waiter());

@@ -53,20 +53,17 @@ struct wf_strand *wf_guest_attach(void)
 {
     struct wf_thread *self = wf_thread_known();
     struct wf_guest *guest = self != NULL ? self->guest : NULL;
-    struct wf_strand *strand = guest != NULL ? wf_strand_take() : NULL;
+    struct wf_strand *strand = guest != NULL ? wf_strand_take(&guest->sched->strands) : NULL;
     if (strand == NULL) {
         return NULL;
     }
     struct wf_sched *sched = guest->sched;
-    if (self->stack_low == NULL) {
-        self->stack_low = wf_thread_stack_low();
-    }
-    char *low = self->stack_low;
-    strand->jobs.stack_floor = low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
+    strand->jobs.stack_floor = wf_job_stack_floor();
     wf_jobs_rename(&strand->jobs, NULL);
-    strand->sched = sched;
     strand->shares = sched->options.stealing;
     strand->eager_forks = wf_strand_eager_forks(sched->options.workers + 1);
+    strand->steps = WF_STRAND_STEPS_MIN;
+    wf_strand_begin_turn(strand);
     wf_strand_be_silent(strand, wf_clock_real());
     if (!find_place(guest, strand)) {
         wf_strand_give(strand);
@@ -111,6 +108,16 @@ int wf_guest_run(struct wf_sched *sched, int (*function)(void *arg), void *arg)
     self->guest = guest.outer;
     wf_strand_use(guest.outer != NULL ? guest.outer->strand : NULL);
     return result;
+}
+
+bool wf_guest_is_of(const struct wf_sched *sched)
+{
+    const struct wf_thread *self = wf_thread_known();
+    const struct wf_guest *guest = self != NULL ? self->guest : NULL;
+    while (guest != NULL && guest->sched != sched) {
+        guest = guest->outer;
+    }
+    return guest != NULL;
 }
 
 bool wf_guests_have_public(const struct wf_guests *guests)

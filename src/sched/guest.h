@@ -27,6 +27,9 @@ struct wf_guests {
 /* On a plain thread: calls the function as a guest; returns its result. */
 int wf_guest_run(struct wf_sched *sched, int (*function)(void *arg), void *arg);
 
+/* Any thread: is it in wf_guest_run() for this scheduler? */
+bool wf_guest_is_of(const struct wf_sched *sched);
+
 /* On a plain thread that forks for the first time: its strand, or NULL. */
 struct wf_strand *wf_guest_attach(void);
 

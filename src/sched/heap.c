@@ -336,6 +336,17 @@ static bool orphan_if_held(struct wf_heap *heap, struct wf_task *task)
     return false;
 }
 
+/* The same, and reports it. Its memory stays while retire runs: that of a slab is freed with the
+ * heap, and a large task needs the lock of the list, which the caller has. */
+static bool report_if_held(struct wf_heap *heap, struct wf_task *task)
+{
+    bool is_held = orphan_if_held(heap, task);
+    if (is_held && heap->on_orphan != NULL) {
+        heap->on_orphan(task, heap->orphan_arg);
+    }
+    return is_held;
+}
+
 /* Marks the orphans of a slab. Returns how many of its slots are not orphans. */
 static size_t orphan_slab(struct wf_heap *heap, struct wf_slab *slab)
 {
@@ -346,7 +357,7 @@ static size_t orphan_slab(struct wf_heap *heap, struct wf_slab *slab)
         /* relaxed: the same as above. */
         uint32_t carved = wf_load_relaxed(&chunk->carved);
         for (uint32_t at = 0; at < carved; at++) {
-            others += !orphan_if_held(heap, (void *)&chunk->slots[at * chunk->slot_size]);
+            others += !report_if_held(heap, (void *)&chunk->slots[at * chunk->slot_size]);
         }
     }
     return others;
@@ -361,7 +372,7 @@ static bool orphan_large(struct wf_heap *heap)
         struct wf_task *task = task_of_large(wf_container_of(link, struct large, link));
         /* relaxed: only this thread sets the mark. */
         bool marked = (wf_load_relaxed(&task->state) & WF_STATE_ORPHAN) != 0;
-        settled = (marked || orphan_if_held(heap, task)) && settled;
+        settled = (marked || report_if_held(heap, task)) && settled;
     }
     wf_unlock(&heap->large_lock);
     return settled;

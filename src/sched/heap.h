@@ -59,6 +59,9 @@ struct wf_heap {
     struct wf_lock large_lock; /* guards large */
     struct wf_list large;
     void (*free_sched)(struct wf_sched *sched);
+    /* Retire calls it for each task that still has references, with locks held; or NULL. */
+    void (*on_orphan)(struct wf_task *task, void *arg);
+    void *orphan_arg;
     _Atomic(int64_t) orphans; /* after retire: tasks alive, and one for retire */
     struct wf_join_lock join_locks[WF_HEAP_JOIN_LOCKS];
     struct wf_slab slabs[]; /* workers, then the outside one */

@@ -190,8 +190,9 @@ int weft_block_in_place(int (*function)(void *arg), void *arg, weft_time deadlin
 {
     wf_await_must_suspend("weft_block_in_place", "use weft_spawn_blocking() in a body");
     struct wf_fiber *self = wf_fiber_current();
-    if (self == NULL) {
-        return function(arg); /* A plain thread may block. */
+    if (self == NULL) { /* A plain thread may block. */
+        int err = wf_await_enter(&deadline, "weft_block_in_place", "");
+        return err != 0 ? err : function(arg);
     }
     struct host host = { .future.ops = &host_ops, .fiber = self };
     wf_wait_node_init(&host.node, &host.wait, 0);

@@ -17,6 +17,12 @@
  * those that wait for a worker that computes: then the fiber that forks there lets them go
  * first, with its forks public meanwhile.
  *
+ * A computation may go on for long without a fork or join, or while the watch gets no
+ * processor. So the algorithms pause every few hundred steps of their loops (weft/fork.h).
+ * About every 30 us a pause is a safe point: it reads the clock, answers requests, and
+ * yields if the fiber's turn takes longer than 700 us and tasks are queued here. (Two such
+ * computations may be before a task in the queue: that makes 1.4 ms.)
+ *
  * A stolen job runs on a fiber of its own, so it may wait. Its joiner looks for a moment
  * whether it has ended, and then suspends: as a fiber, as the shell of a poll (shell.c),
  * or as a thread.
@@ -28,6 +34,12 @@
  *
  * A thread has a while in which it helps, first (leapfrogging).
  *
+ * Recursion that comes to the end of its stack continues on another one: the call is made a
+ * job of a new fiber, and its caller waits for that as a joiner. Callers that cannot have a
+ * strand (a timer's function, a blocking job, weft_block_in_place(), a thread outside of
+ * weft_par_run() or one of too many in it) run their forks themselves, on a thread that they
+ * cannot leave; they continue on a segment (segment.c) instead.
+ *
  * If E2 comes before W2, the joiner finds DONE and does not wait. After E2 the slot may
  * be used for another job, so the thief does not touch it again.
  *
@@ -35,9 +47,12 @@
  */
 #include "sched/job.h"
 
-#include "base/alloc.h"
+#include <sched.h>
+
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/tls.h"
+#include "fiber/segment.h"
 #include "sched/fiber.h"
 #include "sched/guest.h"
 #include "sched/sched.h"
@@ -51,7 +66,11 @@ enum {
     ASK_YIELD = 4,         /* tasks wait for this worker */
     LOOKS = 16,            /* before a joiner suspends: some 300 ns */
     SERVE_NS = 500 * 1000, /* then who was asked to yield goes on, whoever waits */
+    TURN_NS = 700 * 1000,  /* then a computation yields at its next safe point, unasked, */
+    SPARE_NS = 250 * 1000, /* for so long */
+    LOOK_NS = 30 * 1000,   /* between two safe points, about */
     SILENCE_NS = 20 * 1000,
+    LINGER_NS = 100 * 1000,  /* of a thief, in tests */
     HELP_NS = 20 * 1000,     /* without finding anything: then a guest sleeps */
     HELP_STACK = 256 * 1024, /* that must be left for it */
 };
@@ -67,6 +86,62 @@ static struct wf_strand *strand_here(void)
     weft_jobs *own = weft_jobs_here();
     return own->head != NULL ? strand_of(own) : NULL;
 }
+
+/* --- The stack that runs here ------------------------------------------------------------- */
+
+/* Of those who cannot have a strand, on a thread that they cannot leave: only the floor. */
+static __thread weft_jobs alone WF_TLS_MODEL;
+
+/* The lowest address of the stack that runs here; NULL: not known. */
+static char *stack_low(void)
+{
+    const struct wf_stack *segment = wf_segment_current();
+    if (segment != NULL) {
+        return segment->low;
+    }
+    const struct wf_worker *worker = wf_worker_current();
+    struct wf_thread *thread = worker == NULL ? wf_thread_self() : NULL;
+    const struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
+    if (fiber != NULL) {
+        return fiber->stack->low;
+    }
+    if (worker != NULL) {
+        return worker->loops.running->stack->low;
+    }
+    if (thread != NULL && thread->stack_low == NULL) {
+        thread->stack_low = wf_thread_stack_low();
+    }
+    return thread != NULL ? thread->stack_low : NULL;
+}
+
+char *wf_job_stack_floor(void)
+{
+    char *low = stack_low();
+    return low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
+}
+
+/* Does who runs here stay on this thread? Not a task of a worker. */
+static bool is_bound(void)
+{
+    const struct wf_worker *worker = wf_worker_current();
+    return worker == NULL || worker->current == NULL;
+}
+
+/* Sets the floor of who forks here, after the stack may have changed. */
+static __attribute__((noinline)) void set_floor(void)
+{
+    struct wf_strand *strand = strand_here();
+    if (strand != NULL) {
+        strand->jobs.stack_floor = wf_job_stack_floor();
+    } else if (is_bound()) {
+        alone.stack_floor = wf_job_stack_floor();
+        WF_TLS_STORE(weft_jobs_of_thread, &alone);
+    } else {
+        wf_strand_use(NULL); /* What a callback on this thread has left. */
+    }
+}
+
+/* --- Forks and joins ---------------------------------------------------------------------- */
 
 /* A strand for who has none, or NULL. */
 static struct wf_strand *attach(void)
@@ -102,7 +177,11 @@ weft_jobs *weft_jobs_make_room(weft_jobs *own)
         return own->head < (weft_job *)wf_jobs_of(own)->end ? own : NULL;
     }
     struct wf_strand *strand = attach();
-    return strand != NULL ? wf_jobs_public(&strand->jobs) : NULL;
+    if (strand == NULL) {
+        set_floor();
+        return NULL;
+    }
+    return wf_jobs_public(&strand->jobs);
 }
 
 /* How many jobs others should have now. */
@@ -154,13 +233,14 @@ static struct wf_worker *yield_once(struct wf_fiber *self, struct wf_worker *wor
     return wf_worker_current();
 }
 
-/* Are there tasks but those that yield like this one? */
+/* Do tasks wait here, apart from those that yield like this one? A fiber that yields is in the
+ * ring, or pinned. */
 static bool others_wait(const struct wf_worker *worker)
 {
+    size_t waiting = wf_ring_len(&worker->ring) + wf_worker_pinned_len(worker) +
+                     wf_inject_len(&worker->sched->inject);
     /* relaxed: rules of thumb; some may have been stolen. */
-    return wf_load_relaxed(&worker->lifo) != NULL ||
-           wf_ring_len(&worker->ring) + wf_inject_len(&worker->sched->inject) >
-               wf_load_relaxed(&worker->yielding);
+    return wf_load_relaxed(&worker->lifo) != NULL || waiting > wf_load_relaxed(&worker->yielding);
 }
 
 /* Do those who fork here stand back, because tasks wait? */
@@ -178,26 +258,36 @@ static bool serves_more(struct wf_worker *worker)
 }
 
 /*
- * Lets the tasks of this worker run, also those that come meanwhile; but not for ever. When one
+ * Lets the tasks of this worker run, also those that come meanwhile; but not for longer than
+ * serve_ns. With 0 it does so only if others here do. When one
  * that forks was asked to, all others here stand back for the same while, as soon as they have
  * their turn: else each of them would compute until it is asked, one after the other. The poll of
  * a future must not wait.
  */
-static void give_way(bool was_asked)
+static void give_way(int64_t serve_ns)
 {
     struct wf_fiber *self = self_here();
     if (self == NULL || self->polling) {
         return;
     }
     struct wf_worker *worker = wf_worker_current();
-    if (was_asked) {
-        worker->serves_until = wf_clock_real() + SERVE_NS;
+    if (serve_ns > 0) {
+        worker->serves_until = wf_clock_real() + serve_ns;
         wf_worker_take_over(worker);
         worker = yield_once(self, worker);
     }
-    while (serves_others(worker) || (was_asked && serves_more(worker))) {
+    while (serves_others(worker) || (serve_ns > 0 && serves_more(worker))) {
         worker = yield_once(self, worker);
     }
+}
+
+/* Are tasks queued here, those from outside and pinned ones included? */
+static bool has_queued(const struct wf_worker *worker)
+{
+    /* relaxed: a look; some may have been stolen. */
+    return wf_load_relaxed(&worker->lifo) != NULL || wf_ring_len(&worker->ring) > 0 ||
+           wf_inject_len(&worker->sched->inject) > 0 || worker->pinned.first != NULL ||
+           !wf_mpsc_is_empty(&worker->inbox);
 }
 
 /* Does what was asked for; forks and joins are quick again unless they are the first
@@ -219,7 +309,66 @@ static void answer(struct wf_strand *strand)
         announce(strand);
     }
     if (wf_unlikely((reasons & ASK_YIELD) != 0)) {
-        give_way(true);
+        give_way(SERVE_NS);
+    }
+}
+
+/* Who gives way may come back without its strand: nothing of it is used afterwards. */
+static bool take_safe_point(struct wf_strand *strand, int64_t now)
+{
+    /* relaxed: a request; nothing comes with it. */
+    uint32_t reasons = wf_load_relaxed(&strand->jobs.reasons);
+    if (reasons != 0) {
+        answer(strand);
+        return (reasons & ASK_YIELD) != 0;
+    }
+    if (strand->turn_since == 0) {
+        strand->turn_since = now;
+    }
+    struct wf_worker *worker = wf_worker_current();
+    if (now - strand->turn_since < TURN_NS || worker == NULL || !has_queued(worker)) {
+        return false;
+    }
+    wf_strand_begin_turn(strand);
+    give_way(SPARE_NS);
+    return true;
+}
+
+bool wf_job_safe_point_at(int64_t now)
+{
+    struct wf_strand *strand = strand_here();
+    if (strand == NULL) {
+        strand = attach();
+    }
+    return strand != NULL && take_safe_point(strand, now);
+}
+
+/* Slow steps make the next safe point come sooner, quick ones later. */
+static void choose_steps(struct wf_strand *strand, int64_t now)
+{
+    int64_t elapsed = now - strand->looked_at;
+    if (strand->looked_at != 0 && elapsed > 2 * LOOK_NS) {
+        strand->steps = (int32_t)(strand->steps * LOOK_NS / elapsed);
+    } else if (strand->looked_at != 0 && elapsed < LOOK_NS / 2) {
+        strand->steps *= 2;
+    }
+    strand->steps = strand->steps < WF_STRAND_STEPS_MIN   ? WF_STRAND_STEPS_MIN
+                    : strand->steps > WF_STRAND_STEPS_MAX ? WF_STRAND_STEPS_MAX
+                                                          : strand->steps;
+    strand->looked_at = now;
+    strand->jobs.steps_left = strand->steps;
+}
+
+void weft_jobs_safe_point(void)
+{
+    struct wf_strand *strand = strand_here();
+    if (strand == NULL) {
+        strand = attach();
+    }
+    if (strand != NULL) {
+        int64_t now = wf_clock_real();
+        choose_steps(strand, now);
+        (void)take_safe_point(strand, now);
     }
 }
 
@@ -250,7 +399,7 @@ static int run_job(void *arg)
 static int run_stolen(void *arg)
 {
     wf_fiber_current()->runs = arg;
-    give_way(false);
+    give_way(0);
     return run_job(arg);
 }
 
@@ -292,7 +441,7 @@ static void suspend_until_done(struct wf_job *job)
         wf_task_retain(waiter);
         wf_task_wake(waiter);
     }
-    give_way(false);
+    give_way(0);
 }
 
 /* Takes what the fork, which is at this worker, has forked itself; or asks for it. */
@@ -382,7 +531,6 @@ static bool start_call(struct call *call)
 {
     struct wf_worker *worker = wf_worker_current();
     if (worker == NULL) {
-        /* Only who has a strand comes here. */
         struct wf_sched *sched = strand_of(weft_jobs_here())->sched;
         weft_fiber_spec spec = { .function = run_job,
                                  .arg = &call->job,
@@ -397,14 +545,53 @@ static bool start_call(struct call *call)
     return task != NULL;
 }
 
+/* On a segment. */
+static void call_on_segment(void *arg)
+{
+    const struct call *call = arg;
+    set_floor();
+    call->function(call->arg);
+}
+
+/* The same thread continues on a fresh stack. */
+static bool extend_stack(struct call *call)
+{
+    bool called = is_bound() && wf_segment_call(call_on_segment, call);
+    if (called) {
+        set_floor();
+    }
+    return called;
+}
+
+/* There is no memory for a stack: perhaps this one suffices. */
+static void call_here(const struct call *call)
+{
+    const struct wf_strand *strand = strand_here();
+    if (strand != NULL) {
+        weft_jobs_here()->stack_floor = NULL; /* Or each call would come here again. */
+    } else {
+        wf_strand_use(NULL);
+    }
+    call->function(call->arg);
+    set_floor();
+}
+
 void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
 {
     struct call call = { .job.run = run_call, .function = function, .arg = arg };
     call.job.words[0].pointer = &call;
-    if (start_call(&call)) {
+    bool is_alone = weft_jobs_here()->head == NULL;
+    if (is_alone) {
+        set_floor(); /* It may be that of another stack. */
+        if (!weft_jobs_stack_is_low(weft_jobs_here())) {
+            function(arg);
+            return;
+        }
+    }
+    if (!is_alone && start_call(&call)) {
         suspend_until_done(&call.job);
-    } else {
-        function(arg); /* No memory for a stack: perhaps this one suffices. */
+    } else if (!extend_stack(&call)) {
+        call_here(&call);
     }
 }
 
@@ -438,7 +625,7 @@ bool wf_job_spawn(struct wf_job *job)
         return false;
     }
     if (!strand->has_spawned) {
-        if (wf_deque_init(&strand->spawned, &wf_alloc_default) != 0) {
+        if (wf_deque_init(&strand->spawned, &strand->sched->options.allocator) != 0) {
             return false;
         }
         strand->has_spawned = true;
@@ -570,12 +757,28 @@ static bool is_short(const struct wf_strand *strand)
     return since != 0 && wf_clock_real() - since < SILENCE_NS;
 }
 
+/* Opens a window in tests: the strand may change hands before the thief steals from it. */
+static void linger(struct wf_worker *thief)
+{
+#ifdef WF_SHUFFLE
+    if (wf_rng_below(&thief->rng, 32) == 0) {
+        int64_t end = wf_clock_real() + LINGER_NS;
+        while (wf_clock_real() < end) {
+            (void)sched_yield();
+        }
+    }
+#else
+    (void)thief;
+#endif
+}
+
 /* Takes a job from a strand that runs, or asks for one. */
-static struct wf_job *steal_running(struct wf_strand *strand)
+static struct wf_job *steal_running(struct wf_worker *thief, struct wf_strand *strand)
 {
     if (strand == NULL || is_short(strand)) {
         return NULL;
     }
+    linger(thief);
     struct wf_job *job = wf_strand_steal(strand);
     if (job == NULL) {
         wf_jobs_ask(&strand->jobs, ASK_WORK);
@@ -583,33 +786,34 @@ static struct wf_job *steal_running(struct wf_strand *strand)
     return job;
 }
 
-static struct wf_job *steal_from_worker(void *arg)
+static struct wf_job *steal_from_worker(struct wf_worker *thief, void *arg)
 {
     struct wf_worker *victim = arg;
     /* acquire [S1]: the strand is initialised. */
-    struct wf_job *job = steal_running(wf_load_acquire(&victim->strand));
+    struct wf_job *job = steal_running(thief, wf_load_acquire(&victim->strand));
     return job != NULL ? job : wf_away_steal(&victim->away);
 }
 
-static struct wf_job *steal_from_guests(void *arg)
+static struct wf_job *steal_from_guests(struct wf_worker *thief, void *arg)
 {
     struct wf_guests *guests = arg;
     struct wf_job *job = NULL;
     for (unsigned i = 0; job == NULL && i < WF_GUESTS_MAX; i++) {
         /* acquire [S1]: the strand is initialised. */
-        job = steal_running(wf_load_acquire(&guests->strands[i]));
+        job = steal_running(thief, wf_load_acquire(&guests->strands[i]));
     }
     return job;
 }
 
 /* Steals with a fiber at hand: a job that was taken must be run. */
-static struct wf_task *steal(struct wf_worker *worker, struct wf_job *(*from)(void *arg), void *arg)
+static struct wf_task *steal(struct wf_worker *worker,
+                             struct wf_job *(*from)(struct wf_worker *thief, void *arg), void *arg)
 {
     struct wf_task *task = wf_fiber_reserve(worker, WF_STACK_JOB);
     if (task == NULL) {
         return NULL;
     }
-    struct wf_job *job = from(arg);
+    struct wf_job *job = from(worker, arg);
     if (job == NULL) {
         wf_fiber_unreserve(worker, task, WF_STACK_JOB);
         return NULL;

@@ -55,6 +55,14 @@ void wf_job_speak_up(void);
 bool wf_job_begin_silently_at(int64_t now);
 void wf_job_speak_up_at(int64_t now);
 
+/* As weft_jobs_safe_point(), by a caller that knows what time it is. True: other tasks ran, so
+ * it is later now. */
+bool wf_job_safe_point_at(int64_t now);
+
+/* The address below which calls that fork go to a fresh stack, for the stack that runs here;
+ * NULL if it is not known. */
+char *wf_job_stack_floor(void);
+
 /* Can another worker take what is forked here? */
 bool wf_job_may_fork(void);
 

@@ -83,7 +83,9 @@ static int join_start(struct wf_join *join)
     if (task == waiter || task == wf_thread_running()) {
         wf_fatal("weft_join: a task joins itself and would wait for ever");
     }
-    if (wf_state_is_complete(wf_task_state(task))) {
+    uint64_t state = wf_task_state(task);
+    wf_task_check_handle(state, "weft_join");
+    if (wf_state_is_complete(state)) {
         return take_result(join);
     }
     wf_fork_check(task->heap->sched->fork_number, "weft_join");
@@ -169,6 +171,7 @@ static int fiber_join(struct wf_fiber *self, struct wf_worker *worker, struct wf
 {
     wf_await_point(&deadline);
     uint64_t state = wf_task_state(task);
+    wf_task_check_handle(state, "weft_join");
     bool direct = task->heap == worker->heap && wf_await_may_take(self, worker);
     if (direct && wf_state_is_complete(state)) {
         worker->budget--;
@@ -200,7 +203,9 @@ int weft_join(weft_task *task, int *result, weft_time deadline)
 int weft_try_join(weft_task *handle, int *result)
 {
     struct wf_task *task = (struct wf_task *)handle;
-    if (!wf_state_is_complete(wf_task_state(task))) {
+    uint64_t state = wf_task_state(task);
+    wf_task_check_handle(state, "weft_try_join");
+    if (!wf_state_is_complete(state)) {
         struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
         wf_lock(lock);
         bool joined = task->joiner != NULL;
@@ -213,7 +218,9 @@ int weft_try_join(weft_task *handle, int *result)
 
 void weft_detach(weft_task *handle)
 {
-    if (handle != NULL) {
-        wf_task_release((struct wf_task *)handle);
+    struct wf_task *task = (struct wf_task *)handle;
+    if (task != NULL) {
+        wf_task_check_handle(wf_task_state(task), "weft_detach");
+        wf_task_release(task);
     }
 }

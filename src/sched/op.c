@@ -65,26 +65,38 @@ int wf_op_poll(weft_future *future)
     return op->cancelled ? WEFT_ECANCELED : begin(op);
 }
 
-int wf_op_await_in_turn(struct wf_op *op, weft_time deadline, const char *call)
+int wf_op_await_slowly(weft_op *op, weft_time deadline)
 {
-    wf_await_must_suspend(call, "in a body, prepare a weft_op and await it");
-    return weft_await(&op->future, deadline);
+    struct wf_op *self = (struct wf_op *)op;
+    if (wf_worker_current() == NULL && wf_thread_self() == NULL) {
+        return -ENOMEM;
+    }
+    return wf_op_await_entered(self, wf_op_ops_of(self), deadline);
 }
 
 int wf_op_await(weft_op *op, weft_time deadline, const char *call)
 {
-    struct wf_op *self = (struct wf_op *)op;
-    return wf_op_await_inline(self, wf_op_ops_of(self), deadline, call);
+    int err = wf_op_enter(&deadline, call);
+    return err == 0 ? wf_op_await_slowly(op, deadline) : err;
 }
 
 int wf_op_suspend(struct wf_op *op, struct wf_turn *turn, weft_time deadline)
 {
     struct wf_worker *worker = wf_worker_current();
-    struct wf_task *waiter = worker != NULL ? worker->current : wf_thread_known()->waiter;
-    wait_in_turn(op, waiter, turn);
+    if (worker != NULL) {
+        wait_in_turn(op, worker->current, turn);
+        wf_turn_end(turn);
+        return wf_await_pending(wf_fiber_of(worker->current), &op->future, deadline);
+    }
+    struct wf_thread *thread = wf_thread_known();
+    if (thread == NULL) {
+        /* The first wait of this thread: it needs memory, which is not allocated in a turn. */
+        wf_turn_end(turn);
+        return wf_thread_await(&op->future, deadline);
+    }
+    wait_in_turn(op, thread->waiter, turn);
     wf_turn_end(turn);
-    return worker != NULL ? wf_await_pending(wf_fiber_of(waiter), &op->future, deadline)
-                          : wf_thread_await_pending(wf_thread_known(), &op->future, deadline);
+    return wf_thread_await_pending(thread, &op->future, deadline);
 }
 
 void wf_op_leave(struct wf_op *op, struct wf_turn *turn)

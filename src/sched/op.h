@@ -198,25 +198,23 @@ static inline bool wf_op_may_take(void)
     return true;
 }
 
-/* The rest of wf_op_await(): in a turn, waits for what cannot be had now; or may not take it
- * at once. */
+/* wf_await_enter() for a call whose prepared form is a weft_op. */
+static inline int wf_op_enter(weft_time *deadline, const char *call)
+{
+    return wf_await_enter(deadline, call, "in a body, prepare a weft_op and await it");
+}
+
+/* The rest of wf_op_await(): in a turn, waits for what cannot be had now. */
 int wf_op_suspend(struct wf_op *op, struct wf_turn *turn, weft_time deadline);
-int wf_op_await_in_turn(struct wf_op *op, weft_time deadline, const char *call);
 
 /*
- * Waits for it, in the call of that name, on a fiber or a plain thread; aborts elsewhere, and
- * says what to use in a body. Inlined, with the ops of the operation, so that take() is, too.
+ * Completes the operation, or waits for it, on a fiber or a plain thread that has passed
+ * wf_op_enter(). Inlined, with the ops of the operation, so that take() is, too.
  */
-static inline __attribute__((always_inline)) int wf_op_await_inline(struct wf_op *op,
-                                                                    const struct wf_op_ops *ops,
-                                                                    weft_time deadline,
-                                                                    const char *call)
+static inline __attribute__((always_inline)) int
+wf_op_await_entered(struct wf_op *op, const struct wf_op_ops *ops, weft_time deadline)
 {
     struct wf_turn turn;
-    wf_await_point(&deadline);
-    if (wf_unlikely(!wf_op_may_take())) {
-        return wf_op_await_in_turn(op, deadline, call);
-    }
     wf_turn_begin(&turn, op->object);
     int result = ops->take(op, &turn);
     if (result == WEFT_PENDING) {
@@ -224,6 +222,20 @@ static inline __attribute__((always_inline)) int wf_op_await_inline(struct wf_op
     }
     wf_turn_end(&turn);
     return result;
+}
+
+/* The same, not inlined, for a caller that has found the object busy. */
+int wf_op_await_slowly(weft_op *op, weft_time deadline);
+
+/* Both steps, in the call of that name. Aborts where there is no stack to suspend, and says what
+ * to use instead. */
+static inline __attribute__((always_inline)) int wf_op_await_inline(struct wf_op *op,
+                                                                    const struct wf_op_ops *ops,
+                                                                    weft_time deadline,
+                                                                    const char *call)
+{
+    int err = wf_op_enter(&deadline, call);
+    return wf_likely(err == 0) ? wf_op_await_entered(op, ops, deadline) : err;
 }
 
 /* The same, not inlined. */

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overflow.c - naming the fiber whose stack is used up.
+ * overflow.c - stack overflow detection: names the fiber whose stack is used up.
  *
  * A fiber that runs into the guard below its stack gets SIGSEGV. The handler runs on
- * a stack of its own, since there is none left, and says which fiber it was and what
- * to change; then the fault takes its course, with the old handler in place: the
- * process ends, or does what it did before about faults. Any other fault goes to the
- * handler that was there before.
+ * an alternate signal stack and reports which fiber it was and what to change. Then
+ * the fault goes to the handler that was installed before: the process ends, or does
+ * what it did before about faults. Any other fault goes there directly.
  *
- * Only what is allowed in a signal handler: the text is put together by hand.
+ * The handlers are installed while at least one runtime exists. The last runtime
+ * restores the previous handlers, unless the program has installed another one on
+ * top: that one may pass faults on to ours, so ours stays valid (the library is
+ * never unloaded) and is not installed a second time by the next runtime, which
+ * would make the two call each other for ever.
+ *
+ * The handler is async-signal-safe: it formats its text by hand.
  */
 #include "sched/overflow.h"
 
@@ -18,6 +23,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+#include "fiber/segment.h"
 #include "fiber/stack.h"
 #include "sched/fiber.h"
 #include "sched/thread.h"
@@ -30,7 +37,9 @@ enum {
 
 static const int signals[] = { SIGSEGV, SIGBUS };
 static struct sigaction before[sizeof signals / sizeof signals[0]];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool installed[sizeof signals / sizeof signals[0]]; /* under the lock */
+static unsigned runtimes;                                  /* under the lock */
+static struct wf_lock lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
 
 struct text {
     char bytes[TEXT_MAX];
@@ -58,15 +67,10 @@ static void add_number(struct text *text, uint64_t number)
     add(text, at);
 }
 
-/* The fiber whose guard this address is in, if it is the one that runs here. */
-static const struct wf_fiber *overflown_fiber(const char *address)
+static bool is_in_guard(const struct wf_stack *stack, const char *address)
 {
-    const struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
-    if (fiber == NULL || fiber->stack == NULL) {
-        return NULL;
-    }
-    const char *low = fiber->stack->low;
-    return address < low && address >= low - WF_STACK_GUARD ? fiber : NULL;
+    return stack != NULL && address < stack->low &&
+           address >= stack->low - wf_stack_guard_size(stack->class);
 }
 
 static void report(const struct wf_fiber *fiber)
@@ -78,8 +82,11 @@ static void report(const struct wf_fiber *fiber)
     add_number(&text, fiber->task.id);
     add(&text, "): its ");
     add_number(&text, wf_stack_size(fiber->stack) / 1024);
-    add(&text, " KiB are used up; give it more with weft_fiber_spec.stack_size (up to 8 MiB), or "
-               "keep large arrays out of its frames\n");
+    add(&text, " KiB are used up; ");
+    add(&text, wf_stack_size(fiber->stack) < WF_STACK_MAX
+                   ? "give it more with weft_fiber_spec.stack_size (up to 8 MiB), or "
+                   : "no stack is larger: make its recursion less deep, or ");
+    add(&text, "keep large arrays out of its frames\n");
     (void)!write(STDERR_FILENO, text.bytes, text.length);
 }
 
@@ -122,28 +129,68 @@ static void pass_to_old(int number, siginfo_t *info, void *context)
     }
 }
 
+static void report_segment(const struct wf_stack *segment)
+{
+    struct text text = { .length = 0 };
+    add(&text, "weft: stack overflow in a recursion that forks: the last ");
+    add_number(&text, wf_stack_size(segment) / 1024);
+    add(&text, " KiB of its stack are used up between two forks; keep large arrays out of its "
+               "frames\n");
+    (void)!write(STDERR_FILENO, text.bytes, text.length);
+}
+
 static void handle_fault(int number, siginfo_t *info, void *context)
 {
-    const struct wf_fiber *fiber = overflown_fiber(info->si_addr);
-    if (fiber != NULL) {
+    const struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
+    const struct wf_stack *segment = wf_segment_current();
+    if (is_in_guard(segment, info->si_addr)) {
+        report_segment(segment);
+    } else if (fiber != NULL && is_in_guard(fiber->stack, info->si_addr)) {
         report(fiber);
     }
     pass_to_old(number, info, context);
 }
 
-static void install(void)
+static void install(size_t i)
 {
     struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
     action.sa_sigaction = handle_fault;
     (void)sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-        (void)sigaction(signals[i], &action, &before[i]);
+    installed[i] = sigaction(signals[i], &action, &before[i]) == 0;
+}
+
+static void restore(size_t i)
+{
+    struct sigaction now;
+    bool is_ours = sigaction(signals[i], NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+                   now.sa_sigaction == handle_fault;
+    if (is_ours) {
+        installed[i] = sigaction(signals[i], &before[i], NULL) != 0;
     }
 }
 
 void wf_overflow_watch(void)
 {
-    (void)pthread_once(&once, install);
+    wf_lock(&lock);
+    runtimes++;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        if (!installed[i]) {
+            install(i);
+        }
+    }
+    wf_unlock(&lock);
+}
+
+void wf_overflow_unwatch(void)
+{
+    wf_lock(&lock);
+    runtimes--;
+    for (size_t i = 0; runtimes == 0 && i < sizeof signals / sizeof signals[0]; i++) {
+        if (installed[i]) {
+            restore(i);
+        }
+    }
+    wf_unlock(&lock);
 }
 
 void wf_signal_stack_init(struct wf_signal_stack *stack)

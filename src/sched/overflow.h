@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overflow.h - naming the fiber whose stack is used up.
+ * overflow.h - stack overflow detection: names the fiber whose stack is used up.
  */
 #ifndef WF_SCHED_OVERFLOW_H
 #define WF_SCHED_OVERFLOW_H
 
 #include <stdbool.h>
 
-/* Any thread, before the first fiber runs: catches faults, once for the process. */
+/* Any thread, for each runtime: catches faults from before its first fiber runs until
+ * after its last one. The last runtime restores the handlers that were there before. */
 void wf_overflow_watch(void);
+void wf_overflow_unwatch(void);
 
 /* A stack for signal handlers, for threads that run fibers. */
 struct wf_signal_stack {

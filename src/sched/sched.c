@@ -33,6 +33,7 @@ int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options
     sched->options = *options;
     sched->runtime = runtime;
     sched->fork_number = wf_fork_number;
+    wf_thread_signals(&sched->signals);
     sched->heap = wf_heap_create(&options->allocator, sched, options->workers);
     if (sched->heap == NULL) {
         return -ENOMEM;
@@ -48,6 +49,7 @@ int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options
     wf_room_init(&sched->room);
     wf_pool_init(&sched->pool);
     wf_stacks_init(&sched->stacks, &options->allocator, options->on_message, options->message_ctx);
+    wf_strands_init(&sched->strands, sched);
     for (unsigned i = 0; i < options->workers; i++) {
         wf_worker_init(&sched->workers[i], sched, i);
     }
@@ -57,6 +59,7 @@ int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options
 static void free_sched(struct wf_sched *sched)
 {
     weft_allocator allocator = sched->options.allocator;
+    wf_strands_fini(&sched->strands);
     wf_free(&allocator, sched->workers, workers_bytes(sched), _Alignof(struct wf_worker));
     wf_free(&allocator, sched, sizeof *sched, _Alignof(struct wf_sched));
 }

@@ -5,6 +5,7 @@
 #ifndef WF_SCHED_SCHED_H
 #define WF_SCHED_SCHED_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@
 #include "sched/guest.h"
 #include "sched/idle.h"
 #include "sched/room.h"
+#include "sched/strand.h"
 #include "sched/watch.h"
 
 struct wf_heap;
@@ -61,6 +63,7 @@ struct wf_sched {
     struct wf_heap *heap;            /* constant */
     struct wf_worker *workers;       /* constant: options.workers of them */
     unsigned fork_number;            /* constant: see base/fork.h */
+    sigset_t signals;                /* constant: the mask of the runtime's creator */
     struct wf_inject inject;
     struct wf_idle idle;
     struct wf_drain drain;
@@ -68,7 +71,8 @@ struct wf_sched {
     struct wf_watch watch;
     struct wf_pool pool;
     struct wf_guests guests;
-    struct wf_stacks stacks;              /* of fibers */
+    struct wf_stacks stacks; /* of fibers */
+    struct wf_strands strands;
     const struct wf_timer_ops *timer_ops; /* constant once started */
     void *timers;                         /* theirs */
     struct wf_io *io;                     /* constant once started */

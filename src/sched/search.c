@@ -34,7 +34,9 @@ static struct wf_task *steal_from(struct wf_worker *worker, struct wf_worker *vi
     }
     wf_counter_add(&worker->counters.steals, 1);
     wf_counter_add(&worker->counters.stolen_tasks, taken);
-    worker->unannounced = taken > 1 && worker->shares;
+    if (taken > 1) {
+        worker->unannounced = worker->shares;
+    }
     return wf_task_of(node);
 }
 

@@ -96,6 +96,11 @@ static uint64_t new_id(struct wf_sched *sched, unsigned slab)
     return count * (sched->options.workers + 1) + slab + 1;
 }
 
+weft_body_fn wf_spawn_body(const struct wf_task *task)
+{
+    return task->ops == &stackless_ops ? ((const struct stackless *)task)->body : NULL;
+}
+
 struct wf_task *wf_spawn_alloc(struct wf_sched *sched, unsigned slab, size_t size,
                                const struct wf_task_ops *ops, const char *name)
 {

@@ -75,6 +75,9 @@ static inline void wf_spawn_publish(struct wf_worker *worker, struct wf_task *ta
     wf_store_release(&task->state, wf_spawn_state(detached));
 }
 
+/* Returns the body of a stackless task, or NULL: it is another kind of task. */
+weft_body_fn wf_spawn_body(const struct wf_task *task);
+
 /* Is there such a worker, as weft_spec.pinned means it? */
 static inline bool wf_spawn_can_pin(const struct wf_sched *sched, uint32_t pinned)
 {

@@ -121,7 +121,10 @@ static inline uint64_t wf_state_release(_Atomic(uint64_t) *state)
     /* acq_rel [T3]: this thread's uses of the task come before its freeing,
      * and the last one's freeing after everybody's. */
     uint64_t old = wf_fetch_sub_acq_rel(state, WF_STATE_REF);
-    WF_ASSERT(wf_state_refs(old) > 0);
+    if (wf_unlikely(wf_state_refs(old) == 0)) {
+        wf_fatal("a task has no reference that could be given up; was a handle joined or detached "
+                 "twice, or a waker fired or dropped twice?");
+    }
     return old;
 }
 

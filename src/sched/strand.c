@@ -15,9 +15,11 @@
  * A strand is away only as long as it has something public: who takes the last job takes
  * it out of the list, so that a list that is not empty means work.
  *
- * Strands are never freed, and a thief needs no more than that (jobs.c): it reads a
- * worker's strand, and when it steals from it, that may be at another worker, or
- * another fiber's, by then.
+ * A strand belongs to one scheduler and is freed with it, not before. A thief relies on
+ * both (jobs.c): it reads a worker's strand, and by the time it steals, the strand may be
+ * at another worker or belong to another fiber, but it is still a strand of the thief's
+ * own runtime. So the pool of free strands is the scheduler's: if runtimes shared it, a
+ * late thief would run the forks of another runtime.
  *
  * Edges.
  * [S1] a worker's strand is stored with release, thieves acquire it: it is initialised.
@@ -40,82 +42,142 @@ static weft_jobs nothing;
 
 __thread weft_jobs *weft_jobs_of_thread WF_TLS_MODEL __attribute__((used)) = &nothing;
 
-/* All strands there are. */
-static struct {
-    struct wf_lock lock;    /* guards the rest */
-    struct wf_strand *free; /* list */
-    uint32_t made;
-    struct wf_strand *all[WF_STRANDS_MAX + 1]; /* by index; constant once made */
-} pool = { .lock = WF_LOCK_INIT(WF_RANK_STACK) };
+static size_t slots_size(void)
+{
+    return WF_STRAND_SLOTS * sizeof(struct wf_job);
+}
 
-/* Memory that is committed as it is used. NULL: there is none. */
+/* Maps memory that is committed as it is used. NULL if there is none. */
 static struct wf_job *map_slots(void)
 {
-    size_t size = WF_STRAND_SLOTS * sizeof(struct wf_job);
 #ifdef WF_MODEL /* Memory that the checker knows. */
-    return wf_alloc_zeroed(&wf_alloc_default, size, _Alignof(struct wf_job));
+    return wf_alloc_zeroed(&wf_alloc_default, slots_size(), _Alignof(struct wf_job));
 #else
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+    void *memory = mmap(NULL, slots_size(), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory != MAP_FAILED ? memory : NULL;
 #endif
 }
 
-/* Under the lock. */
-static struct wf_strand *make(void)
+static void unmap_slots(struct wf_job *slots)
 {
-    if (pool.made == WF_STRANDS_MAX) {
+#ifdef WF_MODEL
+    wf_free(&wf_alloc_default, slots, slots_size(), _Alignof(struct wf_job));
+#else
+    (void)munmap(slots, slots_size());
+#endif
+}
+
+/* The table of a pool: part n holds the strands with the indices 2^n to 2^(n+1) - 1. */
+static unsigned part_of(uint32_t index)
+{
+    return 31 - (unsigned)__builtin_clz(index);
+}
+
+static size_t part_size(unsigned part)
+{
+    return ((size_t)1 << part) * sizeof(struct wf_strand *);
+}
+
+static struct wf_strand **place_of(const struct wf_strands *pool, uint32_t index)
+{
+    unsigned part = part_of(index);
+    return &pool->parts[part][index - (UINT32_C(1) << part)];
+}
+
+/* Under the lock: makes room in the table. False if there is no memory. */
+static bool have_place(struct wf_strands *pool, uint32_t index)
+{
+    struct wf_strand ***part = &pool->parts[part_of(index)];
+    if (*part == NULL) {
+        *part = wf_alloc_zeroed(&pool->sched->options.allocator, part_size(part_of(index)),
+                                _Alignof(struct wf_strand *));
+    }
+    return *part != NULL;
+}
+
+static void free_strand(const weft_allocator *allocator, struct wf_strand *strand)
+{
+    if (strand->has_spawned) {
+        wf_deque_fini(&strand->spawned);
+    }
+    unmap_slots(strand->jobs.slots);
+    wf_free(allocator, strand, sizeof *strand, _Alignof(struct wf_strand));
+}
+
+/* Under the lock. */
+static struct wf_strand *make(struct wf_strands *pool)
+{
+    if (pool->made == WF_STRANDS_MAX || !have_place(pool, pool->made + 1)) {
         return NULL;
     }
+    const weft_allocator *allocator = &pool->sched->options.allocator;
     struct wf_strand *strand =
-        wf_alloc_zeroed(&wf_alloc_default, sizeof *strand, _Alignof(struct wf_strand));
+        wf_alloc_zeroed(allocator, sizeof *strand, _Alignof(struct wf_strand));
     struct wf_job *slots = strand != NULL ? map_slots() : NULL;
     if (slots == NULL) {
-        wf_free(&wf_alloc_default, strand, sizeof *strand, _Alignof(struct wf_strand));
+        wf_free(allocator, strand, sizeof *strand, _Alignof(struct wf_strand));
         return NULL;
     }
     wf_jobs_init(&strand->jobs, slots, WF_STRAND_SLOTS);
-    strand->index = ++pool.made;
-    pool.all[strand->index] = strand;
+    strand->sched = pool->sched;
+    strand->index = ++pool->made;
+    *place_of(pool, strand->index) = strand;
     return strand;
 }
 
-struct wf_strand *wf_strand_take(void)
+void wf_strands_init(struct wf_strands *pool, struct wf_sched *sched)
 {
-    wf_lock(&pool.lock);
-    struct wf_strand *strand = pool.free;
-    if (strand != NULL) {
-        pool.free = strand->next;
-    } else {
-        strand = make();
+    pool->sched = sched;
+    wf_lock_init(&pool->lock, WF_RANK_STACK);
+}
+
+void wf_strands_fini(struct wf_strands *pool)
+{
+    const weft_allocator *allocator = &pool->sched->options.allocator;
+    for (uint32_t index = 1; index <= pool->made; index++) {
+        free_strand(allocator, *place_of(pool, index));
     }
-    wf_unlock(&pool.lock);
+    for (unsigned part = 0; part < WF_STRAND_PARTS; part++) {
+        wf_free(allocator, pool->parts[part], part_size(part), _Alignof(struct wf_strand *));
+    }
+}
+
+struct wf_strand *wf_strand_take(struct wf_strands *pool)
+{
+    wf_lock(&pool->lock);
+    struct wf_strand *strand = pool->free;
+    if (strand != NULL) {
+        pool->free = strand->next;
+    } else {
+        strand = make(pool);
+    }
+    wf_unlock(&pool->lock);
     return strand;
 }
 
 void wf_strand_give(struct wf_strand *strand)
 {
+    struct wf_strands *pool = &strand->sched->strands;
     wf_jobs_close(&strand->jobs);
-    wf_lock(&pool.lock);
-    strand->next = pool.free;
-    pool.free = strand;
-    wf_unlock(&pool.lock);
+    wf_lock(&pool->lock);
+    strand->next = pool->free;
+    pool->free = strand;
+    wf_unlock(&pool->lock);
 }
 
-uint32_t wf_strands_made(void)
+uint32_t wf_strands_made(struct wf_strands *pool)
 {
-    wf_lock(&pool.lock);
-    uint32_t made = pool.made;
-    wf_unlock(&pool.lock);
+    wf_lock(&pool->lock);
+    uint32_t made = pool->made;
+    wf_unlock(&pool->lock);
     return made;
 }
 
+/* The cache is not empty. */
 static struct wf_strand *take(struct wf_strand_cache *cache)
 {
     struct wf_strand *strand = cache->first;
-    if (strand == NULL) {
-        return wf_strand_take();
-    }
     cache->first = strand->next;
     cache->count--;
     return strand;
@@ -141,10 +203,10 @@ void wf_strand_flush(struct wf_strand_cache *cache)
 
 /* --- At a worker -------------------------------------------------------------------- */
 
-static struct wf_strand *strand_of(const struct wf_fiber *fiber)
+static struct wf_strand *strand_of(const struct wf_worker *worker, const struct wf_fiber *fiber)
 {
     WF_DEBUG_ASSERT(fiber->own.strand != 0);
-    return pool.all[fiber->own.strand];
+    return *place_of(&worker->sched->strands, fiber->own.strand);
 }
 
 void wf_strand_use(struct wf_strand *strand)
@@ -155,6 +217,7 @@ void wf_strand_use(struct wf_strand *strand)
 /* This worker's thread forks here from now on, and thieves may know. */
 static void sit_down(struct wf_worker *worker, struct wf_strand *strand)
 {
+    wf_strand_begin_turn(strand);
     wf_strand_use(strand);
     /* release [S1]: the strand is initialised. */
     wf_store_release(&worker->strand, strand);
@@ -169,27 +232,31 @@ static void get_up(struct wf_worker *worker)
 
 struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *self)
 {
-    struct wf_strand *strand = take(&worker->strands);
+    struct wf_strand *strand = worker->strands.first != NULL
+                                   ? take(&worker->strands)
+                                   : wf_strand_take(&worker->sched->strands);
     if (strand == NULL) {
         return NULL;
     }
     char *low = self->stack->low;
     strand->jobs.stack_floor = low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
     wf_jobs_rename(&strand->jobs, self->runs);
-    strand->sched = worker->sched;
     strand->eager_forks = worker->eager_forks;
     strand->shares = worker->shares;
     wf_strand_be_silent(strand, 0);
     self->own.strand = strand->index;
+    strand->steps = WF_STRAND_STEPS_MIN;
     sit_down(worker, strand);
-    wf_watch_hurry(&worker->sched->watch); /* Forks take long, and can be asked to yield. */
+    /* Forks take long, and only an awake watch asks them to yield. */
+    wf_worker_be_watched(worker);
+    wf_watch_hurry(&worker->sched->watch);
     return strand;
 }
 
 /* The strand has no forks: it can be another's. */
 static void detach(struct wf_worker *worker, struct wf_fiber *self)
 {
-    struct wf_strand *strand = strand_of(self);
+    struct wf_strand *strand = strand_of(worker, self);
     self->own.strand = 0;
     get_up(worker);
     wf_jobs_close(&strand->jobs);
@@ -217,7 +284,7 @@ static void take_out(struct wf_away *away, struct wf_strand *strand)
 
 void wf_strand_leave(struct wf_worker *worker, struct wf_fiber *self)
 {
-    struct wf_strand *strand = strand_of(self);
+    struct wf_strand *strand = strand_of(worker, self);
     if (wf_jobs_len(&strand->jobs) == 0 && wf_deque_looks_empty(&strand->spawned)) {
         detach(worker, self);
         return;
@@ -236,7 +303,7 @@ void wf_strand_leave(struct wf_worker *worker, struct wf_fiber *self)
 
 void wf_strand_arrive(struct wf_worker *worker, struct wf_fiber *self)
 {
-    struct wf_strand *strand = strand_of(self);
+    struct wf_strand *strand = strand_of(worker, self);
     struct wf_away *away = strand->away;
     if (away != NULL) {
         strand->away = NULL;
@@ -268,7 +335,7 @@ void wf_strand_must_be_empty(const struct wf_strand *strand, const char *whose, 
 void wf_strand_end(struct wf_worker *worker, struct wf_fiber *self)
 {
     const char *name = self->task.name != NULL ? self->task.name : "a fiber";
-    wf_strand_must_be_empty(strand_of(self), name, self->task.id);
+    wf_strand_must_be_empty(strand_of(worker, self), name, self->task.id);
     detach(worker, self);
 }
 

@@ -19,28 +19,36 @@ struct wf_worker;
 
 enum {
 #ifdef WF_MODEL
-    WF_STRANDS_MAX = 4,
+    WF_STRAND_PARTS = 3,
     WF_STRAND_SLOTS = 4,
 #else
-    WF_STRANDS_MAX = 1 << 16,  /* in a process; who gets none runs its forks itself */
+    WF_STRAND_PARTS = 16,
     WF_STRAND_SLOTS = 1 << 16, /* forks that were not joined, of one strand */
 #endif
+    /* In a runtime. A fiber or guest that gets none runs its forks itself. */
+    WF_STRANDS_MAX = (1 << WF_STRAND_PARTS) - 1,
     WF_STRANDS_CACHED = 8,               /* the most that a worker keeps */
     WF_STRAND_STACK_RESERVE = 16 * 1024, /* of the C stack: then calls go to a fresh one */
+    WF_STRAND_STEPS_MIN = 1,             /* between two safe points */
+    WF_STRAND_STEPS_MAX = 4096,
 };
 
-/* Never freed: a thief may look at it at any time, and finds a strand, perhaps another's. */
+/* Freed with its scheduler: a worker may look at it at any time, and finds a strand of its own
+ * runtime, which may belong to another fiber by then. */
 struct wf_strand {
     struct wf_jobs jobs;
+    struct wf_sched *sched; /* constant */
     uint32_t index;         /* constant: from 1 */
     struct wf_strand *next; /* whoever has it: in a list of free ones */
     struct wf_away *away;   /* owner: where it has been put, or NULL */
     struct wf_list link;    /* under away's lock; not linked once it has nothing public */
-    /* Owner only, of whom it is: */
-    struct wf_sched *sched;
+    /* Owner only: */
     uint32_t eager_forks;          /* so many are public at once */
     bool shares;                   /* others may take from it while it is not away */
     _Atomic(int64_t) silent_since; /* its forks are not to be taken yet; 0: they are */
+    int64_t turn_since;            /* its first safe point since it came here; 0: none yet */
+    int64_t looked_at;             /* its last safe point, or 0 */
+    int32_t steps;                 /* between safe points */
     bool has_spawned;              /* the deque is initialised */
     struct wf_deque spawned;       /* jobs that nobody joins; thieves take from it, too */
 };
@@ -83,6 +91,14 @@ static inline int64_t wf_strand_silent_since(const struct wf_strand *strand)
     return wf_load_relaxed(&strand->silent_since);
 }
 
+/* Owner: its next pause is a safe point, where its turn begins. */
+static inline void wf_strand_begin_turn(struct wf_strand *strand)
+{
+    strand->turn_since = 0;
+    strand->looked_at = 0;
+    strand->jobs.steps_left = 0;
+}
+
 /* Any thread: takes the oldest job that can be taken, or NULL. */
 struct wf_job *wf_strand_steal(struct wf_strand *strand);
 
@@ -92,11 +108,25 @@ struct wf_strand_cache {
     uint32_t count;
 };
 
-/* Any thread: how many there are in this process, in use or not. */
-uint32_t wf_strands_made(void);
+/* The strands of a scheduler. */
+struct wf_strands {
+    struct wf_sched *sched; /* constant */
+    struct wf_lock lock;    /* guards the rest */
+    struct wf_strand *free; /* list */
+    uint32_t made;
+    struct wf_strand **parts[WF_STRAND_PARTS]; /* all, by index; entries are constant once made */
+};
 
-/* One for a thread without a cache, and back: without forks, and nobody is told of it. */
-struct wf_strand *wf_strand_take(void);
+void wf_strands_init(struct wf_strands *pool, struct wf_sched *sched);
+
+/* Frees all strands. No thread uses the scheduler any more. */
+void wf_strands_fini(struct wf_strands *pool);
+
+/* Any thread: returns the number of strands, in use or not. */
+uint32_t wf_strands_made(struct wf_strands *pool);
+
+/* Any thread: takes a strand without forks, NULL if there is none, and gives it back. */
+struct wf_strand *wf_strand_take(struct wf_strands *pool);
 void wf_strand_give(struct wf_strand *strand);
 
 /* This thread forks there from now on; NULL: it must ask. */

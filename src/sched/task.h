@@ -73,6 +73,16 @@ static inline void wf_task_release(struct wf_task *task)
     }
 }
 
+/* Aborts, for the call of that name, if the handle was ended before and the memory of its task is
+ * free. The memory of a task that is free stays the runtime's; but after its reuse, or when the
+ * runtime is destroyed, and for a task of more than 1024 bytes, this is not detected. */
+static inline void wf_task_check_handle(uint64_t state, const char *call)
+{
+    if (wf_unlikely(wf_state_refs(state) == 0)) {
+        wf_fatal("%s: this handle was joined or detached before; each handle ends once", call);
+    }
+}
+
 /* Who queues it, before: for those who look at it. */
 static inline void wf_task_mark_queued(struct wf_task *task)
 {

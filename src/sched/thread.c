@@ -30,7 +30,10 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/lock.h"
+#include "fiber/sanitizer.h"
+#include "sched/await.h"
 #include "sched/local.h"
+#include "sched/sched.h"
 #include "sched/task.h"
 #include "sched/worker.h"
 
@@ -42,6 +45,7 @@ struct thread_task {
 WF_TLS_DEFINE(struct wf_thread *, wf_tls_thread);
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t service_key; /* set while a thread of ours must not end */
 static pthread_key_t key;
 
 static void thread_task_schedule(struct wf_task *task)
@@ -75,11 +79,39 @@ static void thread_exit(void *arg)
     wf_free(&wf_alloc_default, self, sizeof *self, _Alignof(struct wf_thread));
 }
 
+/* A thread of ours ends in the middle of something. */
+static void ended_early(void *arg)
+{
+    (void)arg;
+    wf_sanitizer_forget_frames();
+    const struct wf_task *task = wf_thread_running();
+    if (task == NULL) {
+        wf_fatal("a thread of the runtime ended in a callback: pthread_exit() was called, or the "
+                 "thread was canceled; return from the function instead");
+    }
+    const char *kind = task->ops->poll != NULL ? task->ops->kind : "blocking job";
+    wf_fatal("%s '%s' (#%llu) ended the thread that it runs on: it called pthread_exit(), or the "
+             "thread was canceled; return from the function instead",
+             kind, task->name != NULL ? task->name : "", (unsigned long long)task->id);
+}
+
 static void make_key(void)
 {
-    if (pthread_key_create(&key, thread_exit) != 0) {
-        wf_fatal("no thread-specific key is left (PTHREAD_KEYS_MAX); weft needs one");
+    /* In this order: the first destructor needs what the second one frees. */
+    if (pthread_key_create(&service_key, ended_early) != 0 ||
+        pthread_key_create(&key, thread_exit) != 0) {
+        wf_fatal("no thread-specific key is left (PTHREAD_KEYS_MAX); weft needs two");
     }
+}
+
+void wf_thread_must_return(bool must)
+{
+#ifndef WF_MODEL /* whose threads return */
+    (void)pthread_once(&key_once, make_key);
+    (void)pthread_setspecific(service_key, must ? &service_key : NULL);
+#else
+    (void)must;
+#endif
 }
 
 static struct wf_thread *create_self(void)
@@ -212,6 +244,21 @@ static bool job_must_cancel(const struct wf_thread *self)
            wf_state_shield(wf_task_state(self->waiter)) == 0;
 }
 
+/* One poll of the future, with a new budget: a stackless task whose awaits are always ready
+ * returns here, where deadline and cancellation are looked at. */
+static int poll_future(struct wf_thread *self, weft_future *future)
+{
+    self->budget = WF_WORKER_BUDGET;
+    return future->ops->poll(future);
+}
+
+/* The same: a cancel may let a stackless task run to its end. */
+static bool cancel_future(struct wf_thread *self, weft_future *future)
+{
+    self->budget = WF_WORKER_BUDGET;
+    return future->ops->cancel(future);
+}
+
 /* Beginning with what the last poll has come to. */
 static int await_on(struct wf_thread *self, weft_future *future, int64_t deadline, int result)
 {
@@ -222,12 +269,26 @@ static int await_on(struct wf_thread *self, weft_future *future, int64_t deadlin
         if (!cancelled && !suspend(task, late ? WF_NEVER : deadline)) {
             late = true;
         }
-        while ((late || cancelled || job_must_cancel(self)) && !future->ops->cancel(future)) {
+        while ((late || cancelled || job_must_cancel(self)) && !cancel_future(self, future)) {
             (void)suspend(task, WF_NEVER);
         }
-        result = future->ops->poll(future);
+        result = poll_future(self, future);
     }
     return late && result == WEFT_ECANCELED ? WEFT_ETIMEDOUT : result;
+}
+
+int wf_thread_enter(const char *call)
+{
+    const struct wf_thread *self = wf_thread_known();
+    if (self == NULL) {
+        return 0;
+    }
+    if (self->waits != 0) {
+        wf_fatal("%s: called from the poll of a future that is being awaited; "
+                 "poll the inner future instead",
+                 call);
+    }
+    return job_must_cancel(self) ? WEFT_ECANCELED : 0;
 }
 
 int wf_thread_await(weft_future *future, weft_time deadline)
@@ -236,15 +297,11 @@ int wf_thread_await(weft_future *future, weft_time deadline)
     if (self == NULL) {
         return -ENOMEM;
     }
-    if (self->waits != 0) {
-        wf_fatal("weft_await: called from the poll of a future that is being awaited; "
-                 "poll the inner future instead");
-    }
-    if (job_must_cancel(self)) {
-        return WEFT_ECANCELED;
-    }
     self->waits = 1;
-    int result = await_on(self, future, deadline, future->ops->poll(future));
+    int64_t before = wf_await_set_deadline(deadline);
+    int result = poll_future(self, future);
+    wf_await_restore_deadline(before);
+    result = await_on(self, future, deadline, result);
     self->waits = 0;
     return result;
 }
@@ -257,26 +314,56 @@ int wf_thread_await_pending(struct wf_thread *self, weft_future *future, weft_ti
     return result;
 }
 
+/* What our threads block: asynchronous signals belong to the program's own threads. A
+ * fault must still be delivered to the thread that made it. */
+static void fill_blocked(sigset_t *blocked)
+{
+    (void)sigfillset(blocked);
+    (void)sigdelset(blocked, SIGSEGV);
+    (void)sigdelset(blocked, SIGBUS);
+    (void)sigdelset(blocked, SIGFPE);
+    (void)sigdelset(blocked, SIGILL);
+    (void)sigdelset(blocked, SIGTRAP);
+    (void)sigdelset(blocked, SIGSYS);
+    (void)sigdelset(blocked, SIGABRT);
+}
+
 int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg)
 {
-    /* Asynchronous signals belong to the program's own threads. A fault must
-     * still be delivered to the thread that made it. */
     sigset_t blocked;
     sigset_t before;
-    (void)sigfillset(&blocked);
-    (void)sigdelset(&blocked, SIGSEGV);
-    (void)sigdelset(&blocked, SIGBUS);
-    (void)sigdelset(&blocked, SIGFPE);
-    (void)sigdelset(&blocked, SIGILL);
-    (void)sigdelset(&blocked, SIGTRAP);
-    (void)sigdelset(&blocked, SIGSYS);
-    (void)sigdelset(&blocked, SIGABRT);
+    fill_blocked(&blocked);
     (void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
     int saved = errno;
     int err = pthread_create(thread, NULL, main_fn, arg);
     errno = saved;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -err;
+}
+
+void wf_thread_signals(sigset_t *signals)
+{
+    const struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        *signals = worker->sched->signals;
+    } else {
+        (void)pthread_sigmask(SIG_SETMASK, NULL, signals);
+    }
+}
+
+void wf_thread_unblock_signals(const sigset_t *signals)
+{
+    sigset_t ours;
+    sigset_t now;
+    fill_blocked(&ours);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &now);
+    for (int i = 1; i < NSIG; i++) {
+        bool can_be_blocked = i != SIGKILL && i != SIGSTOP;
+        if (can_be_blocked && sigismember(&now, i) != sigismember(&ours, i)) {
+            return; /* The program has set a mask of its own. */
+        }
+    }
+    (void)pthread_sigmask(SIG_SETMASK, signals, NULL);
 }
 
 char *wf_thread_stack_low(void)

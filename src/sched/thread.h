@@ -9,7 +9,10 @@
 #define WF_SCHED_THREAD_H
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <weft/future.h>
@@ -27,6 +30,7 @@ struct wf_thread {
     struct weft_runtime *runtime; /* of the blocking job that runs here */
     struct wf_sched *sched;       /* its scheduler */
     unsigned waits;               /* weft_await() calls under way: 0 or 1 */
+    uint32_t budget;              /* ready operations left in this poll of a future */
     void **locals;                /* see local.c; NULL if it has none */
     struct wf_guest *guest;       /* see guest.c; NULL if it is none */
     char *stack_low;              /* NULL: not asked for yet */
@@ -60,7 +64,11 @@ struct wf_task *wf_thread_shielded(void);
 /* On a plain thread, whose waiter will be woken: sleeps until then. */
 void wf_thread_suspend(struct wf_thread *self);
 
-/* weft_await() on a plain thread. */
+/* wf_await_enter() off the workers: WEFT_ECANCELED if the blocking job that runs here, or the
+ * fiber in weft_block_in_place(), is canceled. Aborts inside the poll of a future. */
+int wf_thread_enter(const char *call);
+
+/* weft_await() on a plain thread, after that. */
 int wf_thread_await(weft_future *future, weft_time deadline);
 
 /* May it have what is ready without that? Not a job, which may be cancelled. */
@@ -74,6 +82,18 @@ int wf_thread_await_pending(struct wf_thread *self, weft_future *future, weft_ti
 
 /* Starts a thread that gets no asynchronous signals. 0 or -EAGAIN. */
 int wf_thread_start(pthread_t *thread, void *(*main_fn)(void *arg), void *arg);
+
+/* The signal mask that the program has here: the thread's own, or on a worker, which blocks
+ * more, the mask that the creator of the runtime had. */
+void wf_thread_signals(sigset_t *signals);
+
+/* On a thread that wf_thread_start() has started: sets this signal mask, unless the program
+ * has changed the first one. Async-signal-safe. */
+void wf_thread_unblock_signals(const sigset_t *signals);
+
+/* A thread of ours, at its beginning (true) and end (false): aborts with a sentence if it
+ * ends in between, by pthread_exit() or cancellation. Its tasks would never end. */
+void wf_thread_must_return(bool must);
 
 /* The lowest address of this thread's stack, or NULL if that is not known. */
 char *wf_thread_stack_low(void);

@@ -81,7 +81,7 @@ static bool is_stopped(const struct wf_watch *watch)
 /* Tasks that this worker would run if its poll ended. */
 static bool has_tasks(const struct wf_worker *worker)
 {
-    return wf_ring_len(&worker->ring) > 0 || !wf_mpsc_is_empty(&worker->inbox) ||
+    return wf_ring_len(&worker->ring) > 0 || wf_worker_pinned_len(worker) > 0 ||
            wf_inject_len(&worker->sched->inject) > 0;
 }
 

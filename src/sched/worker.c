@@ -22,6 +22,11 @@
  * the next task was chosen, if the ring is not empty then: a task that yields on
  * an otherwise idle worker wakes nobody.
  *
+ * A batch that is fetched or stolen is in no queue for a moment, so another worker may
+ * look and park meanwhile. If the worker is counted as a searcher, the last searcher
+ * looks once more (idle.c, F2). If it is not, because it has stood in for a stalled
+ * worker during its search, it announces the rest itself before it polls.
+ *
  * A tick ends after a number of polls or some time, whichever is first. The
  * clock is read every few polls, more often when polls are long.
  *
@@ -65,6 +70,7 @@ void wf_worker_init(struct wf_worker *worker, struct wf_sched *sched, unsigned i
     worker->heap = sched->heap;
     worker->index = index;
     worker->shares = options->stealing && options->workers > 1;
+    worker->uses_lifo = options->lifo;
     worker->eager_forks = worker->shares ? wf_strand_eager_forks(options->workers) : 0;
     /* relaxed: not shared yet. */
     wf_store_relaxed(&worker->next_deadline, WF_NEVER);
@@ -157,8 +163,7 @@ static void push_ring(struct wf_worker *worker, struct wf_task *task)
 
 void wf_worker_push(struct wf_worker *worker, struct wf_task *task)
 {
-    struct wf_sched *sched = worker->sched;
-    if (!sched->options.lifo || shuffles(worker)) {
+    if (!worker->uses_lifo || shuffles(worker)) {
         push_ring(worker, task);
         announce(worker);
         return;
@@ -188,9 +193,17 @@ void wf_worker_be_watched(struct wf_worker *worker)
     }
 }
 
+/* The list of pinned tasks has changed. */
+static void note_pinned(struct wf_worker *worker)
+{
+    /* relaxed: a hint for the monitor. */
+    wf_store_relaxed(&worker->pinned_len, (uint32_t)worker->pinned.count);
+}
+
 void wf_worker_push_pinned(struct wf_worker *worker, struct wf_task *task)
 {
     wf_qlist_push(&worker->pinned, &task->node);
+    note_pinned(worker);
 }
 
 /* Queues a task at the end of its poll, behind everybody else. */
@@ -237,6 +250,7 @@ static struct wf_task *take_pinned(struct wf_worker *worker)
 {
     wf_mpsc_take_all(&worker->inbox, &worker->pinned);
     struct wf_qnode *node = wf_qlist_pop(&worker->pinned);
+    note_pinned(worker);
     return node != NULL ? wf_task_of(node) : NULL;
 }
 
@@ -554,6 +568,9 @@ static void run_until_stopped(struct wf_worker *worker, struct wf_task *task)
         if (task == NULL) {
             end_tick(worker);
             task = wf_worker_search(worker);
+            if (worker->unannounced && !worker->searching) {
+                announce_rest(worker); /* It has stood in: no other worker looks for it. */
+            }
         }
         if (task != NULL) {
             if (wf_unlikely(worker->searching)) {
@@ -576,6 +593,7 @@ void wf_worker_in_child(void)
     struct wf_worker *worker = wf_worker_current();
     if (worker != NULL) {
         worker->polls_to_clock = 1; /* The next poll looks at the clock, and refuses. */
+        wf_thread_unblock_signals(&worker->sched->signals);
     }
 }
 
@@ -586,6 +604,7 @@ void *wf_worker_main(void *arg)
     char name[16];
     (void)snprintf(name, sizeof name, "w%u", worker->index);
     wf_thread_set_name(options->thread_name, name);
+    wf_thread_must_return(true);
     WF_TLS_STORE(wf_tls_worker, worker);
     wf_loops_init(worker);
     worker->fp_control = wf_fp_control_read();
@@ -604,5 +623,6 @@ void *wf_worker_main(void *arg)
         options->on_stop(options->hook_ctx, worker->index);
     }
     wf_signal_stack_fini(&signal_stack);
+    wf_thread_must_return(false);
     return NULL;
 }

@@ -68,6 +68,7 @@ struct wf_worker {
     int64_t tick_start;
     uint32_t eager_forks; /* constant: so many of a strand are public at once */
     bool shares;          /* constant: others may take from the ring */
+    bool uses_lifo;       /* wakes go to the LIFO slot; see wf_worker_queue_in_order() */
     bool searching;       /* counted as such by idle.c */
     bool woken_to_work;   /* taken by a submitter, and nothing found yet */
     bool unannounced;     /* the ring got a task that nobody was told of */
@@ -79,9 +80,10 @@ struct wf_worker {
     bool suspicious;      /* the last park timed out beside work */
     struct wf_rng rng;
     struct wf_interval interval;
-    struct wf_qlist pinned; /* taken out of the inbox */
-    uint64_t ids;           /* given to tasks so far */
-    uint64_t suspect_polls; /* of all workers, when a park timed out beside work */
+    struct wf_qlist pinned;       /* taken out of the inbox */
+    _Atomic(uint32_t) pinned_len; /* its length, which the monitor reads */
+    uint64_t ids;                 /* given to tasks so far */
+    uint64_t suspect_polls;       /* of all workers, when a park timed out beside work */
     pthread_t thread;
 
     /* Owner only: passing the worker on from fiber to fiber, see fiber.c. */
@@ -150,8 +152,32 @@ void wf_worker_be_watched(struct wf_worker *worker);
 /* Owner only: queues a task that the current one woke or spawned. */
 void wf_worker_push(struct wf_worker *worker, struct wf_task *task);
 
+/*
+ * Owner only: from now on tasks run in the order in which they are queued; none goes to the LIFO
+ * slot, from which the last one would run first. Returns what wf_worker_queue_as_before() needs.
+ */
+static inline bool wf_worker_queue_in_order(struct wf_worker *worker)
+{
+    bool before = worker->uses_lifo;
+    worker->uses_lifo = false;
+    return before;
+}
+
+static inline void wf_worker_queue_as_before(struct wf_worker *worker, bool before)
+{
+    worker->uses_lifo = before;
+}
+
 /* Owner only: queues a pinned task of this worker. */
 void wf_worker_push_pinned(struct wf_worker *worker, struct wf_task *task);
+
+/* Any thread: returns the number of pinned tasks that wait here. An inbox that is not empty counts
+ * as one. A snapshot. */
+static inline uint32_t wf_worker_pinned_len(const struct wf_worker *worker)
+{
+    /* relaxed: a hint; only the owner takes a pinned task. */
+    return wf_load_relaxed(&worker->pinned_len) + !wf_mpsc_is_empty(&worker->inbox);
+}
 
 /* Owner only: the next task from its own queues or the inject queue. */
 struct wf_task *wf_worker_next(struct wf_worker *worker);

@@ -68,10 +68,14 @@ void weft_event_wait_init(weft_op *op, weft_event *event)
 
 int weft_event_wait(weft_event *event, weft_time deadline)
 {
+    int err = wf_op_enter(&deadline, "weft_event_wait");
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
     if (weft_event_is_set(event)) {
         return 0;
     }
     weft_op op;
     weft_event_wait_init(&op, event);
-    return wf_op_await(&op, deadline, "weft_event_wait");
+    return wf_op_await_slowly(&op, deadline);
 }

@@ -164,16 +164,21 @@ static bool take_soon(struct wf_mutex *mutex)
 int weft_mutex_lock(weft_mutex *mutex, weft_time deadline)
 {
     struct wf_mutex *self = (struct wf_mutex *)mutex;
+    int err = wf_op_enter(&deadline, "weft_mutex_lock");
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
     if (wf_likely(take(self)) || take_soon(self)) {
         return 0;
     }
     weft_op op;
     weft_mutex_lock_init(&op, mutex);
-    return wf_op_await(&op, deadline, "weft_mutex_lock");
+    return wf_op_await_slowly(&op, deadline);
 }
 
 void weft_mutex_hold(weft_mutex *mutex)
 {
+    wf_await_spend("weft_mutex_hold", "in a body, await a weft_mutex_lock_init()");
     if (wf_likely(take((struct wf_mutex *)mutex))) {
         return;
     }

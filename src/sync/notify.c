@@ -123,10 +123,14 @@ static bool take(struct wf_notify *notify)
 
 int weft_notify_wait(weft_notify *notify, weft_time deadline)
 {
-    if (wf_op_may_take() && take((struct wf_notify *)notify)) {
+    int err = wf_op_enter(&deadline, "weft_notify_wait");
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
+    if (take((struct wf_notify *)notify)) {
         return 0;
     }
     weft_op op;
     weft_notify_wait_init(&op, notify);
-    return wf_op_await(&op, deadline, "weft_notify_wait");
+    return wf_op_await_slowly(&op, deadline);
 }

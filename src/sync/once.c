@@ -63,12 +63,16 @@ void weft_once_begin_init(weft_op *op, weft_once *once)
 
 int weft_once_begin(weft_once *once, weft_time deadline)
 {
+    int err = wf_op_enter(&deadline, "weft_once_begin");
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
     if (weft_once_is_done(once)) {
         return 0;
     }
     weft_op op;
     weft_once_begin_init(&op, once);
-    return wf_op_await(&op, deadline, "weft_once_begin");
+    return wf_op_await_slowly(&op, deadline);
 }
 
 void weft_once_end(weft_once *once, bool is_done)

@@ -208,12 +208,16 @@ void weft_rwlock_write_init(weft_op *op, weft_rwlock *lock)
 
 static int lock_for(weft_rwlock *lock, bool is_writer, weft_time deadline)
 {
+    int err = wf_op_enter(&deadline, is_writer ? "weft_rwlock_write" : "weft_rwlock_read");
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
     if (wf_likely(take((struct wf_rwlock *)lock, is_writer, true))) {
         return 0;
     }
     weft_op op;
     init(&op, lock, is_writer);
-    return wf_op_await(&op, deadline, is_writer ? "weft_rwlock_write" : "weft_rwlock_read");
+    return wf_op_await_slowly(&op, deadline);
 }
 
 int weft_rwlock_read(weft_rwlock *lock, weft_time deadline)

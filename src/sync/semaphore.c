@@ -51,9 +51,12 @@ static uint32_t permits_of(uint32_t word)
     return word / ONE;
 }
 
-/* Can they be had at once? */
+/* Can they be had at once? None of them always can: no waiter is overtaken by that. */
 static bool is_there(uint32_t word, uint32_t permits)
 {
+    if (permits == 0) {
+        return (word & CLOSED) == 0;
+    }
     return (word & (WAITING | CLOSED)) == 0 && permits_of(word) >= permits;
 }
 
@@ -152,12 +155,16 @@ int weft_semaphore_try_acquire(weft_semaphore *semaphore, uint32_t permits)
 
 int weft_semaphore_acquire(weft_semaphore *semaphore, uint32_t permits, weft_time deadline)
 {
+    int err = wf_op_enter(&deadline, "weft_semaphore_acquire");
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
     if (wf_likely(take((struct wf_semaphore *)semaphore, permits))) {
         return 0;
     }
     weft_op op;
     weft_semaphore_acquire_init(&op, semaphore, permits);
-    return wf_op_await(&op, deadline, "weft_semaphore_acquire");
+    return wf_op_await_slowly(&op, deadline);
 }
 
 static uint32_t add(uint32_t word, uint32_t permits)

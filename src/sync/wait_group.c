@@ -98,6 +98,10 @@ void weft_wait_group_wait_init(weft_op *op, weft_wait_group *group)
 int weft_wait_group_wait(weft_wait_group *group, weft_time deadline)
 {
     struct wf_wait_group *self = (struct wf_wait_group *)group;
+    int err = wf_op_enter(&deadline, "weft_wait_group_wait");
+    if (wf_unlikely(err != 0)) {
+        return err;
+    }
     /* acquire [O2]: what was done by those who have finished. */
     uint32_t word = wf_load_acquire(&self->word);
     if (wf_latch_is_open(word) && word / ONE == 0) {
@@ -105,5 +109,5 @@ int weft_wait_group_wait(weft_wait_group *group, weft_time deadline)
     }
     weft_op op;
     weft_wait_group_wait_init(&op, group);
-    return wf_op_await(&op, deadline, "weft_wait_group_wait");
+    return wf_op_await_slowly(&op, deadline);
 }

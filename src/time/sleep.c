@@ -103,7 +103,9 @@ static int timeout_end(weft_timeout_future *self, int result)
 static int timeout_poll(weft_future *future)
 {
     weft_timeout_future *self = (weft_timeout_future *)future;
+    int64_t before = wf_await_set_deadline(self->sleep.deadline);
     int result = self->inner->ops->poll(self->inner);
+    wf_await_restore_deadline(before);
     if (result != WEFT_PENDING) {
         return timeout_end(self, result);
     }

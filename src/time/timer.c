@@ -18,6 +18,10 @@
  *   R3  FIRED [A1]; unlock                 D4  unlock
  *   R4  wake the tasks; call the function
  *   R5  lock; unlink the call; unlock
+ *   R6  end the waits of D3
+ *
+ * D3 and R6 are the protocol of sched/callback.c, which also refuses a wait that would
+ * never end, because the function waits for the stopper.
  *
  * A timer is taken out by one of R1 and D2, since both hold the lock. In R2 the task
  * exists, because it waits for the timer. After R3 the waiter may have returned
@@ -37,8 +41,30 @@
  * One fence comes first: Q3 sees the bit, or P4 sees the earlier deadline. The
  * worker itself needs neither; it is not asleep.
  *
+ * A plain thread, or one of another runtime, may stop a function's timer while the
+ * runtime of the timer is destroyed:
+ *
+ *   Stop                                   Destroy, after the workers have ended
+ *   U1  live_lock: find the home among     E1  live_lock: unlist the shards,
+ *       the shards that are listed;            take all timers out of them
+ *       count a user of them               E2  sleep until they have no user
+ *   U2  D2 to D4                           E3  free the shards
+ *   U3  live_lock: count the user out
+ *
+ * The home of a timer is left as it is in E1: only the owner of a timer changes that. A stop
+ * that does not find the shards in U1 comes after E1, which is done with the timer; so the
+ * timer may be freed. One that finds them keeps them until U3. It does not keep them
+ * for long: the workers have ended, and with them every function. Threads of the timer's own
+ * runtime skip U1 and U3, since a destroy waits for these threads first.
+ *
  * Who fires: the worker, whenever it looks at the clock, and after a sleep; and
  * for a worker that is long in one poll, others (search.c), whom the watch wakes.
+ *
+ * Order. A worker fires its timers in the order in which they are due, and queues their
+ * tasks in that order: when several fire together, none goes to the LIFO slot, from which the
+ * last one would run first. It stops before the ring is full, since an overflow moves tasks
+ * to the inject queue, where later ones overtake them. The task of a timer that fires alone
+ * uses the slot, and runs next, if those of earlier timers have left the ring.
  *
  * Edges.
  * [A1] firing releases the state, the waiter acquires it: as above.
@@ -49,7 +75,6 @@
 #include "time/timer.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 #include <weft/time.h>
 
@@ -57,6 +82,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/futex.h"
+#include "sched/callback.h"
 #include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/sched.h"
@@ -66,14 +92,18 @@
 enum {
     /* Timers that fire in one go, so that tasks get their turn in between. */
     FIRE_MAX = 256,
-    FIRE_BATCH = 32,
+    /* Not more than an empty ring takes, or an idle worker would put off its timers forever. */
+    FIRE_BATCH = WF_RING_SLOTS < 64 ? WF_RING_SLOTS / 2 : 32,
+    COARSE_STREAK_MAX = 64,
+    /* Polls for which a worker with a full ring may put off its timers. */
+    DEFERRAL_MAX = 64,
 };
 
-/* A function that runs, in the frame of who runs it. */
+/* A running function, in the frame of its caller. */
 struct call {
     struct wf_list link; /* under the shard's lock */
-    const struct wf_timer *timer;
-    pthread_t thread;
+    struct wf_callback callback;
+    const struct wf_timer *timer; /* compared, not followed */
     void (*function)(void *arg);
     void *arg;
 };
@@ -87,14 +117,17 @@ struct batch {
 
 /* The timers of a scheduler. */
 struct timers {
-    struct wf_list link; /* under live_lock */
+    struct wf_list link; /* under live_lock, as users and is_ending */
+    unsigned users;      /* stops that use the shards, of threads that do not belong to them */
+    bool is_ending;      /* the shards are freed when there are no users */
     unsigned count;
     struct wf_timer_shard shards[];
 };
 
-/* All there are: a timer that has called may be stopped after its runtime is gone. */
+/* The timers of all runtimes: a timer may be stopped after the end of its runtime. */
 static struct wf_list live = { &live, &live };
 static struct wf_lock live_lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
+static _Atomic(uint32_t) departures; /* under live_lock: a futex for those that end */
 
 static struct wf_timer_shard *shards_of(const struct wf_sched *sched)
 {
@@ -142,18 +175,30 @@ static struct wf_timer *pop_coarse(struct wf_timer_shard *shard, int64_t now)
     return entry != NULL ? wf_container_of(entry, struct wf_timer, entry.coarse) : NULL;
 }
 
-/* Under the lock. One that is due is taken out, of either kind in turn, or NULL. */
+/*
+ * Under the lock: is the timer that is due first a coarse one? A coarse timer that is always
+ * restarted with a time that is over is due at the beginning of its millisecond each time, and
+ * so before precise ones; these come after a number of them.
+ */
+static bool is_coarse_first(struct wf_timer_shard *shard, int64_t now)
+{
+    if (!wf_wheel_advance(&shard->wheel, now)) {
+        return false;
+    }
+    int64_t precise = wf_precise_next(&shard->precise);
+    int64_t coarse = (int64_t)shard->wheel.elapsed * WF_WHEEL_TICK_NS;
+    return precise > now || (precise >= coarse && shard->coarse_streak < COARSE_STREAK_MAX);
+}
+
+/* Under the lock. Takes out the timer that is due first, or returns NULL. */
 static struct wf_timer *pop(struct wf_timer_shard *shard, int64_t now)
 {
-    shard->coarse_turn = !shard->coarse_turn;
-    struct wf_timer *timer = NULL;
-    if (!shard->coarse_turn) {
-        timer = pop_precise(shard, now);
+    if (is_coarse_first(shard, now)) {
+        shard->coarse_streak++;
+        return pop_coarse(shard, now);
     }
-    if (timer == NULL) {
-        timer = pop_coarse(shard, now);
-    }
-    return timer != NULL ? timer : pop_precise(shard, now);
+    shard->coarse_streak = 0;
+    return pop_precise(shard, now);
 }
 
 /* Is it one of these? It may be a pointer to what was there before. */
@@ -234,12 +279,14 @@ void wf_timer_arm(struct wf_sched *sched, struct wf_timer *timer, int64_t deadli
     }
 }
 
-/* Under the lock: does the function of this timer run, and not below us? */
-static bool is_called(const struct wf_timer_shard *shard, const struct wf_timer *timer)
+/* Under the lock: prepares to wait for a running function of this timer. False if there
+ * is none that the caller may wait for. */
+static bool expect_call(const struct wf_timer_shard *shard, const struct wf_timer *timer,
+                        struct wf_callback_wait *wait)
 {
     for (struct wf_list *link = shard->calls.next; link != &shard->calls; link = link->next) {
-        const struct call *call = wf_container_of(link, struct call, link);
-        if (call->timer == timer && !pthread_equal(call->thread, pthread_self())) {
+        struct call *call = wf_container_of(link, struct call, link);
+        if (call->timer == timer && wf_callback_expect(&call->callback, wait, "weft_timer_stop")) {
             return true;
         }
     }
@@ -259,56 +306,97 @@ static bool take_out(struct wf_timer_shard *shard, struct wf_timer *timer)
     return true;
 }
 
-/* A function's timer that is not armed: may that still run, and so its runtime? */
-static bool may_be_called(const struct wf_timer *timer)
+/* Does this thread belong to the runtime of the timer, which then outlives the call? */
+static bool is_of_this_runtime(const struct wf_timer *timer)
 {
-    bool called = false;
+    const struct wf_worker *worker = wf_worker_current();
+    const struct wf_thread *thread = wf_thread_known();
+    const struct wf_sched *sched = worker != NULL ? worker->sched : NULL;
+    if (sched == NULL && thread != NULL) {
+        sched = thread->sched;
+    }
+    return sched != NULL && is_one_of(sched->timers, timer->home);
+}
+
+/* U1: keeps the shards of a timer from being freed. NULL if the timer has none. */
+static struct timers *begin_use(const struct wf_timer *timer)
+{
+    struct timers *found = NULL;
     wf_lock(&live_lock);
-    for (struct wf_list *link = live.next; link != &live; link = link->next) {
+    for (struct wf_list *link = live.next; link != &live && found == NULL; link = link->next) {
         struct timers *timers = wf_container_of(link, struct timers, link);
-        struct wf_timer_shard *shard = timer->home;
-        if (is_one_of(timers, shard)) {
-            wf_lock(&shard->lock);
-            /* relaxed: decided under the lock. */
-            called = is_called(shard, timer) || wf_load_relaxed(&timer->state) == WF_TIMER_ARMED;
-            wf_unlock(&shard->lock);
+        if (is_one_of(timers, timer->home)) {
+            timers->users++;
+            found = timers;
         }
     }
     wf_unlock(&live_lock);
-    return called;
+    return found;
 }
 
-/* Is there nothing to take out, and nothing to wait for? The home of one that is not
- * armed may be gone with its runtime. */
-static bool is_over(const struct wf_timer *timer)
+/* U3. */
+static void end_use(struct timers *timers)
 {
-    if (timer->task != NULL) {
-        return wf_timer_has_fired(timer);
+    wf_lock(&live_lock);
+    timers->users--;
+    bool is_awaited = timers->is_ending && timers->users == 0;
+    if (is_awaited) {
+        /* relaxed: written under the lock; the waiter takes that. */
+        wf_store_relaxed(&departures, wf_load_relaxed(&departures) + 1);
     }
-    /* relaxed: an armed one is dealt with under the lock, another one by may_be_called(). */
-    return wf_load_relaxed(&timer->state) != WF_TIMER_ARMED && !may_be_called(timer);
+    wf_unlock(&live_lock);
+    if (is_awaited) {
+        wf_futex_wake(&departures, INT_MAX);
+    }
 }
 
-bool wf_timer_disarm(struct wf_timer *timer)
+/* D2 to D4, of a function's timer whose shards stay. */
+static bool stop(struct wf_timer *timer)
 {
+    struct wf_callback_wait wait;
     struct wf_timer_shard *shard = timer->home;
-    if (shard == NULL || is_over(timer)) {
-        return false;
-    }
     wf_lock(&shard->lock);
     bool armed = take_out(shard, timer);
-    while (is_called(shard, timer)) {
-        /* relaxed: written under the lock. */
-        uint32_t ended = wf_load_relaxed(&shard->ended);
-        shard->stoppers++;
+    while (expect_call(shard, timer, &wait)) {
         wf_unlock(&shard->lock);
-        (void)wf_futex_wait(&shard->ended, ended, WF_NEVER);
+        wf_callback_await(&wait);
         wf_lock(&shard->lock);
-        shard->stoppers--;
         /* The function may have started it anew. */
         armed = take_out(shard, timer) || armed;
     }
     wf_unlock(&shard->lock);
+    return armed;
+}
+
+static bool disarm_task(struct wf_timer *timer)
+{
+    struct wf_timer_shard *shard = timer->home;
+    if (wf_timer_has_fired(timer)) {
+        return false;
+    }
+    wf_lock(&shard->lock);
+    bool armed = take_out(shard, timer);
+    wf_unlock(&shard->lock);
+    return armed;
+}
+
+bool wf_timer_disarm(struct wf_timer *timer)
+{
+    if (timer->home == NULL) {
+        return false;
+    }
+    if (timer->task != NULL) {
+        return disarm_task(timer);
+    }
+    if (is_of_this_runtime(timer)) {
+        return stop(timer);
+    }
+    struct timers *timers = begin_use(timer);
+    if (timers == NULL) {
+        return false;
+    }
+    bool armed = stop(timer);
+    end_use(timers);
     return armed;
 }
 
@@ -323,10 +411,9 @@ static void collect(struct wf_timer_shard *shard, int64_t now, struct batch *bat
             break;
         }
         if (timer->function != NULL) {
-            batch->call = (struct call){ .timer = timer,
-                                         .thread = pthread_self(),
-                                         .function = timer->function,
-                                         .arg = timer->arg };
+            batch->call =
+                (struct call){ .timer = timer, .function = timer->function, .arg = timer->arg };
+            wf_callback_begin(&batch->call.callback);
             wf_list_push_back(&shard->calls, &batch->call.link);
         } else {
             wf_task_retain(timer->task);
@@ -341,15 +428,8 @@ static void end_call(struct wf_timer_shard *shard, struct call *call)
 {
     wf_lock(&shard->lock);
     wf_list_remove(&call->link);
-    bool awaited = shard->stoppers > 0;
-    if (awaited) {
-        /* relaxed: written under the lock; who waits for it takes that. */
-        wf_store_relaxed(&shard->ended, wf_load_relaxed(&shard->ended) + 1);
-    }
     wf_unlock(&shard->lock);
-    if (awaited) {
-        wf_futex_wake(&shard->ended, INT_MAX);
-    }
+    wf_callback_end(&call->callback);
 }
 
 static void carry_out(struct wf_timer_shard *shard, struct batch *batch)
@@ -363,22 +443,76 @@ static void carry_out(struct wf_timer_shard *shard, struct batch *batch)
     }
 }
 
+/* May the task of a timer that fires alone run next? Not before those of earlier timers. */
+static bool may_run_next(const struct wf_timer_shard *shard, const struct wf_worker *here)
+{
+    /* relaxed: only the owner fills it. */
+    return here == shard->worker && wf_load_relaxed(&here->lifo) == NULL &&
+           wf_ring_has_passed(&here->ring, shard->queued);
+}
+
+static void carry_out_in_order(struct wf_timer_shard *shard, struct batch *batch, bool is_single)
+{
+    struct wf_worker *here = wf_worker_current();
+    if (here == NULL || (is_single && may_run_next(shard, here))) {
+        carry_out(shard, batch);
+        return;
+    }
+    bool before = wf_worker_queue_in_order(here);
+    carry_out(shard, batch);
+    wf_worker_queue_as_before(here, before);
+    if (here == shard->worker) {
+        shard->queued = wf_ring_mark(&here->ring);
+    }
+}
+
+/* Can another batch be queued? When the ring overflows, tasks lose their order. */
+static bool has_room(const struct wf_worker *here)
+{
+    return here == NULL || wf_ring_room(&here->ring) >= FIRE_BATCH;
+}
+
+/* Should the worker run some of its tasks first, to make room? If they only yield, there will
+ * be none. */
+static bool must_defer(struct wf_timer_shard *shard, const struct wf_worker *here)
+{
+    if (here != shard->worker) {
+        return false;
+    }
+    uint64_t polls = wf_counter_read(&here->counters.polls);
+    if (has_room(here) || (shard->deferred_at != 0 && polls - shard->deferred_at > DEFERRAL_MAX)) {
+        shard->deferred_at = 0;
+        return false;
+    }
+    if (shard->deferred_at == 0) {
+        shard->deferred_at = polls;
+    }
+    return true;
+}
+
 static void fire(struct wf_sched *sched, unsigned index, int64_t now)
 {
     struct wf_timer_shard *shard = &shards_of(sched)[index];
+    struct wf_worker *here = wf_worker_current();
     struct batch batch;
     unsigned fired = 0;
+    bool is_more;
+    if (must_defer(shard, here)) {
+        return;
+    }
     do {
         wf_lock(&shard->lock);
         shard->fired_at = now;
         collect(shard, now, &batch);
+        int64_t next = next_of(shard);
         /* relaxed: written under the lock; whoever relies on a value behind a fence
          * is told by who lowers it. */
-        wf_store_relaxed(&shard->worker->next_deadline, next_of(shard));
+        wf_store_relaxed(&shard->worker->next_deadline, next);
         wf_unlock(&shard->lock);
-        carry_out(shard, &batch);
         fired += batch.count + (batch.call.function != NULL);
-    } while ((batch.count == FIRE_BATCH || batch.call.function != NULL) && fired < FIRE_MAX);
+        is_more = batch.count == FIRE_BATCH || batch.call.function != NULL;
+        carry_out_in_order(shard, &batch, fired == 1 && next > now);
+    } while (is_more && fired < FIRE_MAX && has_room(here));
 }
 
 /* Deadlines of fibers that wait. */
@@ -449,6 +583,18 @@ static struct wf_timer *take_any(struct wf_timer_shard *shard)
                           : pop_precise(shard, INT64_MAX);
 }
 
+/* Under live_lock, E1. A stop that has begun before may hold the shard's lock. */
+static void take_all_out(struct wf_timer_shard *shard)
+{
+    struct wf_timer *timer;
+    wf_lock(&shard->lock);
+    while ((timer = take_any(shard)) != NULL) {
+        /* relaxed: under the lock. */
+        wf_store_relaxed(&timer->state, (uint32_t)WF_TIMER_IDLE);
+    }
+    wf_unlock(&shard->lock);
+}
+
 void wf_timers_destroy(struct wf_sched *sched)
 {
     struct timers *timers = sched->timers;
@@ -457,15 +603,18 @@ void wf_timers_destroy(struct wf_sched *sched)
     }
     wf_lock(&live_lock);
     wf_list_remove(&timers->link);
-    wf_unlock(&live_lock);
     for (unsigned i = 0; i < timers->count; i++) {
-        struct wf_timer *timer;
-        while ((timer = take_any(&timers->shards[i])) != NULL) {
-            timer->home = NULL;
-            /* relaxed: nobody else uses the runtime any more. */
-            wf_store_relaxed(&timer->state, (uint32_t)WF_TIMER_IDLE);
-        }
+        take_all_out(&timers->shards[i]);
     }
+    timers->is_ending = true;
+    while (timers->users > 0) {
+        /* relaxed: written under the lock. */
+        uint32_t seen = wf_load_relaxed(&departures);
+        wf_unlock(&live_lock);
+        (void)wf_futex_wait(&departures, seen, WF_NEVER);
+        wf_lock(&live_lock);
+    }
+    wf_unlock(&live_lock);
     wf_free(&sched->options.allocator, timers, timers_bytes(sched), _Alignof(struct timers));
     sched->timers = NULL;
 }

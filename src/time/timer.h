@@ -31,12 +31,12 @@ struct wf_timer_shard {
     _Alignas(WF_CACHE_LINE) struct wf_lock lock; /* guards the following, and the entries in it */
     struct wf_wheel wheel;
     struct wf_precise precise;
-    bool coarse_turn;         /* which kind comes first */
+    unsigned coarse_streak;   /* coarse ones in a row while a precise one was due */
     int64_t fired_at;         /* the latest time it was fired for */
     struct wf_list calls;     /* functions that run */
-    unsigned stoppers;        /* who wait for one to end */
-    _Atomic(uint32_t) ended;  /* written under the lock: a futex for these */
     struct wf_worker *worker; /* constant; its next_deadline is written under the lock */
+    uint64_t deferred_at;     /* the worker's: polls when it had no room; 0: it had room */
+    uint32_t queued;          /* the worker's: a mark in its ring behind what it has queued */
 };
 
 struct wf_timer {
@@ -44,7 +44,7 @@ struct wf_timer {
         struct wf_wheel_entry coarse;
         struct wf_precise_entry precise;
     } entry;
-    struct wf_timer_shard *home; /* set when it is first armed */
+    struct wf_timer_shard *home; /* set when it is first armed; may be gone if it is not armed */
     _Atomic(uint32_t) state;     /* see timer.c */
     bool is_precise;
     /* A task to wake, constant; or, under the home's lock, a function to call. */
@@ -56,7 +56,7 @@ struct wf_timer {
 /* Makes the timers of a scheduler and plugs them in. 0 or -ENOMEM. */
 int wf_timers_create(struct wf_sched *sched);
 
-/* Frees them. What is still armed never fires. */
+/* Frees them, when the last stop that uses them has returned. Armed timers never fire. */
 void wf_timers_destroy(struct wf_sched *sched);
 
 /*
@@ -68,8 +68,8 @@ void wf_timer_arm(struct wf_sched *sched, struct wf_timer *timer, int64_t deadli
 /*
  * Any thread, but one at a time for a timer: takes it out if it has not fired.
  * True if so: it never will. False if it has, or was not armed. When this returns,
- * nobody touches the timer and its function does not run, unless it is that which
- * calls this.
+ * no thread touches the timer and its function does not run, except as weft_timer_stop()
+ * says.
  */
 bool wf_timer_disarm(struct wf_timer *timer);
 

@@ -272,9 +272,12 @@ static bool find_due(struct wf_wheel *wheel, uint64_t limit)
 bool wf_wheel_advance(struct wf_wheel *wheel, int64_t now)
 {
     uint64_t before = wheel->elapsed;
+    if (is_occupied(wheel, slot_index(0, before))) {
+        return true; /* Most often there are more where the last one was. */
+    }
     uint64_t limit = tick_reached(now);
     if (limit <= before) {
-        return is_occupied(wheel, slot_index(0, before));
+        return false;
     }
     bool due = find_due(wheel, limit);
     if (wheel->elapsed != before) {
@@ -285,8 +288,7 @@ bool wf_wheel_advance(struct wf_wheel *wheel, int64_t now)
 
 struct wf_wheel_entry *wf_wheel_pop(struct wf_wheel *wheel, int64_t now)
 {
-    /* Most often there are more where the last one was. */
-    if (!is_occupied(wheel, slot_index(0, wheel->elapsed)) && !wf_wheel_advance(wheel, now)) {
+    if (!wf_wheel_advance(wheel, now)) {
         return NULL;
     }
     struct wf_list *slot = &wheel->slots[slot_index(0, wheel->elapsed)];

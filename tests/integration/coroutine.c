@@ -191,7 +191,7 @@ static bool never_cancel(weft_future *future)
     return true;
 }
 
-static const weft_future_ops never_ops = { never_poll, never_cancel, NULL };
+static const weft_future_ops never_ops = { .poll = never_poll, .cancel = never_cancel };
 
 struct waiter {
     struct never never;

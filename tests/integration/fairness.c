@@ -170,7 +170,7 @@ static bool ready_cancel(weft_future *future)
     return true;
 }
 
-static const weft_future_ops ready_ops = { ready_poll, ready_cancel, NULL };
+static const weft_future_ops ready_ops = { .poll = ready_poll, .cancel = ready_cancel };
 
 struct greedy {
     weft_future ready;

@@ -142,10 +142,11 @@ static int write_frames(weft_stream *stream)
     weft_writer_init(&writer, stream, buffer, sizeof buffer);
     for (uint64_t i = 0; i < FRAMES && err == 0; i++) {
         link_fill(frame, FRAME, frames->seed, i * FRAME);
-        CHECK_EQ(weft_write_frame(&writer, 2, frame, FRAME, WEFT_NEVER), 0); /* It fits. */
-        do {
-            err = weft_writer_flush(&writer, WEFT_NEVER);
-        } while (err == WEFT_ETIMEDOUT);
+        err = weft_write_frame(&writer, 2, frame, FRAME, WEFT_NEVER);
+        CHECK(err == 0 || err == WEFT_ECANCELED); /* It fits. */
+        while (err == 0 && (err = weft_writer_flush(&writer, WEFT_NEVER)) == WEFT_ETIMEDOUT) {
+            err = 0;
+        }
         atomic_fetch_add(&frames->written, err == 0);
     }
     return err;
@@ -212,11 +213,11 @@ static int write_answer(weft_stream *stream)
     weft_writer writer;
     int err;
     weft_writer_init(&writer, stream, buffer, sizeof buffer);
-    CHECK_EQ(weft_writer_print(&writer, WEFT_NEVER, "%d\r\n", (int)atomic_load(&frames->arrived)),
-             0);
-    do {
-        err = weft_writer_flush(&writer, WEFT_NEVER);
-    } while (err == WEFT_ETIMEDOUT);
+    err = weft_writer_print(&writer, WEFT_NEVER, "%d\r\n", (int)atomic_load(&frames->arrived));
+    CHECK(err == 0 || err == WEFT_ECANCELED); /* It fits. */
+    while (err == 0 && (err = weft_writer_flush(&writer, WEFT_NEVER)) == WEFT_ETIMEDOUT) {
+        err = 0;
+    }
     return err;
 }
 
@@ -493,7 +494,7 @@ static void datagrams_are_taken_once(void)
 }
 
 TEST_MAIN({
-    TEST(streams_go_on_where_they_were),
-    TEST(copies_end_with_their_streams),
-    TEST(datagrams_are_taken_once),
+    TEST_DEBUG(streams_go_on_where_they_were),
+    TEST_DEBUG(copies_end_with_their_streams),
+    TEST_DEBUG(datagrams_are_taken_once),
 })

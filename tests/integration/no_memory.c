@@ -433,9 +433,9 @@ static void streams_that_cannot_be_opened_leave_no_descriptor(void)
 }
 
 TEST_MAIN({
-    TEST(channels_say_that_they_cannot_be_made),
-    TEST(groups_of_tasks_end_without_those_that_could_not_begin),
-    TEST(a_chain_that_cannot_be_made_is_taken_apart),
-    TEST(a_task_begins_with_its_locals_or_not_at_all),
-    TEST(streams_that_cannot_be_opened_leave_no_descriptor),
+    TEST_DEBUG(channels_say_that_they_cannot_be_made),
+    TEST_DEBUG(groups_of_tasks_end_without_those_that_could_not_begin),
+    TEST_DEBUG(a_chain_that_cannot_be_made_is_taken_apart),
+    TEST_DEBUG(a_task_begins_with_its_locals_or_not_at_all),
+    TEST_DEBUG(streams_that_cannot_be_opened_leave_no_descriptor),
 })

@@ -246,7 +246,9 @@ static int select_some(void *arg)
         weft_op send;
         weft_op recv;
         weft_sleep_future sleep;
-        numbers_send_init(&send, ends->to, &i);
+        if (ends->to != NULL) {
+            numbers_send_init(&send, ends->to, &i);
+        }
         numbers_recv_init(&recv, ends->from, &theirs);
         weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
         weft_branch branches[3] = { { .future = i <= 4 ? &send.future : NULL },
@@ -530,10 +532,10 @@ static void values_arrive_or_not(void)
 }
 
 TEST_MAIN({
-    TEST(channels_lose_nothing),
-    TEST(locks_are_let_go),
-    TEST(selects_take_nothing_that_they_lose),
-    TEST(scopes_wait_for_all),
-    TEST(sequences_end),
-    TEST(values_arrive_or_not),
+    TEST_DEBUG(channels_lose_nothing),
+    TEST_DEBUG(locks_are_let_go),
+    TEST_DEBUG(selects_take_nothing_that_they_lose),
+    TEST_DEBUG(scopes_wait_for_all),
+    TEST_DEBUG(sequences_end),
+    TEST_DEBUG(values_arrive_or_not),
 })

@@ -157,7 +157,7 @@ static void one_gives_up_waiting(void)
 }
 
 static const struct mc_test tests[] = {
-    { .name = "two_come", .run = two_come },
+    { .name = "two_come", .run = two_come, .preemptions = 2, .deep_preemptions = 4 },
     { .name = "two_come_twice", .run = two_come_twice, .mode = MC_PCT, .runs = 20000 },
     { .name = "one_gives_up_and_comes_again",
       .run = one_gives_up_and_comes_again,

@@ -98,15 +98,17 @@ static void one_gives_up_beside_another(void)
 }
 
 static const struct mc_test tests[] = {
-    { .name = "one_waits", .run = one_waits, .preemptions = 2 },
+    { .name = "one_waits", .run = one_waits, .preemptions = 2, .seen = MC_OUTCOMES(1) },
     { .name = "two_wait_for_one_each",
       .run = two_wait_for_one_each,
       .mode = MC_PCT,
-      .runs = 20000 },
+      .runs = 20000,
+      .seen = MC_OUTCOMES(1) },
     { .name = "two_wait_for_a_broadcast",
       .run = two_wait_for_a_broadcast,
       .mode = MC_PCT,
-      .runs = 20000 },
+      .runs = 20000,
+      .seen = MC_OUTCOMES(1) },
     { .name = "one_gives_up",
       .run = one_gives_up,
       .mode = MC_PCT,

@@ -22,6 +22,7 @@
 #include "fiber_rig.h"
 
 static struct wf_sched *sched;
+static _Atomic(uint32_t) flag;
 
 static void begin(unsigned workers)
 {
@@ -135,6 +136,80 @@ static void a_guest(void)
     wf_sched_fini(sched);
 }
 
+/* Whose forks are run now. */
+static struct wf_sched *forking;
+
+static void count_on_own_runtime(void *arg)
+{
+    const struct wf_worker *worker = wf_worker_current();
+    mc_assert(worker == NULL || worker->sched == forking);
+    count(arg);
+}
+
+static int fork_on_own_runtime(void *arg)
+{
+    struct item items[2] = { { .payload = 7 }, { .payload = 7 } };
+    forking = arg;
+    weft_join2(count_on_own_runtime, &items[0], count_on_own_runtime, &items[1]);
+    check(&items[0], -1);
+    check(&items[1], -1);
+    return 0;
+}
+
+/*
+ * Goal:   a worker never runs a fork of another runtime.
+ * Method: a plain thread forks in one runtime and then in another. A worker of the first one may
+ *         have found the thread's strand there, and steal from it only when the thread forks in
+ *         the second.
+ */
+static void two_runtimes_share_no_forks(void)
+{
+    struct wf_sched *first = fiber_rig_start(1);
+    struct wf_sched *second = fiber_rig_start(1);
+    mc_assert(wf_guest_run(first, fork_on_own_runtime, first) == 0);
+    mc_assert(wf_guest_run(second, fork_on_own_runtime, second) == 0);
+    wf_sched_stop(first);
+    wf_sched_fini(first);
+    wf_sched_stop(second);
+    wf_sched_fini(second);
+}
+
+static int suspend_until_flag(void *arg)
+{
+    (void)arg;
+    struct wf_fiber *self = wf_fiber_current();
+    while (wf_load_relaxed(&flag) == 0) {
+        wf_fiber_suspend(self, wf_worker_current());
+    }
+    return 0;
+}
+
+static void set_flag_and_wake(void *task)
+{
+    wf_store_relaxed(&flag, 1u);
+    wf_task_wake(task);
+}
+
+/*
+ * Goal:   a strand lives as long as any thread may look at it.
+ * Method: a plain thread wakes a pinned task and asks the fiber that forks on its worker to yield.
+ *         Meanwhile both end, and the runtime is destroyed.
+ */
+static void strands_outlive_a_late_waker(void)
+{
+    wf_store_relaxed(&flag, 0u);
+    begin(1);
+    struct wf_task *waiter;
+    weft_fiber_spec spec = { .function = suspend_until_flag, .pinned = WEFT_PINNED_TO(0) };
+    mc_assert(wf_fiber_spawn(sched, &waiter, &spec) == 0);
+    wf_task_retain(waiter);
+    mc_go(set_flag_and_wake, waiter);
+    struct wf_task *owner = go(fork_two);
+    join(waiter);
+    end(owner);
+    mc_join();
+}
+
 static void fork_again(void *arg)
 {
     struct item *items = arg;
@@ -228,9 +303,7 @@ static int meet_at_once(void *arg)
     return 0;
 }
 
-/* A flag, and a fork that sets it. */
-static _Atomic(uint32_t) flag;
-
+/* A fork that sets the flag. */
 static void set_flag(void *arg)
 {
     (void)arg;
@@ -296,6 +369,49 @@ static int meet_after_a_yield(void *arg)
 static void a_fork_after_an_arrival_wakes_a_sleeper(void)
 {
     run_anew(meet_after_a_yield);
+}
+
+enum {
+    SILENCE_NS = 20 * 1000, /* as in job.c */
+};
+
+static int fork_silently(void *arg)
+{
+    bool by_fork = arg != NULL;
+    weft_forked forks[2];
+    bool begun = wf_job_begin_silently();
+    mc_assert(begun);
+    weft_fork(&forks[0], set_flag, NULL);
+    mc_clock_advance(SILENCE_NS + 1);
+    if (by_fork) {
+        weft_fork(&forks[1], set_flag, NULL);
+    } else {
+        wf_job_speak_up();
+    }
+    compute_until_flag();
+    if (by_fork) {
+        weft_fork_join(&forks[1]);
+    }
+    weft_fork_join(&forks[0]);
+    wf_job_end_silently(begun);
+    return 0;
+}
+
+static int fork_silently_and_again(void *arg)
+{
+    (void)arg;
+    return fork_silently(&flag);
+}
+
+/*
+ * Goal:   silent forks wake a worker once they have been silent for 20 us.
+ * Method: their owner computes until one of them has run. After 20 us it says that it is still
+ *         there, or forks once more.
+ */
+static void silent_forks_wake_a_sleeper_later(void)
+{
+    mc_clock_advance(1); /* A time of 0 means: not silent. */
+    run_anew(mc_choose(2) == 0 ? fork_silently : fork_silently_and_again);
 }
 
 static int compute_function(void *arg)
@@ -478,12 +594,14 @@ static const struct mc_test tests[] = {
       .run = polls_that_fork,
       .mode = MC_PCT,
       .runs = 1000,
-      .steps_max = 40000 },
+      .steps_max = 40000,
+      .seen = MC_OUTCOMES(1, 2) },
     { .name = "polls_that_are_asked_to_yield",
       .run = polls_that_are_asked_to_yield,
       .mode = MC_PCT,
       .runs = 1000,
-      .steps_max = 40000 },
+      .steps_max = 40000,
+      .seen = MC_OUTCOMES(1, 2) },
     { .name = "two_forks",
       .run = two_forks,
       .seen = MC_OUTCOMES(1, 2),
@@ -503,6 +621,19 @@ static const struct mc_test tests[] = {
       .runs = 1000,
       .steps_max = 20000,
       .clock_step_ns = 15000 },
+    { .name = "two_runtimes_share_no_forks",
+      .run = two_runtimes_share_no_forks,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000,
+      .clock_step_ns = 15000 },
+    { .name = "strands_outlive_a_late_waker",
+      .run = strands_outlive_a_late_waker,
+      .mode = MC_PCT,
+      .runs = 3000,
+      .steps_max = 20000,
+      .seen = MC_OUTCOMES(1) },
     { .name = "a_guest_that_helps",
       .run = a_guest_that_helps,
       .seen = MC_OUTCOMES(1, 2),
@@ -543,6 +674,12 @@ static const struct mc_test tests[] = {
       .mode = MC_PCT,
       .runs = 1000,
       .steps_max = 20000 },
+    { .name = "silent_forks_wake_a_sleeper_later",
+      .run = silent_forks_wake_a_sleeper_later,
+      .mode = MC_PCT,
+      .runs = 2000,
+      .steps_max = 20000,
+      .moving_clock = true },
     { .name = "what_is_away_wakes_a_sleeper",
       .run = what_is_away_wakes_a_sleeper,
       .mode = MC_PCT,

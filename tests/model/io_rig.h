@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "io/io.h"
+#include "io/table.h"
 #include "kernel.h"
 #include "mc.h"
 #include "sched/idle.h"
@@ -57,6 +58,23 @@ int *weft_errno_location(void)
 {
     static _Thread_local int value;
     return &value;
+}
+
+const char *weft_strerror(int error)
+{
+    (void)error;
+    return "";
+}
+
+/* No source is opened here. */
+void wf_source_close_left(struct wf_source *source)
+{
+    (void)source;
+}
+
+void wf_table_give_back(struct wf_source *blocks)
+{
+    mc_assert(blocks == NULL);
 }
 
 /* --- Workers ---------------------------------------------------------------------------- */

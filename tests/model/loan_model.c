@@ -464,14 +464,16 @@ static const struct mc_test tests[] = {
     { TEST(cancel_against_borrower), .preemptions = 2, .seen = MC_OUTCOMES(0, 1) },
     { LEAVING(cancel_against_borrower), .preemptions = 1, .deep_preemptions = 3,
       .seen = MC_OUTCOMES(0, 1) },
-    { TEST(second_joiner_against_loan) },
-    { LEAVING(second_joiner_against_loan) },
+    { TEST(second_joiner_against_loan), .seen = MC_OUTCOMES(0, 1, 3) },
+    { LEAVING(second_joiner_against_loan), .seen = MC_OUTCOMES(0, 1, 2, 3) },
     { TEST(second_joiner_is_first) },
     { TEST(cancel_of_the_borrower), .preemptions = 2, .seen = MC_OUTCOMES(0, 1) },
-    { TEST(cancel_below_two_loans), .preemptions = 1, .deep_preemptions = 2 },
-    { LEAVING(cancel_below_two_loans), .preemptions = 1, .deep_preemptions = 2 },
+    { TEST(cancel_below_two_loans), .preemptions = 1, .deep_preemptions = 2,
+      .seen = MC_OUTCOMES(0, 1) },
+    { LEAVING(cancel_below_two_loans), .preemptions = 1, .deep_preemptions = 2,
+      .seen = MC_OUTCOMES(0, 1) },
     { TEST(late_canceller), .preemptions = 2, .seen = MC_OUTCOMES(1) },
-    { LEAVING(late_canceller), .mode = MC_PCT, .runs = 5000 },
+    { LEAVING(late_canceller), .mode = MC_PCT, .runs = 5000, .seen = MC_OUTCOMES(0, 1) },
 };
 
 MC_MAIN(tests)

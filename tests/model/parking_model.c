@@ -78,8 +78,16 @@ static void one_gives_up(void)
 
 static const struct mc_test tests[] = {
     { .name = "one_waits", .run = one_waits, .seen = MC_OUTCOMES(0, 1), .seen_only = true },
-    { .name = "two_addresses", .run = two_addresses, .mode = MC_PCT, .runs = 20000 },
-    { .name = "one_gives_up", .run = one_gives_up, .preemptions = 2, .timeouts = 1 },
+    { .name = "two_addresses",
+      .run = two_addresses,
+      .mode = MC_PCT,
+      .runs = 20000,
+      .seen = MC_OUTCOMES(0, 1) },
+    { .name = "one_gives_up",
+      .run = one_gives_up,
+      .preemptions = 2,
+      .timeouts = 1,
+      .seen = MC_OUTCOMES(0, 1) },
 };
 
 MC_MAIN(tests)

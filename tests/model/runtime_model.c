@@ -135,6 +135,39 @@ static void two_shutdowns(void)
 }
 
 /*
+ * Goal:   a destroy waits for a plain thread that is in weft_par_run().
+ * Method: the thread uses the runtime when its function has returned; a runtime that is gone by
+ *         then is a use after free. What the function wrote is plain.
+ */
+static _Atomic(uint32_t) is_inside;
+static int left;
+
+static int be_inside(void *arg)
+{
+    (void)arg;
+    wf_store_release(&is_inside, 1u);
+    left = 1;
+    return 0;
+}
+
+static void run_inside(void *rt)
+{
+    mc_assert(weft_par_run(rt, be_inside, NULL) == 0);
+}
+
+static void destroy_against_par_run(void)
+{
+    weft_runtime *rt;
+    create(&rt, 1);
+    mc_go(run_inside, rt);
+    while (wf_load_acquire(&is_inside) == 0) {
+    }
+    weft_runtime_destroy(rt);
+    mc_assert(left == 1);
+    mc_join();
+}
+
+/*
  * Goal:   a runtime that cannot start leaves nothing behind.
  * Method: the watch, the first or the second worker is refused.
  */
@@ -157,9 +190,16 @@ static void start_is_refused(void)
         .leaks = true                                                                              \
     }
 
+/* With outcomes that must come up. */
+#define TEST_SEEN(function, count, ...)                                                            \
+    {                                                                                              \
+        .name = #function, .run = (function), .mode = MC_PCT, .runs = (count), .steps_max = 20000, \
+        .leaks = true, .seen = MC_OUTCOMES(__VA_ARGS__)                                            \
+    }
+
 static const struct mc_test tests[] = {
-    TEST(spawn_and_join, 2000), TEST(spawn_and_destroy, 2000), TEST(task_awaits_task, 2000),
-    TEST(two_shutdowns, 2000),  TEST(start_is_refused, 1000),
+    TEST(spawn_and_join, 2000), TEST_SEEN(spawn_and_destroy, 2000, 1), TEST(task_awaits_task, 2000),
+    TEST(two_shutdowns, 2000),  TEST(destroy_against_par_run, 2000),   TEST(start_is_refused, 1000),
 };
 
 MC_MAIN(tests)

@@ -3,6 +3,7 @@
  * scan_model.c - src/par/scan.c, with a loop of two threads: in every order, each block is
  * scanned once, after it was folded, from the value of all before it.
  */
+#include <weft/fork.h>
 #include <weft/loop.h>
 
 #include "mc.h"
@@ -43,6 +44,14 @@ int weft_for(size_t first, size_t end, weft_range_fn body, void *arg,
     }
     mc_join();
     return 0;
+}
+
+/* Safe points: nobody waits for a worker here. */
+static weft_jobs no_jobs;
+__thread weft_jobs *weft_jobs_of_thread = &no_jobs;
+
+void weft_jobs_safe_point(void)
+{
 }
 
 /* --- Sums ------------------------------------------------------------------------------------ */

@@ -125,6 +125,11 @@ bool weft_timer_stop(weft_timer *timer)
     return false;
 }
 
+bool weft_cancelled(void)
+{
+    return false;
+}
+
 void weft_shield_enter(void)
 {
 }

@@ -512,24 +512,32 @@ static void waiting_job_against_stop(void)
         .leaks = true                                                                              \
     }
 
+/* With outcomes that must come up. */
+#define TEST_SEEN(function, count, ...)                                                            \
+    {                                                                                              \
+        .name = #function, .run = (function), .mode = MC_PCT, .runs = (count), .steps_max = 20000, \
+        .leaks = true, .seen = MC_OUTCOMES(__VA_ARGS__)                                            \
+    }
+
 static const struct mc_test tests[] = {
-    TEST(spawn_against_stop, 3000),
-    TEST(task_spawns_against_stop, 5000),
-    TEST(stolen_tasks_against_stop, 3000),
-    TEST(long_poll_against_stop, 500),
+    TEST_SEEN(spawn_against_stop, 3000, 0, 1),
+    TEST_SEEN(task_spawns_against_stop, 5000, 1, 2, 3),
+    TEST_SEEN(stolen_tasks_against_stop, 3000, 1, 2, 3, 4),
+    TEST_SEEN(long_poll_against_stop, 500, 1),
     { .name = "busy_worker_against_stop",
       .run = busy_worker_against_stop,
       .mode = MC_RANDOM, /* By priorities it may keep the others waiting for ever. */
       .runs = 2000,
       .steps_max = 20000,
-      .leaks = true },
-    TEST(waker_after_the_end, 500),
-    TEST(waker_against_the_end, 1000),
-    TEST(wake_against_stop, 3000),
-    TEST(room_against_stop, 3000),
-    TEST(full_room_against_stop, 500),
-    TEST(blocking_spawn_against_stop, 2000),
-    TEST(waiting_job_against_stop, 2000),
+      .leaks = true,
+      .seen = MC_OUTCOMES(2) },
+    TEST_SEEN(waker_after_the_end, 500, 1),
+    TEST_SEEN(waker_against_the_end, 1000, 1),
+    TEST_SEEN(wake_against_stop, 3000, 1),
+    TEST_SEEN(room_against_stop, 3000, 0, 1, 2),
+    TEST_SEEN(full_room_against_stop, 500, 2),
+    TEST_SEEN(blocking_spawn_against_stop, 2000, 1, 10, 11),
+    TEST_SEEN(waiting_job_against_stop, 2000, 0, 10, 11),
 };
 
 MC_MAIN(tests)

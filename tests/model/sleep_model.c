@@ -145,6 +145,41 @@ static void stolen_batch_is_announced(void)
 }
 
 /*
+ * Goal:   a searcher that stands in for a stalled worker stops being a searcher. What it fetches
+ *         or steals after that is announced.
+ * Method: as in the two tests above. The monitor has asked for a stand-in before the workers
+ *         start, so the first one that searches does it. The thief needs a second round to steal
+ *         something after it has stood in.
+ */
+static void ask_for_stand_in(void)
+{
+    wf_store_relaxed(&rig.watch.overdue, 1u);
+}
+
+static void batch_after_stand_in_is_announced(void)
+{
+    rig_begin(2, 2);
+    items[0].body = wait_for_next;
+    ask_for_stand_in();
+    rig_start();
+    rig_submit(&items[0]);
+    rig_submit(&items[1]);
+    rig_end(2);
+}
+
+static void stolen_batch_after_stand_in_is_announced(void)
+{
+    rig_options.search_ns = 10;
+    rig_begin(3, 5);
+    items[0].body = fill_and_wait;
+    items[1].body = wait_for_next;
+    ask_for_stand_in();
+    rig_start();
+    rig_submit(&items[0]);
+    rig_end(5);
+}
+
+/*
  * Goal:   a task that yields is announced, if another one is polled first.
  * Method: that one is in the LIFO slot, and waits for the end of the first.
  */
@@ -317,6 +352,15 @@ static const struct mc_test tests[] = {
       .run = stolen_batch_is_announced,
       .mode = MC_RANDOM, /* A thief goes round while another one is at the ring. */
       .runs = 5000 },
+    { .name = "batch_after_stand_in_is_announced",
+      .run = batch_after_stand_in_is_announced,
+      .mode = MC_PCT,
+      .runs = 5000 },
+    { .name = "stolen_batch_after_stand_in_is_announced",
+      .run = stolen_batch_after_stand_in_is_announced,
+      .mode = MC_RANDOM, /* As above. */
+      .runs = 10000,
+      .clock_step_ns = 1 },
     { .name = "yielding_task_is_announced",
       .run = yielding_task_is_announced,
       .mode = MC_PCT,

@@ -10,12 +10,14 @@
 
 #include "base/atomic.h"
 #include "io/io.h"
+#include "io/table.h"
 #include "io/transfer.h"
 #include "sync_rig.h"
 
 static struct wf_io io;
 static struct wf_source source_memory[1];
 static struct wf_source *source;
+static void *handle;             /* of it, when the test began */
 static _Atomic(unsigned) bytes;  /* in the kernel */
 static _Atomic(unsigned) taken;  /* by readers */
 static _Atomic(unsigned) closed; /* descriptors */
@@ -44,10 +46,17 @@ int wf_io_open(struct wf_io *of)
     return 0;
 }
 
-int wf_io_make_chunk(struct wf_io *of, uint32_t chunk)
+_Atomic(struct wf_source *) wf_source_chunks[WF_SOURCE_CHUNKS_MAX];
+
+/* As table.c, with one block of one source. */
+struct wf_source *wf_table_take(struct wf_io *of)
 {
-    wf_store_relaxed(&of->chunks[chunk], source_memory);
-    return 0;
+    if (source_memory->io != NULL) {
+        return NULL;
+    }
+    wf_store_relaxed(&wf_source_chunks[0], source_memory);
+    source_memory->io = of;
+    return source_memory;
 }
 
 void wf_io_count_watched(struct wf_io *of)
@@ -59,22 +68,12 @@ int model_close(int fd);
 
 int model_close(int fd)
 {
-    mc_assert(fd == 3);
+    mc_assert(fd == 3 || fd == 4);
     (void)wf_fetch_add_relaxed(&closed, 1);
     return 0;
 }
 
 /* --- Reading ---------------------------------------------------------------------------- */
-
-static int read_enter(struct wf_transfer *self)
-{
-    return wf_source_enter(self->object, "read");
-}
-
-static void read_leave(struct wf_transfer *self)
-{
-    wf_source_leave(self->object);
-}
 
 /* As a system call: takes a byte, if there is one. The kernel has locks of its own. */
 static bool take_byte(void)
@@ -99,17 +98,16 @@ static int read_attempt(struct wf_transfer *self)
         }
         wf_source_exhausted(source, seen, WF_SOURCE_READABLE);
     }
-    wf_source_wait_init(&self->wait, source, WF_SOURCE_READABLE, true);
-    self->waits_for = &self->wait.future;
-    return WEFT_PENDING;
+    return wf_transfer_wait(self, WF_SOURCE_READABLE);
 }
 
-static const struct wf_transfer_ops read_ops = { read_enter, read_leave, read_attempt };
+static const struct wf_transfer_ops read_ops = { wf_transfer_enter, wf_transfer_leave,
+                                                 read_attempt };
 
 static int read_byte(weft_time deadline)
 {
     weft_io self;
-    (void)wf_transfer_init(&self, &read_ops, source);
+    (void)wf_transfer_init(&self, &read_ops, handle);
     int result = weft_await(&self.future, deadline);
     if (result == 1) {
         (void)wf_fetch_add_relaxed(&taken, 1);
@@ -124,6 +122,15 @@ static void begin(void)
     io.backend = &backend;
     wf_lock_init(&io.lock, WF_RANK_IO);
     mc_assert(wf_source_open(&io, 3, &source) == 0);
+    handle = wf_source_handle(source);
+}
+
+/* So that the source is not closed before the caller leaves. */
+static void enter(void)
+{
+    struct wf_source *entered;
+    mc_assert(wf_source_enter(handle, &entered) == 0);
+    mc_assert(entered == source);
 }
 
 /* The event of a descriptor, which is perhaps another's by now. */
@@ -172,6 +179,13 @@ static void read_in_time(void *arg)
     mc_note(result == 1 ? 1 : 2);
 }
 
+static bool is_never_ready(struct wf_source *of, uint32_t what)
+{
+    (void)of;
+    (void)what;
+    return false;
+}
+
 static int used; /* plain: by who is at the descriptor, and then by who closes it */
 
 static void check_used(struct wf_source *of)
@@ -192,7 +206,7 @@ static void read_or_be_closed(void *arg)
 static void close_it(void *arg)
 {
     (void)arg;
-    wf_source_close(source, "close");
+    wf_source_close(handle);
 }
 
 /* --- Tests ------------------------------------------------------------------------------ */
@@ -260,7 +274,7 @@ static void closed_while_read(void)
 {
     begin();
     source->release = check_used;
-    mc_assert(wf_source_enter(source, "test") == 0); /* So that nobody comes too late. */
+    enter();
     mc_go(close_it, NULL);
     mc_go(one_comes, NULL);
     read_or_be_closed(NULL);
@@ -279,19 +293,21 @@ static void use_and_leave(void *arg)
 
 /*
  * Goal:   a descriptor is given up when nobody is at it, and not closed.
- * Method: who was at it has left, or not; the caller then uses the descriptor itself.
+ * Method: the other user has left, or not; the caller then uses the descriptor itself.
  */
 static void given_up_while_used(void)
 {
     begin();
-    mc_assert(wf_source_enter(source, "test") == 0);
+    enter();
+    enter();
     mc_go(use_and_leave, NULL);
     int fd = wf_source_give_up(source);
     mc_assert(fd == 3 || fd == -EBUSY);
     if (fd == 3) {
         used++;
     } else {
-        wf_source_close(source, "close");
+        wf_source_close(handle);
+        wf_source_leave(source);
     }
     mc_note(fd == 3);
     mc_join();
@@ -300,19 +316,88 @@ static void given_up_while_used(void)
 }
 
 /*
- * Goal:   who gives it up while it is closed gets an error, and it is closed once.
+ * Goal:   a descriptor is given up or closed, not both.
  */
 static void given_up_while_closed(void)
 {
     begin();
-    mc_assert(wf_source_enter(source, "test") == 0);
+    enter();
     mc_go(close_it, NULL);
-    int err = wf_source_give_up(source);
-    mc_assert(err == -EBUSY || err == WEFT_ECLOSED);
-    mc_note(err == -EBUSY ? 1 : 2);
-    wf_source_leave(source);
+    int fd = wf_source_give_up(source);
+    mc_assert(fd == 3 || fd == -EBUSY || fd == WEFT_ECLOSED);
+    mc_note(fd == 3 ? 1 : 2);
+    if (fd != 3) {
+        wf_source_leave(source);
+    }
+    mc_join();
+    mc_assert(wf_load_relaxed(&closed) == (fd != 3));
+}
+
+/* --- Stale handles ---------------------------------------------------------------------- */
+
+static bool is_reused; /* plain: looked at when all threads have ended */
+
+/* Closes the source, and opens another one in its place. */
+static void close_and_reuse(void *arg)
+{
+    (void)arg;
+    struct wf_source *next;
+    wf_source_close(handle);
+    int err = wf_source_open(&io, 4, &next);
+    mc_assert(err == 0 || err == -ENOMEM); /* A user is there: the place is not free yet. */
+    is_reused = err == 0;
+    mc_note(is_reused ? 3 : 4);
+}
+
+/*
+ * Goal:   a handle reaches its own source or none, while that is closed and its place is reused.
+ * Method: the descriptor of a source that was entered is its own, and stays open.
+ */
+static void entered_while_reused(void)
+{
+    begin();
+    mc_go(close_and_reuse, NULL);
+    struct wf_source *entered;
+    int err = wf_source_enter(handle, &entered);
+    mc_assert(err == 0 || err == WEFT_ECLOSED);
+    if (err == 0) {
+        mc_assert(entered->fd == 3);
+        mc_assert(wf_load_relaxed(&closed) == 0);
+        wf_source_leave(entered);
+    }
+    mc_note(err == 0 ? 1 : 2);
     mc_join();
     mc_assert(wf_load_relaxed(&closed) == 1);
+}
+
+/*
+ * Goal:   a second close of a handle does not close the source that has taken its place.
+ */
+static void closed_twice_while_reused(void)
+{
+    begin();
+    mc_go(close_and_reuse, NULL);
+    wf_source_close(handle);
+    mc_join();
+    mc_assert(wf_load_relaxed(&closed) == 1);
+    mc_assert(!is_reused || (wf_source_look(source) & WF_SOURCE_CLOSED) == 0);
+}
+
+/*
+ * Goal:   a wait without a try, prepared before the close, does not wait for the source that has
+ *         taken its place.
+ * Method: nothing ever comes: a wait that is not ended by the close would wait for ever.
+ */
+static void wait_is_prepared_before_reuse(void)
+{
+    weft_op op;
+    begin();
+    source->is_ready = is_never_ready;
+    wf_source_ready_init(&op, handle, WF_SOURCE_READABLE);
+    mc_go(close_and_reuse, NULL);
+    mc_assert(weft_await(&op.future, WEFT_NEVER) == WEFT_ECLOSED);
+    mc_join();
+    mc_assert((wf_source_look(source) & WF_SOURCE_READERS) == 0);
 }
 
 /*
@@ -325,6 +410,7 @@ static void late_event_of_another(void)
     struct wf_source *first = source;
     uint64_t tag = wf_source_tag(first);
     mc_go(late_event, &tag);
+    enter();
     mc_assert(wf_source_give_up(first) == 3);
     mc_assert(wf_source_open(&io, 4, &source) == 0);
     mc_assert(source == first);
@@ -369,6 +455,15 @@ static const struct mc_test tests[] = {
       .run = given_up_while_closed,
       .seen = MC_OUTCOMES(1, 2),
       .seen_only = true },
+    { .name = "entered_while_reused",
+      .run = entered_while_reused,
+      .seen = MC_OUTCOMES(1, 2, 3, 4) },
+    { .name = "closed_twice_while_reused",
+      .run = closed_twice_while_reused,
+      .seen = MC_OUTCOMES(3, 4) },
+    { .name = "wait_is_prepared_before_reuse",
+      .run = wait_is_prepared_before_reuse,
+      .seen = MC_OUTCOMES(3) },
     { .name = "late_event_of_another",
       .run = late_event_of_another,
       .seen = MC_OUTCOMES(1, 2),

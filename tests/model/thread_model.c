@@ -154,6 +154,39 @@ static void await(void)
     mc_join();
 }
 
+/* Written by the waker as plain memory. */
+static int message;
+
+static void write_and_fire(void *arg)
+{
+    struct setter *self = arg;
+    message = RESULT;
+    weft_waker_fire(self->waker);
+}
+
+/* Pending at first. The second poll comes after the wake, and because of nothing else. */
+static int message_poll(weft_future *future)
+{
+    struct flags *self = (struct flags *)future;
+    if (self->count == 0) {
+        begin_setters(self);
+        return WEFT_PENDING;
+    }
+    return message;
+}
+
+/*
+ * Goal:   a wake orders plain memory: what the waker wrote before it is read without a race.
+ * Method: the thread may be asleep when the wake comes, about to sleep, or still in its poll.
+ */
+static void await_message(void)
+{
+    static const weft_future_ops ops = { .poll = message_poll, .cancel = flags_cancel };
+    struct flags flags = { .future.ops = &ops };
+    mc_assert(weft_await(&flags.future, WEFT_NEVER) == RESULT);
+    mc_join();
+}
+
 /* Awaits, and leaves at once: its task may be the wakers' then. */
 static void await_and_leave(void *arg)
 {
@@ -287,6 +320,7 @@ static const struct plan one_fires = { .setters = { fire } };
 static const struct plan one_wakes = { .setters = { wake } };
 static const struct plan one_stirs = { .setters = { stir_and_wake } };
 static const struct plan one_drops = { .setters = { wake_and_drop } };
+static const struct plan one_writes = { .setters = { write_and_fire } };
 static const struct plan one_wakes_twice = { .setters = { wake_twice } };
 
 #define TEST(function, which)                                                                      \
@@ -297,11 +331,13 @@ static const struct mc_test tests[] = {
     { TEST(await, one_fires) },
     { TEST(await, one_drops) },
     { TEST(await, one_wakes_twice) },
+    { TEST(await_message, one_writes) },
     { TEST(waker_outlives_thread, one_fires), .timeouts = 1,
       .seen = MC_OUTCOMES(RESULT, WEFT_ETIMEDOUT) },
     { TEST(await_again_after_timeout, one_wakes), .timeouts = 1,
       .seen = MC_OUTCOMES(RESULT, WEFT_ETIMEDOUT) },
-    { TEST(await_again_after_timeout, one_stirs), .timeouts = 1 },
+    { TEST(await_again_after_timeout, one_stirs), .timeouts = 1,
+      .seen = MC_OUTCOMES(RESULT, WEFT_ETIMEDOUT) },
     { TEST(cancel_takes_time, one_fires), .timeouts = 1 },
     { TEST(cancelled_job, none) },
     { TEST(cancelled_job_with_shield, one_wakes) },

@@ -46,6 +46,16 @@ struct wf_sched *wf_thread_must_sched(const char *call)
     return &sched;
 }
 
+struct wf_task *wf_thread_running(void)
+{
+    return NULL;
+}
+
+struct wf_thread *wf_thread_known(void)
+{
+    return NULL;
+}
+
 void wf_worker_be_watched(struct wf_worker *of)
 {
     (void)of;
@@ -227,6 +237,9 @@ static void use_data(void *arg)
 static void stop_against_call(void)
 {
     begin();
+    if (mc_choose(2) == 1) { /* It belongs to the runtime, or not. */
+        WF_TLS_STORE(wf_tls_worker, &worker);
+    }
     data = wf_alloc_zeroed(&wf_alloc_default, sizeof *data, _Alignof(int));
     timer = (struct wf_timer){ .function = use_data };
     wf_timer_arm(&sched, &timer, DEADLINE);
@@ -264,6 +277,70 @@ static void stop_against_one_that_goes_on(void)
     mc_assert(calls <= 2);
     mc_note(calls);
     end();
+}
+
+static weft_timer pair[2];
+static int runs[2];
+static bool returned[2];
+
+static void stop_other(void *arg)
+{
+    size_t self = (size_t)arg;
+    runs[self]++;
+    (void)weft_timer_stop(&pair[1 - self]);
+    returned[self] = true;
+}
+
+/*
+ * Goal:   two functions that stop each other's timers return, on any threads.
+ * Method: a wait that closes the cycle is a deadlock.
+ */
+static void two_functions_stop_each_other(void)
+{
+    begin();
+    for (size_t i = 0; i < 2; i++) {
+        weft_timer_start(&pair[i], DEADLINE, 0, stop_other, (void *)i);
+    }
+    mc_go(fire, NULL);
+    fire(NULL);
+    mc_join();
+    for (size_t i = 0; i < 2; i++) {
+        mc_assert(runs[i] <= 1 && returned[i] == (runs[i] == 1));
+    }
+    mc_note(runs[0] + runs[1]);
+    end();
+}
+
+/* --- The end of the runtime --------------------------------------------------------- */
+
+/* The worker ends with its last call, or before; then the timers are freed. */
+static void end_of_runtime(void *arg)
+{
+    if (*(const bool *)arg) {
+        fire(NULL);
+    }
+    wf_timers_destroy(&sched);
+}
+
+/*
+ * Goal:   a plain thread may stop a timer while its runtime is destroyed.
+ * Method: the timer, and the data of its function, are freed when the stop has
+ *         returned; the shards are freed when the destroy has.
+ */
+static void stop_against_destroy(void)
+{
+    begin();
+    bool fires = mc_choose(2) == 1;
+    data = wf_alloc_zeroed(&wf_alloc_default, sizeof *data, _Alignof(int));
+    weft_timer *handle = wf_alloc_zeroed(&wf_alloc_default, sizeof *handle, _Alignof(weft_timer));
+    weft_timer_start(handle, DEADLINE, 0, use_data, NULL);
+    mc_go(end_of_runtime, &fires);
+    bool stopped = weft_timer_stop(handle);
+    wf_free(&wf_alloc_default, data, sizeof *data, _Alignof(int));
+    wf_free(&wf_alloc_default, handle, sizeof *handle, _Alignof(weft_timer));
+    mc_assert(calls <= (stopped ? 0 : 1));
+    mc_note(fires ? 2 + stopped : stopped);
+    mc_join();
 }
 
 /* --- A worker that sleeps --------------------------------------------------------- */
@@ -319,6 +396,14 @@ static const struct mc_test tests[] = {
     { .name = "stop_against_one_that_goes_on",
       .run = stop_against_one_that_goes_on,
       .seen = MC_OUTCOMES(0, 1, 2),
+      .leaks = true },
+    { .name = "two_functions_stop_each_other",
+      .run = two_functions_stop_each_other,
+      .seen = MC_OUTCOMES(1, 2),
+      .leaks = true },
+    { .name = "stop_against_destroy",
+      .run = stop_against_destroy,
+      .seen = MC_OUTCOMES(0, 1, 2, 3),
       .leaks = true },
     { .name = "earlier_against_park",
       .run = earlier_against_park,

@@ -6,6 +6,7 @@
  */
 #include <weft/token.h>
 
+#include "base/alloc.h"
 #include "base/atomic.h"
 #include "sync_rig.h"
 
@@ -136,6 +137,71 @@ static void two_cancel(void)
     weft_token_fini(&child);
 }
 
+/* --- Functions that remove each other, and themselves ----------------------------------------- */
+
+static weft_token trees[2];
+static weft_on_cancel *crossed[2];
+static int ended[2];
+
+static void remove_other(void *arg)
+{
+    size_t self = (size_t)arg;
+    (void)weft_on_cancel_remove(crossed[1 - self]);
+    ended[self]++;
+}
+
+static void cancel_tree(void *arg)
+{
+    weft_token_cancel(&trees[(size_t)arg]);
+}
+
+static void cancel_first(void *arg)
+{
+    (void)arg;
+    cancel_tree((void *)0);
+}
+
+static void cancel_second(void *arg)
+{
+    (void)arg;
+    cancel_tree((void *)1);
+}
+
+/* Goal: a wait that closes the cycle is a deadlock, and none is lost. */
+static void two_functions_remove_each_other(void)
+{
+    weft_on_cancel both[2];
+    for (size_t i = 0; i < 2; i++) {
+        crossed[i] = &both[i];
+        weft_on_cancel_add(&both[i], &trees[i], remove_other, (void *)i);
+    }
+    RIG_RUN(cancel_first, cancel_second);
+    for (size_t i = 0; i < 2; i++) {
+        (void)weft_on_cancel_remove(&both[i]);
+        weft_token_fini(&trees[i]);
+    }
+    mc_assert(ended[0] <= 1 && ended[1] <= 1);
+    mc_note(ended[0] + ended[1]);
+}
+
+static weft_on_cancel *own;
+
+static void remove_itself(void *arg)
+{
+    (void)arg;
+    mc_assert(!weft_on_cancel_remove(own));
+    wf_free(&wf_alloc_default, own, sizeof *own, _Alignof(weft_on_cancel));
+}
+
+/* Goal: a function that has removed itself may free its registration. */
+static void a_function_removes_itself(void)
+{
+    own = wf_alloc_zeroed(&wf_alloc_default, sizeof *own, _Alignof(weft_on_cancel));
+    weft_on_cancel_add(own, &root, remove_itself, NULL);
+    RIG_RUN(cancel_root, wait_for_root);
+    weft_token_fini(&root);
+}
+
 #define SAMPLED .mode = MC_PCT, .runs = 20000, .leaks = true
 
 static const struct mc_test tests[] = {
@@ -153,6 +219,11 @@ static const struct mc_test tests[] = {
       .seen = MC_OUTCOMES(1, 2),
       SAMPLED },
     { .name = "two_cancel", .run = two_cancel, .seen = MC_OUTCOMES(1, 2), SAMPLED },
+    { .name = "two_functions_remove_each_other",
+      .run = two_functions_remove_each_other,
+      .seen = MC_OUTCOMES(1, 2),
+      SAMPLED },
+    { .name = "a_function_removes_itself", .run = a_function_removes_itself, SAMPLED },
 };
 
 MC_MAIN(tests)

@@ -7,6 +7,7 @@
  * The kernel is port/uring.c, the workers are io_rig.h's. A source is a latch, as in source.c, and
  * what belongs to the backend.
  */
+#include "io/proxy.h"
 #include "io_rig.h"
 
 static _Atomic(uint32_t) latches[RIG_SOURCES];
@@ -48,6 +49,24 @@ void wf_source_fire_all(struct wf_io *io)
         }
         unlock_source(index);
     }
+}
+
+/* The sources of the model are polled themselves. */
+int wf_proxy_open(struct wf_source *source, unsigned direction, unsigned events)
+{
+    (void)direction;
+    (void)events;
+    return source->fd;
+}
+
+void wf_proxy_close(struct wf_source *source, unsigned direction)
+{
+    mc_assert(source->proxies[direction] == 0);
+}
+
+void wf_proxy_close_all(struct wf_io *io)
+{
+    mc_assert(io == sched.io);
 }
 
 static void watch_locked(unsigned index)

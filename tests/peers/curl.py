@@ -38,6 +38,27 @@ def each_request_has_its_status():
                 check_equal(body, b"hello\n")
 
 
+def a_target_may_have_a_host_and_a_query():
+    with Server("http", "tcp://127.0.0.1:0") as server:
+        proxy = ("--proxy", f"http://{server.place[6:]}")
+        for url in ("http://example.org/", "http://example.org", "http://example.org:81/?a=b"):
+            output = rig.run("curl", "-s", "-S", *proxy, url)
+            check_equal((url, output), (url, b"hello\n"))
+        check_equal(curl(server, "/?a=/echo"), (200, b"hello\n"))
+        check_equal(curl(server, "/echo?a", "-d", "x"), (200, b"x"))
+
+
+def a_client_of_http_1_0_is_told_that_its_connection_is_kept():
+    with Server("http", "tcp://127.0.0.1:0") as server, server.connect() as connection:
+        request = b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"
+        connection.sendall(request * 2 + b"GET / HTTP/1.0\r\n\r\n")
+        answers = rig.receive_all(connection).split(b"HTTP/1.1 200 OK\r\n")[1:]
+        check_equal([b"Connection: keep-alive\r\n" in answer for answer in answers],
+                    [True, True, False])
+        check_equal([b"Connection: close\r\n" in answer for answer in answers],
+                    [False, False, True])
+
+
 def a_body_comes_back_as_it_was_up_to_its_limit():
     with Server("http", "tcp://127.0.0.1:0") as server:
         for size in (0, 1, 5000, BODY_MAX):
@@ -101,6 +122,8 @@ def what_two_readers_could_read_differently_is_refused():
 rig.need("curl")
 rig.main((
     each_request_has_its_status,
+    a_target_may_have_a_host_and_a_query,
+    a_client_of_http_1_0_is_told_that_its_connection_is_kept,
     a_body_comes_back_as_it_was_up_to_its_limit,
     head_has_no_body,
     one_connection_serves_many_requests,

@@ -79,6 +79,27 @@ def lines_that_are_typed_are_commands():
         check_equal(answers, b"+PONG\r\n+OK\r\n:2\r\n+OK\r\n")
 
 
+def a_request_of_a_browser_ends_the_connection():
+    """Its body would be commands: none of them is run, and none is answered."""
+    requests = (
+        b"POST / HTTP/1.1\r\nContent-Type: text/plain\r\n\r\nset stolen 1\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nset stolen 1\r\n",
+        b"post / HTTP/1.1\r\n\r\nset stolen 1\r\n",
+        b"HOST: a\r\nset stolen 1\r\n",
+        b"*1\r\n$4\r\nPOST\r\nset stolen 1\r\n",
+    )
+    with Server("redis", "tcp://127.0.0.1:0") as server:
+        for request in requests:
+            with server.connect() as connection:
+                connection.sendall(request)
+                try:
+                    answer = rig.receive_all(connection)
+                except ConnectionResetError:
+                    answer = b""
+                check_equal((request, answer), (request, b""))
+        check_equal(cli(server, "get", "stolen"), b"\n")
+
+
 rig.need("redis-cli", "redis-benchmark", "nc")
 rig.main((
     commands_do_what_they_say,
@@ -86,4 +107,5 @@ rig.main((
     no_increment_is_lost,
     a_benchmark_has_no_errors,
     lines_that_are_typed_are_commands,
+    a_request_of_a_browser_ends_the_connection,
 ))

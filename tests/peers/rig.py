@@ -3,7 +3,7 @@
 What the tests with real peers share: an example that serves, tools, checks.
 
 Each test is a program: python3 tests/peers/NAME.py EXAMPLES, where the examples were built. How
-they do their I/O is said by WEFT_IO, and what starts them by WEFT_LAUNCHER. A tool that is not
+they do their I/O is said by WEFT_IO, and what starts them by WEFT_TEST_LAUNCHER. A tool that is not
 there is a failure; only where none of them is, the test is skipped.
 """
 
@@ -20,6 +20,7 @@ import sys
 import time
 
 PACKAGES = {
+    "ab": "apache2-utils",
     "curl": "curl",
     "nc": "netcat-openbsd",
     "redis-benchmark": "redis-tools",
@@ -75,7 +76,7 @@ class Server:
 
     def __init__(self, name, *arguments):
         program = os.path.join(sys.argv[1], name)
-        launcher = shlex.split(os.environ.get("WEFT_LAUNCHER", ""))
+        launcher = shlex.split(os.environ.get("WEFT_TEST_LAUNCHER", ""))
         self.name = name
         self.process = subprocess.Popen([*launcher, program, *arguments],
                                         stdout=subprocess.PIPE, text=True)

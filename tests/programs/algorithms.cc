@@ -86,5 +86,5 @@ int app(void *)
 
 int main()
 {
-    return weft_run(nullptr, app, nullptr);
+    return weft_run(nullptr, app, nullptr) == 0 ? 0 : 1;
 }

@@ -68,7 +68,7 @@ bool hop_cancel(weft_future *)
     return false;
 }
 
-const weft_future_ops hop_ops = { hop_poll, hop_cancel, nullptr };
+const weft_future_ops hop_ops = { hop_poll, hop_cancel, nullptr, 0 };
 
 /* Called by the fiber that moves. */
 void move()

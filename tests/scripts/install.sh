@@ -9,7 +9,56 @@ source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
-cmake --install "$build" --prefix "$prefix" >/dev/null
+
+# The loader's cache: a stand-in for ldconfig notes its calls, and one for id says who installs.
+mkdir "$work/bin"
+cat >"$work/bin/ldconfig" <<SH
+#!/bin/sh
+echo "\$*" >>"$work/calls"
+[ "\$*" != -p ] || cat "$work/cache"
+SH
+cat >"$work/bin/id" <<SH
+#!/bin/sh
+echo "\${FAKE_ID:-0}"
+SH
+chmod +x "$work/bin/ldconfig" "$work/bin/id"
+export PATH="$work/bin:$PATH"
+
+# install_as NAME PREFIX [VARIABLE=VALUE...]: what was printed is in $work/NAME.
+install_as() {
+    name=$1
+    to=$2
+    shift 2
+    : >"$work/calls"
+    env "$@" cmake --install "$build" --prefix "$to" >"$work/$name"
+}
+
+# As root: ldconfig is run; if the loader still does not find the library, that is said.
+: >"$work/cache"
+install_as root "$prefix"
+lib=$(dirname "$(find "$prefix" -name libweft.so)")
+[ "$(cat "$work/calls")" = "
+-p" ]
+grep -q "does not search $lib" "$work/root"
+so=$(basename "$(find "$lib" -name 'libweft.so.*.*.*')")
+echo "	${so%.*} (libc6,x86-64) => $lib/${so%.*}" >"$work/cache"
+install_as root "$prefix"
+[ "$(cat "$work/calls")" = "
+-p" ]
+if grep -e 'ldconfig' -e 'does not search' "$work/root"; then
+    exit 1
+fi
+
+# As another user, or into a staging folder: it is not run, but named; and nothing is written
+# outside of the folder.
+install_as user "$work/user_prefix" FAKE_ID=1000
+[ ! -s "$work/calls" ]
+grep -q 'run as root: ldconfig$' "$work/user"
+install_as staged /nowhere/usr DESTDIR="$work/staging"
+[ ! -s "$work/calls" ]
+grep -q 'run as root: ldconfig$' "$work/staged"
+[ -n "$(find "$work/staging/nowhere/usr" -name libweft.so)" ]
+[ ! -e /nowhere ]
 pc=$(find "$prefix" -name weft.pc)
 lib=$(dirname "$(dirname "$pc")")
 
@@ -29,7 +78,20 @@ cc -std=c11 "$work/program.c" -o "$work/by_static" $(pkg-config --cflags weft) "
 "$work/by_static"
 [ "$(pkg-config --modversion weft)" = "$(sed -n 's/.*WEFT_VERSION_STRING "\(.*\)"/\1/p' "$source/include/weft/base.h")" ]
 
+# A frame larger than stack and guard is caught in a program that uses the library's flags.
+overflows() {
+    if "$@" 2>"$work/said"; then
+        echo "a frame of 600 KiB fits into a stack of 256 KiB: $*"
+        exit 1
+    fi
+    grep -q "stack overflow in fiber 'large'" "$work/said"
+}
+# shellcheck disable=SC2046
+cc -std=c11 -D_GNU_SOURCE "$source/tests/programs/large_frame.c" -o "$work/large_frame" $(pkg-config --cflags --libs weft)
+overflows env LD_LIBRARY_PATH="$lib" "$work/large_frame"
+
 mkdir "$work/cmake"
+cp "$source/tests/programs/large_frame.c" "$work/cmake"
 cat >"$work/cmake/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.16)
 project(consumer C CXX)
@@ -40,17 +102,23 @@ add_executable(static ../program.c)
 target_link_libraries(static PRIVATE weft::weft_static)
 add_executable(cxx main.cpp)
 target_link_libraries(cxx PRIVATE weft::weft)
+add_executable(large_frame large_frame.c)
+target_link_libraries(large_frame PRIVATE weft::weft)
+add_executable(large_frame_static large_frame.c)
+target_link_libraries(large_frame_static PRIVATE weft::weft_static)
 CMAKE
 cat >"$work/cmake/main.cpp" <<'CXX'
 #include <weft.h>
 static int app(void *) { return weft_runtime_workers(weft_runtime_current()) > 0 ? 0 : 1; }
-int main() { return weft_run(nullptr, app, nullptr); }
+int main() { return weft_run(nullptr, app, nullptr) == 0 ? 0 : 1; }
 CXX
 cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$work/cmake/build" >/dev/null
 "$work/cmake/build/shared"
 "$work/cmake/build/static"
 "$work/cmake/build/cxx"
+overflows "$work/cmake/build/large_frame"
+overflows "$work/cmake/build/large_frame_static"
 
 # The shared library has a SONAME, and the unversioned name is a link to it.
 readelf -d "$lib/libweft.so" | grep -q 'SONAME.*libweft.so.0'

@@ -69,4 +69,4 @@ static void a_crowd_waits(void)
     CHECK_EQ(atomic_load(&right), FIRST + count);
 }
 
-TEST_MAIN({ TEST(a_crowd_waits) })
+TEST_MAIN({ TEST_NATIVE(a_crowd_waits, "takes memory itself") })

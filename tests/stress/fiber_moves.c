@@ -33,7 +33,19 @@ struct wanderer {
     uint64_t moves;
 };
 
+enum {
+    MOVES_MIN = 100,
+};
+
 static weft_time end;
+static _Atomic(uint64_t) all_moves;
+static uint64_t moves_wanted;
+
+/* Is it over? Not before some have moved, however busy the machine is. */
+static bool is_over(void)
+{
+    return weft_now() >= end && atomic_load(&all_moves) >= moves_wanted;
+}
 
 static int mail_poll(weft_future *future)
 {
@@ -93,7 +105,7 @@ static int wander(void *arg)
     wf_rng_seed(&rng, test_seed(), self->id);
     uint64_t frame[4] = { self->id, ~self->id, 0, 0 };
     double real = (double)self->id;
-    while (!atomic_load(&self->partner_is_gone) && weft_now() < end) {
+    while (!atomic_load(&self->partner_is_gone) && !is_over()) {
         int worker = weft_worker_current();
         int mark = (int)(self->id * 31 + self->rounds) & 0xffff;
         frame[2] = self->rounds;
@@ -106,7 +118,10 @@ static int wander(void *arg)
         CHECK(real == (double)self->id + (double)self->rounds * 0.5);
         real += 0.5;
         self->rounds++;
-        self->moves += weft_worker_current() != worker;
+        if (weft_worker_current() != worker) {
+            self->moves++;
+            atomic_fetch_add(&all_moves, 1);
+        }
     }
     atomic_store(&self->partner->partner_is_gone, true);
     post(&self->partner->mail);
@@ -128,6 +143,8 @@ static void nobody_is_lost_on_the_way(void)
     weft_task **tasks = calloc(count, sizeof(weft_task *));
     CHECK(all != NULL && tasks != NULL);
     end = weft_now() + duration();
+    atomic_store(&all_moves, 0);
+    moves_wanted = workers > 1 ? MOVES_MIN : 0;
     for (uint64_t i = 0; i < count; i++) {
         all[i].id = i + 1;
         all[i].mail.future.ops = &mail_ops;
@@ -146,6 +163,12 @@ static void nobody_is_lost_on_the_way(void)
     printf("%llu fibers, %u workers: %llu waits, %llu on another worker after it\n",
            (unsigned long long)count, workers, (unsigned long long)rounds,
            (unsigned long long)moves);
+    CHECK_GE(rounds, count);
+    if (workers == 1) {
+        CHECK_EQ(moves, 0);
+    } else {
+        CHECK_GE(moves, MOVES_MIN);
+    }
     for (uint64_t i = 0; i < count; i++) {
         weft_waker_drop(all[i].mail.waker);
     }

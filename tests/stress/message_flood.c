@@ -78,17 +78,17 @@ static void run(weft_runtime *rt, struct shape shape, int (*send)(void *arg),
 
 /* --- Channels --------------------------------------------------------------------------------- */
 
-static weft_sender *to;
-static weft_receiver *from;
+static weft_sender *to[SIDE_MAX];
+static weft_receiver *from[SIDE_MAX];
 
 static int send_all(void *arg)
 {
     struct side *self = arg;
     for (uint64_t i = 0; i < self->count; i++) {
         uint64_t message = message_of(self->index, i);
-        CHECK_EQ(weft_send(to, &message, WEFT_NEVER), 0);
+        CHECK_EQ(weft_send(to[self->index], &message, WEFT_NEVER), 0);
     }
-    weft_sender_drop(to);
+    weft_sender_drop(to[self->index]);
     return 0;
 }
 
@@ -97,11 +97,11 @@ static int receive_all(void *arg)
     struct side *self = arg;
     uint64_t message = 0;
     int err;
-    while ((err = weft_recv(from, &message, WEFT_NEVER)) == 0) {
+    while ((err = weft_recv(from[self->index], &message, WEFT_NEVER)) == 0) {
         note(self, message);
     }
     CHECK_EQ(err, WEFT_ECLOSED);
-    weft_receiver_drop(from);
+    weft_receiver_drop(from[self->index]);
     return 0;
 }
 
@@ -124,12 +124,14 @@ static void flood_channels(size_t capacity)
 {
     weft_runtime *rt = test_start(test_workers(2));
     for (unsigned i = 0; i < 4; i++) {
-        CHECK_EQ(weft_channel_make(&to, &from, sizeof(uint64_t), capacity), 0);
+        CHECK_EQ(weft_channel_make(&to[0], &from[0], sizeof(uint64_t), capacity), 0);
         for (unsigned k = 1; k < shapes[i].senders; k++) {
-            CHECK(weft_sender_clone(to) == to);
+            to[k] = weft_sender_clone(to[0]);
+            CHECK(to[k] != NULL);
         }
         for (unsigned k = 1; k < shapes[i].receivers; k++) {
-            CHECK(weft_receiver_clone(from) == from);
+            from[k] = weft_receiver_clone(from[0]);
+            CHECK(from[k] != NULL);
         }
         run(rt, shapes[i], send_all, receive_all);
         check_shared(shapes[i]);

@@ -1,27 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer_storm.c - as many timers as asked for, of every kind of deadline, half of them
- * stopped or started anew from elsewhere: none calls early, twice, or after its stop.
- * How late they are is printed.
+ * timer_storm.c - many timers of every kind of deadline, half of them stopped or restarted by
+ * other tasks.
+ *
+ * Goal:   no timer calls early, late, twice, or after its stop; on one worker the calls come in
+ *         the order of the deadlines.
+ * Method: the clock is paused. While timers are started and changed, a thread moves the clock, so
+ *         that stops race with calls. Then the clock goes on in milliseconds, and stands still
+ *         until the workers have done what is due: a call that sees another time is late.
  */
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <weft.h>
 
+#include "../unit/time/virtual.h"
 #include "base/rng.h"
 #include "rt.h"
 #include "test.h"
 
 enum {
-    HELPERS = 4, /* fibers that stop and start what others have started */
+    HELPERS = 4, /* fibers that stop and restart what others have started */
+    STEPS = 20000,
 };
 
 struct entry {
     weft_timer timer;
     weft_time deadline;
-    bool exact;   /* to be called between the start of the run and its end */
+    bool exact;   /* due after the beginning: the time of the call is known */
     bool never;   /* hours, or the end of time */
     bool stopped; /* before it was called */
     _Atomic(uint32_t) calls;
@@ -31,19 +40,16 @@ static struct entry *entries;
 static uint64_t count;
 static weft_time begin; /* everything is started and changed before */
 static _Atomic(uint64_t) calls;
-static _Atomic(uint64_t) late; /* by over 2 ms */
-static _Atomic(int64_t) latest;
+static _Atomic(uint64_t) stops;
+static _Atomic(uint64_t) restarts;
+static atomic_bool is_changed;
 static bool in_order; /* one worker: calls come in the order of their milliseconds */
-static weft_time last_tick;
+static weft_time last_due;
 
-static void note_lateness(weft_time lateness)
+/* When it is due: at the end of its millisecond. */
+static weft_time due_time(const struct entry *entry)
 {
-    if (lateness > 2 * WEFT_MS) {
-        atomic_fetch_add(&late, 1);
-    }
-    int64_t before = atomic_load(&latest);
-    while (lateness > before && !atomic_compare_exchange_weak(&latest, &before, lateness)) {
-    }
+    return (entry->deadline + WEFT_MS - 1) / WEFT_MS * WEFT_MS;
 }
 
 static void called(void *arg)
@@ -54,22 +60,29 @@ static void called(void *arg)
     CHECK_EQ(atomic_fetch_add(&entry->calls, 1), 0);
     CHECK(!entry->never);
     if (entry->exact) {
-        note_lateness(now - entry->deadline);
-        if (in_order) {
-            weft_time tick = (entry->deadline + WEFT_MS - 1) / WEFT_MS;
-            CHECK_GE(tick, last_tick);
-            last_tick = tick;
-        }
+        CHECK_EQ(now, due_time(entry));
+    }
+    if (entry->exact && in_order) {
+        CHECK_LE(last_due, due_time(entry));
+        last_due = due_time(entry);
     }
     atomic_fetch_add(&calls, 1);
 }
 
-/* Some time in the second after the beginning; on a slow machine that may be now. */
+/* Some time in the second after the beginning. */
 static void choose_soon(struct entry *entry, struct wf_rng *rng)
 {
     entry->deadline = begin + (weft_time)(1 + wf_rng_below(rng, 1000)) * WEFT_MS +
                       (weft_time)wf_rng_below(rng, 1000000);
-    entry->exact = entry->deadline > weft_now() + 2 * WEFT_MS;
+    entry->exact = true;
+}
+
+/* Some time before the beginning, which the clock may pass while the timer is changed. */
+static void choose_before(struct entry *entry, struct wf_rng *rng)
+{
+    weft_time now = weft_now();
+    entry->deadline = now + 1 + (weft_time)wf_rng_below(rng, (uint32_t)(begin - now + 1));
+    entry->deadline = entry->deadline < begin ? entry->deadline : begin - 1;
 }
 
 static void choose_deadline(struct entry *entry, struct wf_rng *rng)
@@ -79,13 +92,14 @@ static void choose_deadline(struct entry *entry, struct wf_rng *rng)
         entry->deadline = 0;
         break;
     case 1:
-        entry->deadline = weft_now() + 1;
-        break;
     case 2:
+        choose_before(entry, rng);
+        break;
+    case 3:
         entry->deadline = weft_now() + (weft_time)(1 + wf_rng_below(rng, 100)) * 3600 * WEFT_S;
         entry->never = true;
         break;
-    case 3:
+    case 4:
         entry->deadline = INT64_MAX;
         entry->never = true;
         break;
@@ -119,7 +133,7 @@ static int start_part(void *arg)
     return 0;
 }
 
-/* Every second timer that waits for its call is stopped, or starts anew. */
+/* Every second timer is stopped, and half of those that were waiting are restarted. */
 static int change_part(void *arg)
 {
     const struct part *part = arg;
@@ -127,20 +141,21 @@ static int change_part(void *arg)
     wf_rng_seed(&rng, test_seed() + 1, part->index);
     for (uint64_t i = part->index; i < count; i += part->parts) {
         struct entry *entry = &entries[i];
-        if (wf_rng_below(&rng, 2) == 0 || entry->deadline < begin) {
+        CHECK(yield_sometimes(i));
+        if (wf_rng_below(&rng, 2) == 0) {
             continue;
         }
-        if (weft_timer_stop(&entry->timer)) {
-            entry->stopped = true;
-            entry->exact = false;
-        }
+        entry->stopped = weft_timer_stop(&entry->timer);
+        CHECK_EQ(atomic_load(&entry->calls), !entry->stopped);
+        CHECK(entry->stopped || entry->deadline < begin);
+        atomic_fetch_add(&stops, entry->stopped);
         if (entry->stopped && wf_rng_below(&rng, 2) == 0) {
+            atomic_fetch_add(&restarts, 1);
             entry->stopped = false;
             entry->never = false;
             choose_soon(entry, &rng);
             weft_timer_start(&entry->timer, entry->deadline, 0, called, entry);
         }
-        CHECK(yield_sometimes(i));
     }
     return 0;
 }
@@ -164,11 +179,6 @@ static void run_parts(weft_runtime *rt, unsigned parts, bool pinned, int (*funct
     free(list);
 }
 
-static int sleep_until(void *arg)
-{
-    return weft_sleep_until(*(const weft_time *)arg);
-}
-
 static void check_calls(void)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -186,30 +196,58 @@ static void stop_all(void)
     }
 }
 
+/* Moves the clock to the beginning, while timers are started and changed. */
+static void *move_clock(void *arg)
+{
+    weft_time step = (begin - weft_now()) / STEPS;
+    (void)arg;
+    while (!atomic_load(&is_changed)) {
+        if (weft_now() + step < begin) {
+            weft_clock_advance(step);
+        }
+        (void)sched_yield();
+    }
+    return NULL;
+}
+
+static void start_and_change(weft_runtime *rt, unsigned workers)
+{
+    pthread_t mover;
+    atomic_store(&is_changed, false);
+    CHECK_EQ(pthread_create(&mover, NULL, move_clock, NULL), 0);
+    run_parts(rt, workers, true, start_part);
+    run_parts(rt, HELPERS, false, change_part);
+    atomic_store(&is_changed, true);
+    CHECK_EQ(pthread_join(mover, NULL), 0);
+}
+
 static void storm(unsigned workers)
 {
     count = test_scale(20000);
     entries = calloc(count, sizeof *entries);
     CHECK(entries != NULL);
     in_order = workers == 1;
-    last_tick = 0;
+    last_due = 0;
     atomic_store(&calls, 0);
-    atomic_store(&late, 0);
-    atomic_store(&latest, 0);
+    atomic_store(&stops, 0);
+    atomic_store(&restarts, 0);
+    begin = virtual_begin() + 50 * WEFT_MS;
     weft_runtime *rt = test_start(workers);
-    begin = weft_now() + (weft_time)(50 + count / 1000) * WEFT_MS;
-    run_parts(rt, workers, true, start_part);
-    run_parts(rt, HELPERS, false, change_part);
-    bool in_time = weft_now() < begin;
-    weft_time end = begin + 1100 * WEFT_MS;
-    CHECK_EQ(test_run(rt, sleep_until, &end), 0);
+    start_and_change(rt, workers);
+    for (weft_time time = begin; time <= begin + 1002 * WEFT_MS; time += WEFT_MS) {
+        virtual_go_to(rt, time);
+    }
     check_calls();
     stop_all();
-    printf("%llu timers, %u workers: %llu calls, %llu late by over 2 ms, the latest by %.2f ms%s\n",
+    printf("%llu timers, %u workers: %llu calls, %llu stops, %llu restarts\n",
            (unsigned long long)count, workers, (unsigned long long)atomic_load(&calls),
-           (unsigned long long)atomic_load(&late), (double)atomic_load(&latest) / WEFT_MS,
-           in_time ? "" : " (and the start was late)");
+           (unsigned long long)atomic_load(&stops), (unsigned long long)atomic_load(&restarts));
+    /* Most timers are due after the beginning, and every second one of these is stopped. */
+    CHECK_GE(atomic_load(&calls), count / 4);
+    CHECK_GE(atomic_load(&stops), count / 8);
+    CHECK_GE(atomic_load(&restarts), count / 16);
     weft_runtime_destroy(rt);
+    virtual_end();
     free(entries);
 }
 

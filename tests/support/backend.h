@@ -8,6 +8,17 @@
 
 #include <weft.h>
 
+#include "test.h"
+
+/* Tests that need io_uring in the library, or need it to be left out. */
+#ifdef WF_HAS_URING
+#define TEST_URING(function)    TEST(function)
+#define TEST_NO_URING(function) TEST_UNLESS(function, "the library has io_uring")
+#else
+#define TEST_URING(function)    TEST_UNLESS(function, "the library has no io_uring")
+#define TEST_NO_URING(function) TEST(function)
+#endif
+
 /* Without I/O for a while, but with connections open, no worker runs. */
 void backend_is_idle(weft_io_backend backend);
 

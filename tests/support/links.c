@@ -5,11 +5,9 @@
 #include "links.h"
 
 #include <dirent.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "io/source.h"
 #include "rt.h"
 #include "test.h"
 
@@ -157,19 +155,6 @@ void link_flow_end(struct link_flow *flow)
     link_join(flow->writer);
     link_join(flow->reader);
     link_close(&flow->to);
-}
-
-void source_wait_for_calls(const struct wf_source *source, uint32_t count)
-{
-    while ((atomic_load(&source->users) & INT32_MAX) != count + 1) {
-        CHECK_EQ(weft_yield(), 0);
-    }
-}
-
-void link_wait_for_calls(const weft_stream *stream, uint32_t count)
-{
-    /* All of ours are in the room of a source. */
-    source_wait_for_calls(wf_container_of(stream, struct wf_source, room), count);
 }
 
 /* The C library opens files of the system for a moment, say when a thread begins to use memory:

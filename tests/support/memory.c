@@ -31,11 +31,16 @@ static bool may_take(void)
 __attribute__((constructor)) static void watch_memory(void)
 {
     (void)wf_thread_self();
+#ifdef WF_DEBUG
     wf_alloc_hook = may_take;
+#else
+    (void)may_take;
+#endif
 }
 
 static void limit(uint64_t count, bool to_the_end)
 {
+    test_must_have_debug();
     atomic_store(&left, (int64_t)count);
     atomic_store(&failed, 0);
     atomic_store(&is_over, to_the_end);

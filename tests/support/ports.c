@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/list.h"
-#include "io/source.h"
 #include "links.h"
 #include "rt.h"
 #include "test.h"
@@ -101,7 +98,7 @@ bool port_has_v6(void)
         (void)close(fd);
     }
     if (!has) {
-        (void)fprintf(stderr, "skipped: there is no [::1] here\n");
+        test_skip("there is no [::1]");
     }
     return has;
 }
@@ -163,18 +160,6 @@ void port_end_fds(void)
 void port_mend_fds(void)
 {
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit_before), 0);
-}
-
-void port_wait_for_users(const void *object, unsigned count)
-{
-    const unsigned char *room = object;
-    struct wf_source *source = wf_container_of(room, struct wf_source, room[0]);
-    weft_time deadline = weft_after(60 * WEFT_S);
-    /* Who has opened it counts, too, and the first bit says that it is open. */
-    while ((atomic_load(&source->users) & 0x7fffffff) < count + 1) {
-        CHECK_LT(weft_now(), deadline);
-        (void)sched_yield();
-    }
 }
 
 void port_check_end(weft_stream *stream)

@@ -62,7 +62,7 @@ void port_mend_fds(void);
 
 /* Waits until so many are in a call at a stream, a listener or a datagram: they wait, or are about
  * to, and may be told that it is closed. */
-void port_wait_for_users(const void *object, unsigned count);
+void port_wait_for_users(const void *handle, unsigned count);
 
 /* Nothing is there to be read now, and nothing will come: the other side has gone. */
 void port_check_end(weft_stream *stream);

@@ -8,8 +8,8 @@
 
 #include <weft.h>
 
+#include "hooks.h"
 #include "rt.h"
-#include "sched/await.h"
 #include "test.h"
 
 enum {
@@ -100,7 +100,7 @@ static unsigned workers(void)
 /* Under a sanitizer every third point, each time others. */
 void sweep(const struct program *program)
 {
-    wf_await_hook = at_point;
+    hook_await(at_point);
     weft_runtime *rt = test_start(workers());
     uint64_t step = test_is_sanitized() ? 3 : 1;
     weft_io_info info;
@@ -115,5 +115,5 @@ void sweep(const struct program *program)
         }
     }
     weft_runtime_destroy(rt);
-    wf_await_hook = NULL;
+    hook_await(NULL);
 }

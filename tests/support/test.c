@@ -17,7 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
+enum {
+    SKIPPED = 77, /* what ctest takes for that */
+};
+
 static const char *current = "";
+static _Atomic(bool) is_skipped; /* the current test */
 static uint64_t seed;
 
 _Noreturn void test_fail(const char *file, int line, const char *format, ...)
@@ -30,6 +35,30 @@ _Noreturn void test_fail(const char *file, int line, const char *format, ...)
     (void)fprintf(stderr, "%s:%d: %s: %s (WEFT_TEST_SEED=%llu)\n", file, line, current, text,
                   (unsigned long long)seed);
     _exit(1);
+}
+
+static void report_skip(const char *reason)
+{
+    (void)printf("skip %s: %s\n", current, reason);
+}
+
+void test_skip(const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!atomic_exchange(&is_skipped, true)) {
+        report_skip(text);
+    }
+}
+
+void test_must_have_debug(void)
+{
+#ifndef WF_DEBUG
+    test_fail(__FILE__, __LINE__, "needs a debug library: list it with TEST_DEBUG()");
+#endif
 }
 
 uint64_t test_seed(void)
@@ -53,14 +82,7 @@ unsigned test_workers(unsigned otherwise)
 
 bool test_is_sanitized(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    return true;
-#endif
-#endif
-    return false;
+    return TEST_IS_SANITIZED;
 }
 
 uint64_t test_scale(uint64_t n)
@@ -153,15 +175,29 @@ int test_run_all(const struct test *tests, size_t count, int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     (void)printf("seed %llu\n", (unsigned long long)test_seed());
     size_t run = 0;
+    size_t skipped = 0;
     for (size_t i = 0; i < count; i++) {
         if (argc > 1 && strstr(tests[i].name, argv[1]) == NULL) {
             continue;
         }
         current = tests[i].name;
+        if (tests[i].skip_reason != NULL) {
+            report_skip(tests[i].skip_reason);
+            skipped++;
+            continue;
+        }
+        atomic_store(&is_skipped, false);
         tests[i].run();
-        (void)printf("ok %s\n", current);
-        run++;
+        if (atomic_load(&is_skipped)) {
+            skipped++;
+        } else {
+            (void)printf("ok %s\n", current);
+            run++;
+        }
     }
-    (void)printf("%zu tests\n", run);
-    return run > 0 ? 0 : 1;
+    (void)printf("%zu tests, %zu skipped\n", run, skipped);
+    if (run > 0) {
+        return 0;
+    }
+    return skipped > 0 ? SKIPPED : 1;
 }

@@ -6,7 +6,8 @@
  *
  *     TEST_MAIN({ TEST(push_to_full_returns_false) })
  *
- * A failed check prints both values and ends the program with 1.
+ * A failed check prints both values and ends the program with 1. A test that cannot run here is
+ * reported as skipped, with a reason. The program ends with 77 if all its tests are skipped.
  */
 #ifndef TEST_H
 #define TEST_H
@@ -18,12 +19,30 @@
 struct test {
     const char *name;
     void (*run)(void);
+    const char *skip_reason; /* NULL: the test runs */
 };
 
-#define TEST(function)                                                                             \
+#define TEST(function) TEST_UNLESS(function, NULL)
+
+/* A test that is skipped, with the reason, unless that is NULL. */
+#define TEST_UNLESS(function, reason)                                                              \
     {                                                                                              \
-#function, function                                                                        \
+#function, function, reason                                                                \
     }
+
+/* A test that an emulator (tests/emulator.cmake) cannot run, and why not. */
+#ifdef TEST_EMULATED
+#define TEST_NATIVE(function, reason) TEST_UNLESS(function, "the emulator " reason)
+#else
+#define TEST_NATIVE(function, reason) TEST(function)
+#endif
+
+/* A test that needs the checks and hooks of a library that is compiled with WF_DEBUG. */
+#ifdef WF_DEBUG
+#define TEST_DEBUG(function) TEST(function)
+#else
+#define TEST_DEBUG(function) TEST_UNLESS(function, "the library has no debug checks")
+#endif
 
 #define TEST_MAIN(...)                                                                             \
     int main(int argc, char **argv)                                                                \
@@ -69,6 +88,13 @@ void test_check_has(const char *file, int line, const char *text, const char *pa
 #define CHECK_ABORTS(function, part) test_check_aborts(__FILE__, __LINE__, (function), (part))
 void test_check_aborts(const char *file, int line, void (*function)(void), const char *part);
 
+/* Reports the running test as skipped, wholly or in part; the caller returns or continues. Never
+ * for an outcome of the library: only for what the machine or the build lacks. */
+void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Fails in a test that is listed with TEST(), but needs TEST_DEBUG(). */
+void test_must_have_debug(void);
+
 /* From WEFT_TEST_SEED, else from the clock; printed at the start. */
 uint64_t test_seed(void);
 
@@ -80,6 +106,16 @@ unsigned test_workers(unsigned otherwise);
 uint64_t test_scale(uint64_t n);
 
 /* True under ThreadSanitizer or AddressSanitizer. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_IS_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_IS_SANITIZED
+#define TEST_IS_SANITIZED 0
+#endif
 bool test_is_sanitized(void);
 
 /* CPU time and resident memory of this process. */

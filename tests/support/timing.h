@@ -5,10 +5,31 @@
 #ifndef TEST_TIMING_H
 #define TEST_TIMING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* When a race that goes on round by round, from now, has gone on for long enough. */
 int64_t test_race_end(void);
+
+/*
+ * The rounds of such a race. It goes on until its time is over, but for 20 rounds at least, and
+ * until each of its two outcomes has been seen if it has outcomes. Fails if one never comes.
+ *
+ *     struct test_rounds rounds = test_rounds_begin();
+ *     for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
+ *         ...
+ *         test_rounds_count(&rounds, was_first);
+ *     }
+ */
+struct test_rounds {
+    int64_t end;
+    uint64_t count;
+    bool has_outcomes;
+    uint64_t outcomes[2];
+};
+struct test_rounds test_rounds_begin(void);
+bool test_rounds_next(struct test_rounds *rounds);
+void test_rounds_count(struct test_rounds *rounds, bool outcome);
 
 /* As test_wait_for(), but spins first: the other thread is a moment away. */
 void test_spin_for(_Atomic(uint64_t) *word, uint64_t n);

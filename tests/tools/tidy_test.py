@@ -552,6 +552,69 @@ class Exports(Case):
             self.run_tidy("exports")
 
 
+class Algorithms(Case):
+    rule = "algorithms"
+
+    LOOP = (
+        "WEFT_API int weft_for(size_t end, weft_range_fn body,\n"
+        "                      const weft_par_options *options);\n"
+    )
+
+    def test_algorithms_with_rows_pass(self):
+        self.assert_clean(
+            {
+                "include/weft/loop.h": self.LOOP + "WEFT_API size_t weft_scratch(size_t count);\n",
+                "tests/support/algorithms.c": "const struct row rows[] = {\n"
+                "    ROW(weft_for, 1, 0),\n};\n",
+            }
+        )
+
+    def test_algorithm_without_row_is_found(self):
+        (finding,) = self.findings(
+            {
+                "include/weft/loop.h": self.LOOP,
+                "tests/support/algorithms.c": "    ROW(weft_for_2d, 1, 0),\n",
+            }
+        )
+        self.assertIn("add a row for weft_for to tests/support/algorithms.c", finding)
+
+    def test_missing_table_is_found(self):
+        (finding,) = self.findings({"include/weft/loop.h": self.LOOP})
+        self.assertIn("add a row for weft_for", finding)
+
+
+class Calls(Case):
+    rule = "calls"
+
+    HEADER = (
+        "WEFT_API int weft_lock(weft_mutex *mutex, weft_time deadline);\n"
+        "WEFT_API void weft_lock_init(weft_op *op, weft_mutex *mutex);\n"
+        "/*\n * Ends it.\n *\n * Suspends: until it has ended.\n */\n"
+        "WEFT_API int weft_end(weft_scope *scope);\n"
+        "/*\n * Stops it.\n *\n * Suspends: never.\n */\n"
+        "WEFT_API bool weft_stop(weft_timer *timer);\n"
+    )
+
+    def test_calls_with_rows_pass(self):
+        self.assert_clean(
+            {
+                "include/weft/a.h": self.HEADER,
+                "tests/support/calls_a.c": '{ .name = "weft_lock" }, { .name = "weft_end" }\n',
+            }
+        )
+
+    def test_calls_without_rows_are_found(self):
+        found = self.findings(
+            {
+                "include/weft/a.h": self.HEADER,
+                "tests/support/calls_a.c": '{ .name = "weft_unlock" }\n',
+            }
+        )
+        self.assertEqual(len(found), 3)
+        for name in ("weft_lock", "weft_lock_init", "weft_end"):
+            self.assertTrue(any(f"add a row for {name} to" in finding for finding in found))
+
+
 class Headers(Case):
     rule = "headers"
 
@@ -608,6 +671,41 @@ class Docs(Case):
             },
             ("include/weft/a.h:3", "weft_stop"),
             ("include/weft/a.h:7", "weft_go"),
+        )
+
+
+class Handles(Case):
+    rule = "handles"
+    declarations = (
+        "WEFT_API int weft_read(weft_stream *stream, void *buffer);\n"
+        "WEFT_API int weft_open(weft_stream **stream);\n"
+        "WEFT_API void weft_accept_init(weft_io *io,\n"
+        "                               weft_listener *listener);\n"
+        "typedef struct weft_writer { weft_stream *stream; } weft_writer;\n"
+    )
+
+    def test_functions_that_are_tried_pass(self):
+        self.assert_clean(
+            {
+                "include/weft/io.h": self.declarations,
+                "tests/unit/net/handle_test.c": "RUN(weft_read(h))\nRUN(weft_accept_init(io, h))\n",
+            }
+        )
+
+    def test_functions_that_are_not_tried_are_found(self):
+        self.assert_finds(
+            {
+                "include/weft/io.h": self.declarations,
+                "tests/unit/net/handle_test.c": "RUN(weft_accept(io, h))\nRUN(weft_open(&h))\n",
+            },
+            ("include/weft/io.h:1", "weft_read"),
+            ("include/weft/io.h:3", "weft_accept_init"),
+        )
+
+    def test_without_the_test_all_are_found(self):
+        self.assert_finds(
+            {"include/weft/io.h": "WEFT_API int weft_read(weft_stream *stream);\n"},
+            ("include/weft/io.h:1", "handle_test.c"),
         )
 
 
@@ -747,7 +845,7 @@ class CommandLine(Case):
             [SCRIPT, "--root", self.root], capture_output=True, text=True, check=False
         )
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertEqual(result.stdout, "tidy: 0 files, 10 rules, 0 findings\n")
+        self.assertEqual(result.stdout, "tidy: 0 files, 13 rules, 0 findings\n")
 
     def test_fails_on_a_finding(self):
         self.write({"src/base/a.h": ""})

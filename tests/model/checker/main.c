@@ -40,6 +40,7 @@ struct options {
     bool is_listing;
     bool has_sites;
     bool is_mutant;
+    bool must_list;
     const char *replay_name;
     const char *replay;
     const char *filters[16];
@@ -111,10 +112,11 @@ void mc_note(int outcome)
 
 /* --- One test --------------------------------------------------------------- */
 
+/* CPU time: the limits of tests must not depend on what else the machine does. */
 static double now(void)
 {
     struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
@@ -226,6 +228,20 @@ static bool has_all_outcomes(const struct mc_test *test, char *text, size_t size
     return true;
 }
 
+/* An outcome that .seen does not list could vanish without notice. */
+static bool lists_all_outcomes(const struct mc_test *test, char *text, size_t size)
+{
+    for (unsigned i = 0; i < OUTCOMES_MAX; i++) {
+        const struct outcome *outcome = &outcomes.table[i];
+        if (outcome->count != 0 && !is_listed(test->seen, outcome->value)) {
+            (void)snprintf(text, size, "the outcome %d came up, but .seen does not list it",
+                           outcome->value);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void print_outcomes(void)
 {
     for (unsigned i = 0; i < OUTCOMES_MAX; i++) {
@@ -259,7 +275,12 @@ static bool run_test(const struct mc_test *test)
     } else if (passed && (test->expect == MC_NONE || test->expect == MC_ANY) &&
                mc_explore.strategy->is_exhaustive) {
         passed = has_all_outcomes(test, problem, sizeof problem) &&
+                 (!options.must_list || lists_all_outcomes(test, problem, sizeof problem)) &&
                  (!test->cross_check || is_cross_checked(test, verdict, problem, sizeof problem));
+    } else if (passed && test->expect == MC_NONE && options.must_list &&
+               options.strategy == NULL) { /* By chance, but always by the same seed. */
+        passed = has_all_outcomes(test, problem, sizeof problem) &&
+                 (test->seen != NULL || lists_all_outcomes(test, problem, sizeof problem));
     } else if (!passed && verdict != FAULTY) {
         (void)snprintf(problem, sizeof problem, "expected, but not found: %s",
                        mc_report_fault_name(test->expect));
@@ -308,6 +329,7 @@ static const char usage[] =
     "  deep                       larger tests and bounds; the same as DEEP=1\n"
     "  verbose  quiet  list\n"
     "  sites                      lists the operations that have an order\n"
+    "  listed                     each outcome that comes up must be in .seen\n"
     "  mutant                     stops at the first failure, and succeeds if there is one\n"
     "  weaken=FILE:LINE:ORDER     the same, with another order on this line\n"
     "MC_REPLAY='name:decisions' runs that one execution. MC_OPTIONS holds options, too.\n";
@@ -351,6 +373,8 @@ static bool parse_flag(const char *word)
         options.is_listing = true;
     } else if (strcmp(word, "mutant") == 0) {
         options.is_mutant = true;
+    } else if (strcmp(word, "listed") == 0) {
+        options.must_list = true;
     } else if (strcmp(word, "sites") == 0) {
         options.has_sites = true;
         mc_weaken_note_sites();

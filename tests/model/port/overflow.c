@@ -10,6 +10,10 @@ void wf_overflow_watch(void)
 {
 }
 
+void wf_overflow_unwatch(void)
+{
+}
+
 void wf_signal_stack_init(struct wf_signal_stack *stack)
 {
     stack->map = NULL;

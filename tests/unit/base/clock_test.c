@@ -185,7 +185,12 @@ static void advance_of_a_clock_that_runs_aborts(void)
     CHECK_ABORTS(advance_by_1, "weft_clock_advance: the clock is not paused");
     CHECK_ABORTS(advance_by_1, "call weft_clock_pause() first");
     CHECK_ABORTS(advance_after_a_resume, "weft_clock_advance: the clock is not paused");
-    CHECK_ABORTS(advance_backwards, "or is to go back");
+}
+
+static void advance_by_negative_duration_aborts_with_advice(void)
+{
+    CHECK_ABORTS(advance_backwards, "weft_clock_advance: the duration is negative");
+    CHECK_ABORTS(advance_backwards, "advance by 0 or more");
 }
 
 static void resume_goes_on_from_the_time_that_was_shown(void)
@@ -458,6 +463,7 @@ static void many_threads_sleep_at_once(void)
 
 TEST_MAIN({
     TEST(advance_of_a_clock_that_runs_aborts),
+    TEST(advance_by_negative_duration_aborts_with_advice),
     TEST(clock_is_the_monotonic_one_in_nanoseconds),
     TEST(clock_never_goes_back),
     TEST(clock_moves_on),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/channel.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "crowd.h"
 #include "rt.h"
 #include "test.h"
@@ -25,7 +27,7 @@ enum {
     SENDERS = 4, /* the others receive */
 };
 
-static messages_sender *to;
+static messages_sender *to[MEMBERS];
 static messages_receiver *from;
 static size_t capacity;
 static size_t sending;                                  /* of the members */
@@ -35,9 +37,10 @@ static struct message boxes[MEMBERS];
 static void reset(void)
 {
     memset((void *)next_number, 0, sizeof next_number);
-    CHECK_EQ(messages_make(&to, &from, capacity), 0);
+    CHECK_EQ(messages_make(&to[0], &from, capacity), 0);
     for (size_t i = 1; i < sending; i++) {
-        CHECK(messages_sender_clone(to) == to);
+        to[i] = messages_sender_clone(to[0]);
+        CHECK(to[i] != NULL);
     }
 }
 
@@ -61,11 +64,11 @@ static int send_or_receive(weft_co *co, void *state)
         for (; self->round < crowd_rounds(); self->round++) {
             *box = (struct message){ self->index, (uint32_t)self->round,
                                      self->index * 1000003ull + self->round };
-            messages_send_init(&self->ops[0], to, box);
+            messages_send_init(&self->ops[0], to[self->index], box);
             WEFT_AWAIT(co, self->err, &self->ops[0].future);
             CHECK_EQ(self->err, 0);
         }
-        messages_sender_drop(to);
+        messages_sender_drop(to[self->index]);
     } else {
         for (;;) {
             messages_recv_init(&self->ops[0], from, box);
@@ -209,9 +212,11 @@ static void a_channel_tells_what_is_known_of_it(void)
     CHECK_EQ(weft_try_send(sender, "a"), 0);
     CHECK_EQ(weft_try_send(sender, "b"), 0);
     CHECK_EQ(weft_try_reserve(sender), 0);
-    CHECK(weft_sender_clone(sender) == sender);
-    CHECK(weft_receiver_clone(receiver) == receiver);
-    CHECK(weft_receiver_clone(receiver) == receiver);
+    weft_sender *other_sender = weft_sender_clone(sender);
+    weft_receiver *others[2] = { weft_receiver_clone(receiver), weft_receiver_clone(receiver) };
+    CHECK(other_sender != NULL);
+    CHECK(others[0] != NULL);
+    CHECK(others[1] != NULL);
     wanted.length = 2;
     wanted.senders = 2;
     wanted.receivers = 3;
@@ -220,16 +225,16 @@ static void a_channel_tells_what_is_known_of_it(void)
     weft_receiver_drop(receiver);
     wanted.receivers = 2;
     wanted.is_closed = true;
-    check_info(weft_receiver_info(receiver), &wanted);
+    check_info(weft_receiver_info(others[0]), &wanted);
 
     /* Nobody can receive what is left. */
-    weft_receiver_drop(receiver);
-    weft_receiver_drop(receiver);
+    weft_receiver_drop(others[0]);
+    weft_receiver_drop(others[1]);
     wanted.receivers = 0;
     wanted.length = 0;
     check_info(weft_sender_info(sender), &wanted);
     weft_sender_drop(sender);
-    weft_sender_drop(sender);
+    weft_sender_drop(other_sender);
 }
 
 static void a_message_may_be_of_any_size(void)
@@ -371,6 +376,81 @@ static void room_is_given_up_with_the_last_sender(void)
     weft_runtime_destroy(rt);
 }
 
+/* Room belongs to the sender that has reserved it: another sender cannot use it, and gets it when
+ * the owner is dropped. Waiting senders are let in, up to the number of slots. */
+static void drop_of_sender_gives_up_its_room(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int number = 0;
+    CHECK_EQ(numbers_make(&sender, &receiver, 2), 0);
+    numbers_sender *owner = numbers_sender_clone(sender);
+    CHECK(owner != NULL);
+    CHECK(owner != sender);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(weft_try_reserve(numbers_to(owner)), 0);
+    }
+    CHECK_EQ(numbers_try_send(sender, 1), -EAGAIN);
+    weft_task *reserving = test_go_first(rt, reserve, sender);
+    weft_task *sending_one = test_go_first(rt, send_one, sender);
+    weft_task *late = test_go_first(rt, send_one, sender);
+    numbers_sender_drop(owner);
+    CHECK_EQ(test_join_soon(reserving), 0);
+    CHECK_EQ(test_join_soon(sending_one), 0);
+    CHECK_EQ(weft_try_join(late, NULL), -EAGAIN);
+    numbers_send_reserved(sender, 2);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), 0);
+    }
+    CHECK_EQ(test_join_soon(late), 0);
+    numbers_sender_drop(sender);
+    CHECK_EQ(numbers_try_recv(receiver, &number), WEFT_ECLOSED);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
+/* A reservation that still waits when its sender is dropped is given nothing. */
+static void drop_of_sender_ends_its_pending_reservations(void)
+{
+    weft_runtime *rt = test_start(1);
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_sender *owner = numbers_sender_clone(sender);
+    CHECK_EQ(numbers_try_send(sender, 1), 0);
+    weft_task *pending = test_go_first(rt, reserve, owner);
+    weft_task *other = test_go_first(rt, reserve, sender);
+    numbers_sender_drop(owner);
+    CHECK_EQ(test_join_soon(pending), WEFT_ECLOSED);
+    CHECK_EQ(receive_number(receiver), 1);
+    CHECK_EQ(test_join_soon(other), 0);
+    numbers_send_reserved(sender, 2);
+    CHECK_EQ(receive_number(receiver), 2);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+    weft_runtime_destroy(rt);
+}
+
+/* The record of a clone that was dropped serves the next one. */
+static void clones_reuse_dropped_handles(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_sender *clone = numbers_sender_clone(sender);
+    for (unsigned i = 0; i < 3; i++) {
+        numbers_sender *last = clone;
+        CHECK_EQ(weft_try_reserve(numbers_to(clone)), 0);
+        numbers_sender_drop(clone);
+        clone = numbers_sender_clone(sender);
+        CHECK(clone == last);
+    }
+    numbers_sender_drop(clone);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+}
+
 /* All is reserved. One waits for room, and another, behind it, with a message. */
 static void a_message_is_taken_from_hands_past_one_who_waits_for_room(void)
 {
@@ -396,6 +476,235 @@ static void a_message_is_taken_from_hands_past_one_who_waits_for_room(void)
     weft_runtime_destroy(rt);
 }
 
+/* --- Memory of a channel without a limit ----------------------------------------------------- */
+
+enum {
+    QUEUE_LONG = 100000,
+    QUEUE_KEPT = 4096, /* bytes that a channel may keep when it is empty */
+    SLACK = 8,         /* and its memory over that of its messages */
+};
+
+static void check_memory(numbers_receiver *receiver)
+{
+    weft_channel_info info = weft_receiver_info(numbers_from(receiver));
+    CHECK_GE(info.bytes, info.length * sizeof(int));
+    CHECK_LE(info.bytes, QUEUE_KEPT + SLACK * sizeof(int) * (info.length + 1));
+}
+
+static void drained_channel_frees_memory_and_keeps_order(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int number = 0;
+    CHECK_EQ(numbers_make(&sender, &receiver, WEFT_UNBOUNDED), 0);
+    int sent = 0;
+    int received = 0;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < QUEUE_LONG; i++) {
+            CHECK_EQ(numbers_try_send(sender, sent++), 0);
+        }
+        CHECK_GE(weft_receiver_info(numbers_from(receiver)).bytes, QUEUE_LONG * sizeof(int));
+        while (received < sent) {
+            CHECK_EQ(numbers_try_recv(receiver, &number), 0);
+            CHECK_EQ(number, received);
+            received++;
+            check_memory(receiver);
+        }
+    }
+    /* The same for reserved room that is given up, or whose sender is dropped. */
+    numbers_sender *owner = numbers_sender_clone(sender);
+    for (int i = 0; i < QUEUE_LONG; i++) {
+        CHECK_EQ(weft_try_reserve(numbers_to(i % 2 == 0 ? sender : owner)), 0);
+    }
+    numbers_sender_drop(owner);
+    for (int i = 0; i < QUEUE_LONG / 2; i++) {
+        weft_unreserve(numbers_to(sender));
+    }
+    check_memory(receiver);
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+}
+
+static unsigned allocations;
+static bool has_memory;
+
+static bool count_allocation(void)
+{
+    allocations++;
+    return has_memory;
+}
+
+/* A queue whose length varies by a factor of 4 allocates at first, and then no more. */
+static void steady_queue_does_not_allocate(void)
+{
+    enum {
+        LEAST = 2500,
+        MOST = 4 * LEAST,
+    };
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int number = 0;
+    CHECK_EQ(numbers_make(&sender, &receiver, WEFT_UNBOUNDED), 0);
+    has_memory = true;
+    wf_alloc_hook = count_allocation;
+    for (int round = 0; round < 10; round++) {
+        allocations = 0;
+        for (size_t i = weft_receiver_info(numbers_from(receiver)).length; i < MOST; i++) {
+            CHECK_EQ(numbers_try_send(sender, 1), 0);
+        }
+        for (int i = LEAST; i < MOST; i++) {
+            CHECK_EQ(numbers_try_recv(receiver, &number), 0);
+        }
+        CHECK(round < 2 || allocations == 0);
+    }
+    wf_alloc_hook = NULL;
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+}
+
+static void drain_without_memory_keeps_messages(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    int number = 0;
+    CHECK_EQ(numbers_make(&sender, &receiver, WEFT_UNBOUNDED), 0);
+    for (int i = 0; i < QUEUE_LONG; i++) {
+        CHECK_EQ(numbers_try_send(sender, i), 0);
+    }
+    has_memory = false;
+    wf_alloc_hook = count_allocation;
+    for (int i = 0; i < QUEUE_LONG; i++) {
+        CHECK_EQ(numbers_try_recv(receiver, &number), 0);
+        CHECK_EQ(number, i);
+    }
+    wf_alloc_hook = NULL;
+    numbers_sender_drop(sender);
+    numbers_receiver_drop(receiver);
+}
+
+/* --- Drop functions --------------------------------------------------------------------------- */
+
+static int dropped[16];
+static unsigned dropped_count;
+static pthread_t dropping_thread;
+
+static void note_dropped(void *message, void *arg)
+{
+    CHECK(arg == &dropped_count);
+    dropped[dropped_count++] = *(int *)message;
+    dropping_thread = pthread_self();
+}
+
+static void make_dropping(numbers_sender **sender, numbers_receiver **receiver, size_t room)
+{
+    weft_channel_options options = { .capacity = room,
+                                     .drop = note_dropped,
+                                     .arg = &dropped_count };
+    CHECK_EQ(numbers_create(sender, receiver, &options), 0);
+    dropped_count = 0;
+}
+
+/* Also where the ring has wrapped around, and if another receiver goes before. */
+static void last_receiver_drops_unread_messages_in_order(void)
+{
+    static const size_t capacities[] = { 4, WEFT_UNBOUNDED };
+    for (size_t k = 0; k < 2; k++) {
+        numbers_sender *sender;
+        numbers_receiver *receiver;
+        make_dropping(&sender, &receiver, capacities[k]);
+        numbers_receiver *other = numbers_receiver_clone(receiver);
+        for (int i = 0; i < 3; i++) {
+            CHECK_EQ(numbers_send(sender, -1, WEFT_NEVER), 0);
+            CHECK_EQ(receive_number(receiver), -1);
+        }
+        for (int i = 0; i < 4; i++) {
+            CHECK_EQ(numbers_send(sender, i, WEFT_NEVER), 0);
+        }
+        CHECK_EQ(receive_number(receiver), 0);
+        numbers_receiver_drop(other);
+        CHECK_EQ(dropped_count, 0);
+        numbers_receiver_drop(receiver);
+        CHECK_EQ(dropped_count, 3);
+        for (int i = 0; i < 3; i++) {
+            CHECK_EQ(dropped[i], i + 1);
+        }
+        CHECK(pthread_equal(dropping_thread, pthread_self()));
+        CHECK_EQ(weft_sender_info(numbers_to(sender)).bytes, 0);
+        numbers_sender_drop(sender);
+        CHECK_EQ(dropped_count, 3);
+    }
+}
+
+/* The senders are gone first, or the channel was closed: the messages are unread all the same. */
+static void closed_channel_drops_unread_messages(void)
+{
+    for (int way = 0; way < 2; way++) {
+        numbers_sender *sender;
+        numbers_receiver *receiver;
+        make_dropping(&sender, &receiver, 4);
+        CHECK_EQ(numbers_send(sender, 5, WEFT_NEVER), 0);
+        if (way == 0) {
+            numbers_sender_drop(sender);
+        } else {
+            weft_sender_close(numbers_to(sender));
+        }
+        CHECK_EQ(dropped_count, 0);
+        numbers_receiver_drop(receiver);
+        CHECK_EQ(dropped_count, 1);
+        CHECK_EQ(dropped[0], 5);
+        if (way == 1) {
+            numbers_sender_drop(sender);
+        }
+        CHECK_EQ(dropped_count, 1);
+    }
+}
+
+/* A message that is refused stays the sender's; one for which room was reserved is sent. */
+static void refused_messages_are_not_dropped(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    make_dropping(&sender, &receiver, 1);
+    CHECK_EQ(weft_try_reserve(numbers_to(sender)), 0);
+    CHECK_EQ(numbers_try_send(sender, 1), -EAGAIN);
+    CHECK_EQ(numbers_send(sender, 2, weft_after(0)), WEFT_ETIMEDOUT);
+    numbers_receiver_drop(receiver);
+    CHECK_EQ(numbers_send(sender, 3, WEFT_NEVER), WEFT_ECLOSED);
+    CHECK_EQ(dropped_count, 0);
+    numbers_send_reserved(sender, 4);
+    CHECK_EQ(dropped_count, 1);
+    CHECK_EQ(dropped[0], 4);
+    numbers_sender_drop(sender);
+}
+
+static void drop_sender_in_message(void *message, void *arg)
+{
+    weft_sender_drop(*(weft_sender **)message);
+    (*(unsigned *)arg)++;
+}
+
+/* Channels through a channel: a drop function may drop handles, also one of the same channel. */
+static void drop_function_may_use_channels(void)
+{
+    weft_channel_options options = { .size = sizeof(weft_sender *),
+                                     .capacity = WEFT_UNBOUNDED,
+                                     .drop = drop_sender_in_message,
+                                     .arg = &dropped_count };
+    weft_sender *sender;
+    weft_receiver *receiver;
+    weft_sender *replies;
+    weft_receiver *reply;
+    dropped_count = 0;
+    CHECK_EQ(weft_channel_create(&sender, &receiver, &options), 0);
+    CHECK_EQ(weft_channel_make(&replies, &reply, 1, 1), 0);
+    CHECK_EQ(weft_try_send(sender, &replies), 0);
+    CHECK_EQ(weft_try_send(sender, &sender), 0);
+    weft_receiver_drop(receiver);
+    CHECK_EQ(dropped_count, 2);
+    CHECK_EQ(weft_try_recv(reply, &receiver), WEFT_ECLOSED);
+    weft_receiver_drop(reply);
+}
+
 /* --- The end -------------------------------------------------------------------------------- */
 
 static void who_waits_is_told_that_it_is_closed(void)
@@ -412,19 +721,19 @@ static void who_waits_is_told_that_it_is_closed(void)
 
     CHECK_EQ(numbers_make(&sender, &receiver, 0), 0);
     weft_task *receiving = test_go_first(rt, receive_number, receiver);
-    CHECK(numbers_sender_clone(sender) == sender);
+    numbers_sender *other = numbers_sender_clone(sender);
     numbers_sender_drop(sender);
     test_settle(rt);
     CHECK_EQ(weft_try_join(receiving, NULL), -EAGAIN);
-    numbers_sender_drop(sender);
+    numbers_sender_drop(other);
     CHECK_EQ(test_join_soon(receiving), WEFT_ECLOSED);
-    CHECK(numbers_receiver_clone(receiver) == receiver);
-    numbers_receiver_drop(receiver);
+    numbers_receiver_drop(numbers_receiver_clone(receiver));
     numbers_receiver_drop(receiver);
 
     for (int way = 0; way < 2; way++) {
         CHECK_EQ(numbers_make(&sender, &receiver, 0), 0);
-        weft_task *waiting = test_go_first(rt, way == 0 ? send_one : receive_number, sender);
+        weft_task *waiting = way == 0 ? test_go_first(rt, send_one, sender)
+                                      : test_go_first(rt, receive_number, receiver);
         if (way == 0) {
             weft_receiver_close(numbers_from(receiver));
         } else {
@@ -581,11 +890,63 @@ static void receive_without_a_stack(void)
     (void)test_join(test_spawn(test_start(1), receive_in_a_body, receiver));
 }
 
+static void send_into_room_of_another(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_sender *other = numbers_sender_clone(sender);
+    CHECK_EQ(weft_try_reserve(numbers_to(sender)), 0);
+    numbers_send_reserved(other, 1);
+}
+
+static void drop_sender_twice(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_sender_drop(sender);
+    numbers_sender_drop(sender);
+}
+
+static void drop_receiver_twice(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_receiver *clone = numbers_receiver_clone(receiver);
+    numbers_receiver_drop(clone);
+    numbers_receiver_drop(clone);
+}
+
+static void send_after_drop(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_sender_drop(sender);
+    CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), 0);
+}
+
+static void receive_after_drop(void)
+{
+    numbers_sender *sender;
+    numbers_receiver *receiver;
+    CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
+    numbers_receiver_drop(receiver);
+    (void)receive_number(receiver);
+}
+
 static void misuse_aborts_with_a_sentence(void)
 {
+    CHECK_ABORTS(send_into_room_of_another, "weft_send_reserved: this sender has reserved no room");
+    CHECK_ABORTS(drop_sender_twice, "weft_sender_drop: this sender or receiver was dropped before");
+    CHECK_ABORTS(drop_receiver_twice, "weft_receiver_drop: this sender or receiver was dropped");
+    CHECK_ABORTS(send_after_drop, "weft_send: this sender or receiver was dropped before");
+    CHECK_ABORTS(receive_after_drop, "weft_recv: this sender or receiver was dropped before");
     CHECK_ABORTS(receive_without_a_stack, "weft_recv: called on a worker outside of a fiber");
-    CHECK_ABORTS(give_up_no_room, "weft_unreserve: no room is reserved");
-    CHECK_ABORTS(send_into_no_room, "weft_send_reserved: no room is reserved");
+    CHECK_ABORTS(give_up_no_room, "weft_unreserve: this sender has reserved no room");
+    CHECK_ABORTS(send_into_no_room, "weft_send_reserved: this sender has reserved no room");
 }
 
 TEST_MAIN({
@@ -598,7 +959,17 @@ TEST_MAIN({
     TEST(room_is_reserved_and_used),
     TEST(room_can_be_reserved_without_a_limit_and_not_without_room),
     TEST(room_is_given_up_with_the_last_sender),
+    TEST(drop_of_sender_gives_up_its_room),
+    TEST(drop_of_sender_ends_its_pending_reservations),
+    TEST(clones_reuse_dropped_handles),
     TEST(a_message_is_taken_from_hands_past_one_who_waits_for_room),
+    TEST(drained_channel_frees_memory_and_keeps_order),
+    TEST(steady_queue_does_not_allocate),
+    TEST(drain_without_memory_keeps_messages),
+    TEST(last_receiver_drops_unread_messages_in_order),
+    TEST(closed_channel_drops_unread_messages),
+    TEST(refused_messages_are_not_dropped),
+    TEST(drop_function_may_use_channels),
     TEST(who_waits_is_told_that_it_is_closed),
     TEST(who_is_cancelled_has_sent_and_received_nothing),
     TEST(one_that_never_waits_lets_others_run),

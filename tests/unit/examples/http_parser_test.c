@@ -36,6 +36,8 @@ static void check_same(const struct http_parser *a, const struct http_parser *b)
     CHECK_EQ(a->method.size, b->method.size);
     CHECK_EQ(a->target.at, b->target.at);
     CHECK_EQ(a->target.size, b->target.size);
+    CHECK_EQ(a->path.at, b->path.at);
+    CHECK_EQ(a->path.size, b->path.size);
     CHECK_EQ(a->header_count, b->header_count);
     for (size_t i = 0; i < a->header_count; i++) {
         CHECK_EQ(a->headers[i].name.at, b->headers[i].name.at);
@@ -190,6 +192,46 @@ static void a_request_is_taken_apart(void)
     check_span(text, (struct http_span){ http_length(&parser), 3 }, "GET");
 }
 
+static void target_of_each_form_has_its_path(void)
+{
+    static const struct {
+        const char *target;
+        const char *path; /* NULL: the target is refused */
+    } targets[] = {
+        { "/", "/" },
+        { "/a/b?c?d=/e", "/a/b" },
+        { "/?", "/" },
+        { "//", "//" },
+        { "http://a", "" },
+        { "http://a?b/c", "" },
+        { "http://a/", "/" },
+        { "HTTP://a.org:80/b?c", "/b" },
+        { "http://[::1]:80/b", "/b" },
+        { "http://a//b", "//b" },
+        { "http://", NULL },
+        { "http:///", NULL },
+        { "http://?", NULL },
+        { "http://a@b/", NULL },
+        { "http:/a", NULL },
+        { "https://a/", NULL },
+        { "/a#b", NULL },
+        { "http://a/#b", NULL },
+        { "a/b", NULL },
+        { "?a", NULL },
+    };
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        struct http_parser parser;
+        char text[128];
+        int size =
+            snprintf(text, sizeof text, "GET %s HTTP/1.1\r\n" HOST "\r\n", targets[i].target);
+        int status = parse_every_way(&parser, text, (size_t)size);
+        CHECK_EQ(status, targets[i].path != NULL ? HTTP_COMPLETE : 400);
+        if (targets[i].path != NULL) {
+            check_span(text, parser.path, targets[i].path);
+        }
+    }
+}
+
 static void a_connection_is_kept_as_the_client_says(void)
 {
     static const struct {
@@ -314,6 +356,7 @@ static void each_limit_is_exact(void)
 TEST_MAIN({
     TEST(each_text_has_its_status_however_it_comes),
     TEST(a_request_is_taken_apart),
+    TEST(target_of_each_form_has_its_path),
     TEST(a_connection_is_kept_as_the_client_says),
     TEST(each_limit_is_exact),
 })

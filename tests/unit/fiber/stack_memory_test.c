@@ -91,7 +91,7 @@ static void check_guarded(const struct wf_stack *stack)
 {
     check_faults(read_byte, stack->low - 1);
     check_faults(write_byte, stack->low - 1);
-    check_faults(read_byte, stack->low - WF_STACK_GUARD);
+    check_faults(read_byte, stack->low - wf_stack_guard_size(stack->class));
     child_must_succeed(write_byte, stack->low);
 }
 
@@ -146,8 +146,7 @@ static void guard_locked_memory(void *arg)
 {
     (void)arg;
     if (mlockall(MCL_FUTURE | MCL_ONFAULT) != 0) {
-        (void)printf("skipped: mlockall is not allowed\n");
-        return;
+        child_skip("mlockall is not allowed");
     }
     rig_init(&rig);
     struct wf_stack *stack = rig_begin(&rig, 0, 0);
@@ -164,8 +163,7 @@ static void guard_memory_locked_later(void *arg)
     rig_init(&rig);
     rig_promise(&rig, 0, 0);
     if (mlockall(MCL_FUTURE | MCL_ONFAULT) != 0) {
-        (void)printf("skipped: mlockall is not allowed\n");
-        return;
+        child_skip("mlockall is not allowed");
     }
     struct wf_stack *stacks[2 * BATCH];
     for (int i = 0; i < 2 * BATCH; i++) {
@@ -182,7 +180,7 @@ static void guard_memory_locked_later(void *arg)
 static void refused_guards_are_made_with_mprotect(void)
 {
     if (test_is_sanitized()) {
-        (void)printf("skipped: sanitizers ignore mlockall\n");
+        test_skip("sanitizers ignore mlockall");
         return;
     }
     child_must_succeed(guard_locked_memory, NULL);
@@ -442,7 +440,7 @@ static size_t count_mappings(void)
 static void guards_of_40000_stacks_need_no_mappings(void)
 {
     if (!rig_has_guard_install()) {
-        (void)printf("skipped: this kernel has no MADV_GUARD_INSTALL\n");
+        test_skip("this kernel has no MADV_GUARD_INSTALL");
         return;
     }
     const uint64_t count = test_scale(40000);
@@ -505,7 +503,7 @@ static void guards_by_mprotect_run_out_and_say_why(void)
     CHECK_EQ(fscanf(file, "%lu", &most), 1);
     (void)fclose(file);
     if (test_is_sanitized() || most > 100000) {
-        (void)printf("skipped: a sanitizer, or %lu mappings\n", most);
+        test_skip("a sanitizer, or %lu mappings", most);
         return;
     }
     child_must_succeed(run_out_of_mappings, &most);
@@ -523,6 +521,6 @@ TEST_MAIN({
     TEST(fini_unmaps_every_stack),
     TEST(a_trim_sees_the_deepest_page),
     TEST(the_deepest_of_all_times_and_classes_is_kept),
-    TEST(guards_of_40000_stacks_need_no_mappings),
+    TEST_NATIVE(guards_of_40000_stacks_need_no_mappings, "makes each guard a mapping"),
     TEST(guards_by_mprotect_run_out_and_say_why),
 })

@@ -190,7 +190,7 @@ static bool ask_valgrind(struct child *child, const char *value)
         return false;
     }
     if (test_is_sanitized()) {
-        (void)printf("skipped: valgrind cannot run sanitizers\n");
+        test_skip("valgrind cannot run sanitizers");
         return false;
     }
     char self[4096];
@@ -200,7 +200,7 @@ static bool ask_valgrind(struct child *child, const char *value)
     inside = value;
     child_run(child, run_self_under_valgrind, self);
     if (child->code == 77 || strstr(child->text, "Valgrind: debuginfo reader") != NULL) {
-        (void)printf("skipped: there is no valgrind that can read this program\n");
+        test_skip("there is no valgrind that can read this program");
         return false;
     }
     return true;

@@ -485,12 +485,18 @@ struct receiver {
 
 static struct receiver receivers[RECEIVERS];
 
+static numbers_sender *line_senders[SENDERS][2];
+
 static void lines_begin(void)
 {
     pair_make(&lines, 2);
+    line_senders[0][0] = lines.to[0];
+    line_senders[0][1] = lines.to[1];
     for (unsigned i = 1; i < SENDERS; i++) {
-        CHECK(numbers_sender_clone(lines.to[0]) == lines.to[0]);
-        CHECK(numbers_sender_clone(lines.to[1]) == lines.to[1]);
+        for (unsigned k = 0; k < 2; k++) {
+            line_senders[i][k] = numbers_sender_clone(lines.to[k]);
+            CHECK(line_senders[i][k] != NULL);
+        }
     }
     atomic_store(&received, 0);
 }
@@ -502,14 +508,15 @@ static int send_or_select(weft_co *co, void *state)
     WEFT_BEGIN(co);
     for (; self->index < SENDERS && self->round < crowd_rounds(); self->round++) {
         self->sum = self->round + 1;
-        numbers_send_init(&self->ops[0], lines.to[(self->round + self->index) & 1], &self->sum);
+        numbers_send_init(&self->ops[0], line_senders[self->index][(self->round + self->index) & 1],
+                          &self->sum);
         WEFT_AWAIT(co, self->err, &self->ops[0].future);
         CHECK_EQ(self->err, 0);
     }
     if (self->index < SENDERS) {
         self->sum = crowd_rounds() * (crowd_rounds() + 1) / 2;
-        numbers_sender_drop(lines.to[0]);
-        numbers_sender_drop(lines.to[1]);
+        numbers_sender_drop(line_senders[self->index][0]);
+        numbers_sender_drop(line_senders[self->index][1]);
         return 0;
     }
     for (unsigned i = 0; i < 2; i++) {

@@ -315,6 +315,117 @@ static void functions_come_and_go_while_others_cancel(void)
     CHECK(atomic_load(&not_called) > 0);
 }
 
+/* --- Functions that remove -------------------------------------------------------------------- */
+
+/* Two trees, whose functions run at the same time and remove each other. */
+static struct crossing {
+    weft_token trees[2];
+    weft_on_cancel functions[2];
+    _Atomic(uint64_t) began;
+    _Atomic(uint64_t) returned;
+} crossing;
+
+static void remove_the_other(void *arg)
+{
+    size_t self = (size_t)arg;
+    (void)atomic_fetch_add(&crossing.began, 1);
+    test_wait_for(&crossing.began, 2);
+    CHECK(!weft_on_cancel_remove(&crossing.functions[1 - self]));
+    (void)atomic_fetch_add(&crossing.returned, 1);
+}
+
+static void *cancel_tree(void *arg)
+{
+    weft_token_cancel(arg);
+    return NULL;
+}
+
+static void functions_that_remove_each_other_both_return(void)
+{
+    for (unsigned round = 0; round < 100; round++) {
+        pthread_t thread;
+        memset(&crossing, 0, sizeof crossing);
+        for (size_t i = 0; i < 2; i++) {
+            weft_on_cancel_add(&crossing.functions[i], &crossing.trees[i], remove_the_other,
+                               (void *)i);
+        }
+        CHECK_EQ(pthread_create(&thread, NULL, cancel_tree, &crossing.trees[0]), 0);
+        weft_token_cancel(&crossing.trees[1]);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(atomic_load(&crossing.returned), 2);
+        for (size_t i = 0; i < 2; i++) {
+            CHECK(!weft_on_cancel_remove(&crossing.functions[i]));
+            weft_token_fini(&crossing.trees[i]);
+        }
+    }
+}
+
+struct own_use {
+    weft_on_cancel on_cancel;
+    unsigned *calls;
+};
+
+static void remove_and_free_itself(void *arg)
+{
+    struct own_use *self = arg;
+    (*self->calls)++;
+    CHECK(!weft_on_cancel_remove(&self->on_cancel));
+    CHECK(!weft_on_cancel_remove(&self->on_cancel));
+    memset(self, 0xa5, sizeof *self);
+    free(self);
+}
+
+static struct own_use *new_own_use(unsigned *calls)
+{
+    struct own_use *self = calloc(1, sizeof *self);
+    CHECK(self != NULL);
+    self->calls = calls;
+    return self;
+}
+
+/* Before and after the cancel: the second function is called by the add. */
+static void function_may_remove_and_free_itself(void)
+{
+    weft_token token = { { 0 }, 0, { 0 } };
+    unsigned calls = 0;
+    struct own_use *self = new_own_use(&calls);
+    weft_on_cancel_add(&self->on_cancel, &token, remove_and_free_itself, self);
+    weft_token_cancel(&token);
+    CHECK_EQ(calls, 1);
+    self = new_own_use(&calls);
+    weft_on_cancel_add(&self->on_cancel, &token, remove_and_free_itself, self);
+    CHECK_EQ(calls, 2);
+    weft_token_fini(&token);
+}
+
+static struct {
+    weft_token token;
+    weft_on_cancel first;
+    weft_on_cancel second;
+    weft_on_cancel third;
+    unsigned counts[2];
+} family;
+
+static void change_the_others(void *arg)
+{
+    (void)arg;
+    CHECK(weft_on_cancel_remove(&family.second));
+    weft_on_cancel_add(&family.third, &family.token, count_call, &family.counts[1]);
+    CHECK_EQ(family.counts[1], 1);
+    CHECK(!weft_on_cancel_remove(&family.third));
+}
+
+static void function_may_add_and_remove_others_of_its_tree(void)
+{
+    weft_on_cancel_add(&family.first, &family.token, change_the_others, NULL);
+    weft_on_cancel_add(&family.second, &family.token, count_call, &family.counts[0]);
+    weft_token_cancel(&family.token);
+    CHECK_EQ(family.counts[0], 0);
+    CHECK(!weft_on_cancel_remove(&family.first));
+    CHECK(!weft_on_cancel_remove(&family.second));
+    weft_token_fini(&family.token);
+}
+
 /* --- Loops, and mistakes ---------------------------------------------------------------------- */
 
 static int cancel_in_loop(size_t first, size_t end, void *arg)
@@ -377,6 +488,9 @@ TEST_MAIN({
     TEST(who_removes_a_function_that_runs_waits_for_its_end),
     TEST(a_task_can_be_cancelled_with_it),
     TEST(functions_come_and_go_while_others_cancel),
+    TEST(functions_that_remove_each_other_both_return),
+    TEST(function_may_remove_and_free_itself),
+    TEST(function_may_add_and_remove_others_of_its_tree),
     TEST(its_stop_ends_a_loop),
     TEST(mistakes_abort_with_a_sentence),
 })

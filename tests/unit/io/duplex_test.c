@@ -5,8 +5,14 @@
 #include <weft/io.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "links.h"
 #include "rt.h"
@@ -250,7 +256,112 @@ static void readiness_is_told_without_a_descriptor(void)
     run(wait_until_ready);
 }
 
+/* --- More than 2 GiB at a time ------------------------------------------------------------ */
+
+enum {
+    PIECE = 1 << 24,
+    VECTORS = 160, /* of a piece each: 2.5 GiB */
+};
+
+#define MUCH ((size_t)VECTORS * PIECE)
+
+/* Memory that takes no more than a piece, however large it is: after its first page all pieces are
+ * the same one. */
+static void *map_pieces(size_t size)
+{
+    static int piece = -1;
+    if (piece < 0) {
+        piece = memfd_create("piece", MFD_CLOEXEC);
+        CHECK(piece >= 0);
+        CHECK_EQ(ftruncate(piece, PIECE), 0);
+    }
+    char *all = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(all != MAP_FAILED);
+    for (size_t at = 4096; at < size; at += PIECE) {
+        size_t part = size - at < PIECE ? size - at : PIECE;
+        CHECK(mmap(all + at, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, piece, 0) !=
+              MAP_FAILED);
+    }
+    return all;
+}
+
+static void *allocate(void *context, size_t size, size_t align)
+{
+    (void)context;
+    return size > MUCH ? map_pieces(size)
+                       : aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+static void deallocate(void *context, void *memory, size_t size, size_t align)
+{
+    (void)context;
+    (void)align;
+    if (size > MUCH) {
+        CHECK_EQ(munmap(memory, size), 0);
+    } else {
+        free(memory);
+    }
+}
+
+static weft_stream *open_device(const char *path, int mode)
+{
+    weft_stream *stream;
+    int fd = open(path, mode | O_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(weft_stream_adopt(&stream, fd), 0);
+    return stream;
+}
+
+static int move_much(void *arg)
+{
+    static struct iovec vectors[VECTORS];
+    (void)arg;
+    char *much = map_pieces(MUCH);
+    for (unsigned i = 0; i < VECTORS; i++) {
+        vectors[i] = (struct iovec){ much + (size_t)i * PIECE, PIECE };
+    }
+    ssize_t most = INT_MAX & ~4095;
+    CHECK_EQ(weft_duplex(&one, &other, 2 * MUCH), 0);
+    CHECK_EQ(weft_writev(one, vectors, VECTORS, 0), most);
+    CHECK_EQ(weft_write(one, much, MUCH, 0), most);
+    CHECK_EQ(weft_readv(other, vectors, VECTORS, 0), most);
+    CHECK_EQ(weft_read(other, much, MUCH, 0), most);
+    CHECK_EQ(weft_try_read(other, much, 1), -EAGAIN);
+    weft_stream_close(one);
+    weft_stream_close(other);
+    one = open_device("/dev/null", O_WRONLY);
+    other = open_device("/dev/zero", O_RDONLY);
+    CHECK_EQ(weft_writev(one, vectors, VECTORS, 0), most);
+    CHECK_EQ(weft_write(one, much, MUCH, 0), most);
+    CHECK_EQ(weft_readv(other, vectors, VECTORS, 0), most);
+    CHECK_EQ(weft_read(other, much, MUCH, 0), most);
+    weft_stream_close(one);
+    weft_stream_close(other);
+    CHECK_EQ(munmap(much, MUCH), 0);
+    return 0;
+}
+
+/*
+ * Goal:   one call moves no more bytes than its result can count, on streams in memory as on
+ *         descriptors.
+ */
+static void count_of_one_transfer_fits_its_result(void)
+{
+    if (test_is_sanitized()) {
+        return; /* Its shadow of this memory is as large as if there were no sharing. */
+    }
+    static const weft_allocator allocator = { .alloc = allocate, .free = deallocate };
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.allocator = &allocator;
+    weft_runtime *rt = test_start_with(&config);
+    CHECK_EQ(test_run(rt, move_much, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
+    TEST(count_of_one_transfer_fits_its_result),
     TEST(as_many_bytes_are_under_way_as_there_is_room_for),
     TEST(all_bytes_come_in_order_through_any_capacity),
     TEST(without_room_there_is_none),

@@ -122,6 +122,106 @@ static void who_waits_for_room_is_told(void)
     run_with_pair(wait_for_room);
 }
 
+/* --- Readiness of one direction and waits for the other ---------------------------------- */
+
+static void empty(int fd)
+{
+    static char data[65536];
+    while (read(fd, data, sizeof data) > 0) {
+    }
+}
+
+/* Makes ends[0] ready for these events and no others. */
+static void make_ready(unsigned events)
+{
+    empty(ends[0]);
+    if ((events & WEFT_READABLE) != 0) {
+        CHECK_EQ(write(ends[1], "x", 1), 1);
+    }
+    if ((events & WEFT_WRITABLE) != 0) {
+        empty(ends[1]);
+    } else {
+        (void)fill_up();
+    }
+}
+
+/*
+ * Goal:   a wait that times out does not hide what a wait for other events finds.
+ * Method: all pairs of waits at a descriptor in each state. A deadline of 0 makes each wait look
+ *         and return. The handle is new for each pair, so that no event of the last one helps.
+ */
+static int wait_twice(void *arg)
+{
+    (void)arg;
+    for (unsigned ready = 0; ready <= EITHER; ready++) {
+        for (unsigned pair = 0; pair < 9; pair++) {
+            unsigned first = 1 + pair / 3;
+            unsigned second = 1 + pair % 3;
+            weft_fd *handle;
+            make_ready(ready);
+            CHECK_EQ(weft_fd_open(&handle, ends[0]), 0);
+            int found = (int)(ready & first);
+            CHECK_EQ(weft_fd_wait(handle, first, 0), found != 0 ? found : WEFT_ETIMEDOUT);
+            found = (int)(ready & second);
+            CHECK_EQ(weft_fd_wait(handle, second, 0), found != 0 ? found : WEFT_ETIMEDOUT);
+            weft_fd_close(handle);
+        }
+    }
+    return 0;
+}
+
+static void wait_that_timed_out_keeps_readiness_of_other_direction(void)
+{
+    run_with_pair(wait_twice);
+}
+
+struct waiter {
+    weft_fd *handle;
+    unsigned events;
+};
+
+static int wait_for_events(void *arg)
+{
+    const struct waiter *self = arg;
+    return weft_fd_wait(self->handle, self->events, WEFT_NEVER);
+}
+
+/*
+ * Goal:   a task that waits for one direction does not hide that the other one is ready, and is
+ *         woken by its own event. A TLS library has a reader and a writer like these.
+ */
+static int wait_in_both_directions(void *arg)
+{
+    (void)arg;
+    for (unsigned waits_for = WEFT_READABLE; waits_for <= WEFT_WRITABLE; waits_for++) {
+        struct waiter waiter = { .events = waits_for };
+        weft_task *task;
+        int result;
+        unsigned other = EITHER & ~waits_for;
+        make_ready(other);
+        CHECK_EQ(weft_fd_open(&waiter.handle, ends[0]), 0);
+        CHECK_EQ(weft_go(&task, wait_for_events, &waiter), 0);
+        source_wait_for_calls(wf_source_of(waiter.handle), 1);
+        for (unsigned i = 0; i < 3; i++) {
+            CHECK_EQ(weft_fd_wait(waiter.handle, other, 0), other);
+            CHECK_EQ(weft_fd_wait(waiter.handle, EITHER, 0), other);
+            CHECK_EQ(weft_fd_wait(waiter.handle, waits_for, 0), WEFT_ETIMEDOUT);
+        }
+        make_ready(waits_for);
+        CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
+        CHECK_EQ(result, waits_for);
+        CHECK_EQ(weft_fd_wait(waiter.handle, EITHER, 0), waits_for);
+        CHECK_EQ(weft_fd_wait(waiter.handle, other, 0), WEFT_ETIMEDOUT);
+        weft_fd_close(waiter.handle);
+    }
+    return 0;
+}
+
+static void waiter_of_one_direction_keeps_readiness_of_other(void)
+{
+    run_with_pair(wait_in_both_directions);
+}
+
 static weft_fd *shared;
 
 static int wait_at_shared(void *arg)
@@ -139,7 +239,7 @@ static int wake_all(void *arg)
     for (unsigned i = 0; i < 8; i++) {
         CHECK_EQ(weft_go(&tasks[i], wait_at_shared, NULL), 0);
     }
-    source_wait_for_calls(wf_container_of(shared, struct wf_source, room), 8);
+    source_wait_for_calls(wf_source_of(shared), 8);
     CHECK_EQ(write(ends[1], "x", 1), 1);
     for (unsigned i = 0; i < 8; i++) {
         CHECK_EQ(weft_join(tasks[i], &result, WEFT_NEVER), 0);
@@ -150,7 +250,7 @@ static int wake_all(void *arg)
     for (unsigned i = 0; i < 8; i++) {
         CHECK_EQ(weft_go(&tasks[i], wait_at_shared, NULL), 0);
     }
-    source_wait_for_calls(wf_container_of(shared, struct wf_source, room), 8);
+    source_wait_for_calls(wf_source_of(shared), 8);
     weft_fd_close(shared);
     for (unsigned i = 0; i < 8; i++) {
         CHECK_EQ(weft_join(tasks[i], &result, WEFT_NEVER), 0);
@@ -189,12 +289,63 @@ static int open_what_cannot_be(void *arg)
     int file = mkstemp(path);
     CHECK(file >= 0);
     CHECK_EQ(weft_fd_open(&handle, file), -EPERM);
+    static const char *const always_ready[] = { "/dev/null", "/dev/zero", "/tmp", "/dev" };
+    CHECK_EQ(weft_fd_open(&handle, ends[0]), 0); /* With it the backend. */
+    weft_fd_close(handle);
+    for (unsigned i = 0; i < 4; i++) {
+        int fd = open(always_ready[i], O_RDONLY | O_CLOEXEC);
+        CHECK(fd >= 0);
+        unsigned before = link_fds();
+        CHECK_EQ(weft_fd_open(&handle, fd), -EPERM);
+        CHECK_EQ(link_fds(), before);
+        CHECK_EQ(close(fd), 0);
+    }
     CHECK_EQ(weft_fd_open(&handle, -1), -EBADF);
     CHECK_EQ(weft_fd_open(&handle, 19999), -EBADF);
     (void)close(file);
     (void)unlink(path);
     weft_fd_close(NULL);
     return 0;
+}
+
+static weft_fd *handles[3];
+
+static int wait_by_handle(void *arg)
+{
+    return weft_fd_wait(*(weft_fd **)arg, WEFT_READABLE, WEFT_NEVER);
+}
+
+/* Each handle gets the events of the descriptor, and keeps them when another one is closed. */
+static int open_several_times(void *arg)
+{
+    weft_task *waiters[3];
+    char byte;
+    (void)arg;
+    CHECK_EQ(weft_fd_open(&handles[0], ends[0]), 0); /* With it the backend. */
+    weft_fd_close(handles[0]);
+    unsigned before = link_fds();
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(weft_fd_open(&handles[i], ends[0]), 0);
+    }
+    for (unsigned first = 0; first < 3; first++) { /* One is closed after each round. */
+        for (unsigned i = first; i < 3; i++) {
+            CHECK_EQ(weft_fd_wait(handles[i], WEFT_READABLE, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+            CHECK_EQ(weft_go(&waiters[i], wait_by_handle, &handles[i]), 0);
+        }
+        CHECK_EQ(write(ends[1], "x", 1), 1);
+        for (unsigned i = first; i < 3; i++) {
+            CHECK_EQ(test_join_soon(waiters[i]), WEFT_READABLE);
+        }
+        CHECK_EQ(read(ends[0], &byte, 1), 1);
+        weft_fd_close(handles[first]);
+    }
+    CHECK_EQ(link_fds(), before);
+    return 0;
+}
+
+static void descriptor_opened_several_times_wakes_all_handles(void)
+{
+    run_with_pair(open_several_times);
 }
 
 static void files_and_what_is_not_open_are_refused(void)
@@ -254,8 +405,11 @@ static void all_kinds_of_tasks_wait_at_one_descriptor(void)
 TEST_MAIN({
     TEST(what_is_ready_stays_ready_until_it_is_read),
     TEST(who_waits_for_room_is_told),
+    TEST(wait_that_timed_out_keeps_readiness_of_other_direction),
+    TEST(waiter_of_one_direction_keeps_readiness_of_other),
     TEST(all_who_wait_are_told_of_an_event_and_of_the_end),
     TEST(a_peer_that_has_gone_is_an_event),
     TEST(files_and_what_is_not_open_are_refused),
+    TEST(descriptor_opened_several_times_wakes_all_handles),
     TEST(all_kinds_of_tasks_wait_at_one_descriptor),
 })

@@ -4,34 +4,23 @@
  */
 #include "io/io.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <weft.h>
 
+#include "backend.h"
 #include "links.h"
 #include "rt.h"
+#include "sandbox.h"
 #include "test.h"
-
-static void places_of_the_table_follow_each_other(void)
-{
-    uint32_t chunk = 0;
-    uint32_t place = 0;
-    for (uint32_t i = 0; i < 100000; i++) {
-        if (place == (uint32_t)WF_IO_CHUNK << chunk) {
-            chunk++;
-            place = 0;
-        }
-        CHECK_EQ(wf_io_chunk_of(i), chunk);
-        CHECK_EQ(wf_io_place_of(i), place);
-        place++;
-    }
-}
 
 static void a_runtime_without_io_opens_nothing(void)
 {
@@ -106,6 +95,15 @@ enum {
     MANY = 1000,
 };
 
+static unsigned count_blocks(const struct wf_io *io)
+{
+    unsigned count = 0;
+    for (const struct wf_source *block = io->blocks; block != NULL; block = block->next_block) {
+        count++;
+    }
+    return count;
+}
+
 static int open_many(void *arg)
 {
     static struct wf_source *sources[MANY];
@@ -115,15 +113,14 @@ static int open_many(void *arg)
         for (uint32_t i = 0; i < MANY; i++) {
             int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
             CHECK_EQ(wf_source_open(io, fd, &sources[i]), 0);
-            CHECK(wf_io_source(io, sources[i]->index) == sources[i]);
             if (i % 2 == 0) {
                 CHECK_EQ(wf_source_watch(sources[i]), 0);
             }
         }
-        CHECK_EQ(io->made, MANY); /* Places are used again. */
+        CHECK_EQ(count_blocks(io), (MANY + WF_SOURCE_BLOCK - 1) / WF_SOURCE_BLOCK);
         CHECK_EQ(io->watched, MANY / 2);
         for (uint32_t i = 0; i < MANY; i++) {
-            wf_source_close(sources[i], "test");
+            wf_source_close(wf_source_handle(sources[i]));
         }
         CHECK_EQ(io->watched, 0);
     }
@@ -171,6 +168,142 @@ static void the_backend_is_what_was_asked_for(void)
     if (forced != NULL) {
         CHECK_EQ(setenv("WEFT_IO", forced, 1), 0);
     }
+}
+
+/* --- In a sandbox ----------------------------------------------------------------------- */
+
+/* What a sandbox forbids, and which backend the program asks for. */
+struct forbidden {
+    long call;
+    const char *name;
+    int error;
+    weft_io_backend wanted;
+};
+
+static char said[512]; /* the runtime's messages, one after the other */
+
+static void note_message(void *ctx, const char *text)
+{
+    (void)ctx;
+    size_t length = strlen(said);
+    (void)snprintf(said + length, sizeof said - length, "%s\n", text);
+}
+
+static weft_runtime *start_noting(weft_io_backend wanted)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    CHECK_EQ(unsetenv("WEFT_IO"), 0); /* It would win over the configuration. */
+    config.workers = 2;
+    config.io = wanted;
+    config.on_message = note_message;
+    return test_start_with(&config);
+}
+
+static int pass_a_byte(void *arg)
+{
+    weft_stream *reader;
+    weft_stream *writer;
+    char byte;
+    (void)arg;
+    int err = weft_pipe(&reader, &writer);
+    if (err == 0) {
+        CHECK_EQ(weft_read(reader, &byte, 1, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
+        CHECK_EQ(weft_write(writer, "x", 1, WEFT_NEVER), 1);
+        CHECK_EQ(weft_read(reader, &byte, 1, WEFT_NEVER), 1);
+        weft_stream_close(reader);
+        weft_stream_close(writer);
+    }
+    return err;
+}
+
+static void check_works(weft_runtime *rt, const char *backend)
+{
+    weft_io_info info;
+    CHECK_EQ(weft_runtime_io(rt, &info), 0);
+    CHECK_EQ(strcmp(info.backend, backend), 0);
+    CHECK(info.reason[0] != '\0');
+    CHECK_EQ(test_run(rt, pass_a_byte, NULL), 0);
+    CHECK_EQ(strcmp(said, ""), 0);
+}
+
+/* Each call fails with the error of the system call, and the reason is reported once. */
+static void check_fails(weft_runtime *rt, const char *call, int err)
+{
+    weft_io_info info;
+    CHECK_EQ(test_run(rt, pass_a_byte, NULL), err);
+    CHECK_HAS(said, call);
+    CHECK_HAS(said, weft_strerror(err));
+    CHECK_HAS(said, "WEFT_IO=epoll");
+    CHECK_EQ(weft_runtime_io(rt, &info), err);
+    CHECK_EQ(strcmp(info.backend, "io_uring"), 0);
+    CHECK_HAS(info.reason, call);
+    CHECK_HAS(info.reason, weft_strerror(err));
+    CHECK_EQ(test_run(rt, pass_a_byte, NULL), err);
+    CHECK(strchr(said, '\n') == strrchr(said, '\n'));
+}
+
+static void use_io_in_sandbox(const void *arg)
+{
+    const struct forbidden *forbidden = arg;
+    unsigned before = link_fds();
+    sandbox_forbid(forbidden->call, forbidden->error);
+    weft_runtime *rt = start_noting(forbidden->wanted);
+    if (forbidden->wanted == WEFT_IO_AUTO) {
+        check_works(rt, "epoll");
+    } else if (forbidden->call == SYS_io_uring_register) { /* The backend does not need it. */
+        check_works(rt, "io_uring");
+    } else {
+        check_fails(rt, forbidden->name, -forbidden->error);
+    }
+    weft_runtime_destroy(rt);
+    CHECK_EQ(link_fds(), before);
+}
+
+/*
+ * Goal:   where a sandbox forbids a system call of io_uring, the default does without it, and a
+ *         program that insists on io_uring gets an error and a sentence that says why.
+ * Method: a child for each call and each error that sandboxes answer with.
+ */
+static void sandbox_that_forbids_io_uring_is_an_error_or_falls_back(void)
+{
+    static const struct {
+        long number;
+        const char *name;
+    } calls[] = {
+        { SYS_io_uring_setup, "io_uring_setup" },
+        { SYS_io_uring_enter, "io_uring_enter" },
+        { SYS_io_uring_register, "io_uring_register" },
+        { SYS_membarrier, "membarrier" },
+    };
+    static const int errors[] = { EPERM, ENOSYS, EACCES };
+    static const weft_io_backend backends[] = { WEFT_IO_AUTO, WEFT_IO_URING };
+    for (unsigned i = 0; i < 4 * 3 * 2; i++) {
+        struct forbidden forbidden = { calls[i % 4].number, calls[i % 4].name, errors[i / 4 % 3],
+                                       backends[i / 12] };
+        sandbox_run(use_io_in_sandbox, &forbidden);
+    }
+}
+
+/* Without liburing the sentence says so. */
+static void forced_io_uring_that_is_not_built_in_is_reported(void)
+{
+    weft_runtime *rt = start_noting(WEFT_IO_URING);
+    check_fails(rt, "built without io_uring", -ENOSYS);
+    weft_runtime_destroy(rt);
+}
+
+static void forbid_io_uring_while_in_use(void)
+{
+    weft_runtime *rt = start_noting(WEFT_IO_URING);
+    check_works(rt, "io_uring");
+    sandbox_forbid(SYS_io_uring_enter, EPERM);
+    (void)test_run(rt, pass_a_byte, NULL);
+}
+
+/* The backend cannot be changed then: its polls are in the kernel. */
+static void sandbox_that_forbids_io_uring_later_ends_the_process_with_a_sentence(void)
+{
+    CHECK_ABORTS(forbid_io_uring_while_in_use, "io_uring_enter: Operation not permitted");
 }
 
 /* --- Outside ---------------------------------------------------------------------------- */
@@ -235,10 +368,12 @@ static void the_first_event_of_all_is_handled(void)
 
 TEST_MAIN({
     TEST(the_first_event_of_all_is_handled),
-    TEST(places_of_the_table_follow_each_other),
     TEST(a_runtime_without_io_opens_nothing),
     TEST(there_is_room_for_descriptors_from_the_start),
     TEST(places_are_made_as_they_are_needed),
     TEST(the_backend_is_what_was_asked_for),
+    TEST_URING(sandbox_that_forbids_io_uring_is_an_error_or_falls_back),
+    TEST_NO_URING(forced_io_uring_that_is_not_built_in_is_reported),
+    TEST_URING(sandbox_that_forbids_io_uring_later_ends_the_process_with_a_sentence),
     TEST(a_plain_thread_waits_while_all_workers_sleep),
 })

@@ -68,7 +68,7 @@ static int exhaust(void *arg)
     CHECK(is_writable(source));
     fire(source, WF_EVENT_END);
     CHECK(is_readable(source));
-    wf_source_close(source, "test");
+    wf_source_close(wf_source_handle(source));
     return 0;
 }
 
@@ -92,7 +92,7 @@ static int move(void *arg)
     fire(source, WF_EVENT_END);
     wf_source_moved(source, wf_source_look(source), WF_SOURCE_READABLE, 9, 10);
     CHECK(is_readable(source));
-    wf_source_close(source, "test");
+    wf_source_close(wf_source_handle(source));
     return 0;
 }
 
@@ -107,7 +107,7 @@ static int be_late(void *arg)
     struct wf_source *first = open_source();
     struct wf_io *io = first->io;
     uint64_t tag = wf_source_tag(first);
-    wf_source_close(first, "test");
+    wf_source_close(wf_source_handle(first));
     struct wf_source *second = open_source();
     CHECK(second == first);
     CHECK_NE(wf_source_tag(second), tag);
@@ -116,7 +116,7 @@ static int be_late(void *arg)
     CHECK(!is_readable(second));
     wf_source_fire(io, wf_source_tag(second), WF_EVENT_READ);
     CHECK(is_readable(second));
-    wf_source_close(second, "test");
+    wf_source_close(wf_source_handle(second));
     return 0;
 }
 
@@ -129,20 +129,26 @@ static int close_while_used(void *arg)
 {
     (void)arg;
     struct wf_source *source = open_source();
+    struct wf_source *entered;
+    void *handle = wf_source_handle(source);
     int fd = source->fd;
-    CHECK_EQ(wf_source_enter(source, "test"), 0);
+    CHECK_EQ(wf_source_enter(handle, &entered), 0);
+    CHECK(entered == source);
+    CHECK_EQ(wf_source_enter(handle, &entered), 0);
     CHECK_EQ(wf_source_give_up(source), -EBUSY);
-    wf_source_close(source, "test");
+    wf_source_leave(source);
+    wf_source_close(handle);
     CHECK_NE(fcntl(fd, F_GETFD), -1); /* Somebody is at it. */
-    CHECK_EQ(wf_source_enter(source, "test"), WEFT_ECLOSED);
+    CHECK_EQ(wf_source_give_up(source), WEFT_ECLOSED);
+    CHECK_EQ(wf_source_enter(handle, &entered), WEFT_ECLOSED);
     CHECK_NE(fcntl(fd, F_GETFD), -1);
     struct wf_source *other = open_source();
     CHECK(other != source);
     wf_source_leave(source);
     CHECK_EQ(fcntl(fd, F_GETFD), -1);
     CHECK(open_source() == source);
-    wf_source_close(source, "test");
-    wf_source_close(other, "test");
+    wf_source_close(wf_source_handle(source));
+    wf_source_close(wf_source_handle(other));
     return 0;
 }
 
@@ -155,9 +161,12 @@ static int give_up(void *arg)
 {
     (void)arg;
     struct wf_source *source = open_source();
+    void *handle = wf_source_handle(source);
     int fd = source->fd;
+    CHECK_EQ(wf_source_enter(handle, &source), 0);
     CHECK_EQ(wf_source_give_up(source), fd);
     CHECK_NE(fcntl(fd, F_GETFD), -1);
+    CHECK_EQ(wf_source_enter(handle, &source), WEFT_ECLOSED);
     CHECK_EQ(close(fd), 0);
     return 0;
 }
@@ -165,6 +174,76 @@ static int give_up(void *arg)
 static void a_descriptor_that_is_given_up_stays_open(void)
 {
     on_a_fiber(give_up);
+}
+
+/* --- Generations ------------------------------------------------------------------------ */
+
+static int reuse(void *arg)
+{
+    (void)arg;
+    struct wf_source *first = open_source();
+    struct wf_source *entered;
+    void *stale = wf_source_handle(first);
+    wf_source_close(stale);
+    struct wf_source *second = open_source();
+    CHECK(second == first);
+    uint64_t users = second->users;
+    CHECK_EQ(wf_source_enter(stale, &entered), WEFT_ECLOSED);
+    wf_source_close(stale);
+    CHECK_EQ(second->users, users); /* It was not even counted. */
+    CHECK_EQ(wf_source_enter(wf_source_handle(second), &entered), 0);
+    wf_source_leave(second);
+    wf_source_close(wf_source_handle(second));
+    return 0;
+}
+
+static void stale_handle_does_not_touch_next_source(void)
+{
+    on_a_fiber(reuse);
+}
+
+static int use_up_generations(void *arg)
+{
+    (void)arg;
+    struct wf_source *source = open_source();
+    struct wf_source *entered;
+    uint64_t low = ~WF_SOURCE_GENERATION;
+    source->users = WF_SOURCE_GENERATION | (source->users & low); /* The last one. */
+    void *last = wf_source_handle(source);
+    CHECK_EQ(wf_source_enter(last, &entered), 0);
+    wf_source_leave(source);
+    wf_source_close(last);
+    CHECK_EQ(wf_source_enter(last, &entered), WEFT_ECLOSED);
+    struct wf_source *next = open_source();
+    CHECK(next != source);
+    CHECK_EQ(wf_source_enter(last, &entered), WEFT_ECLOSED);
+    wf_source_close(wf_source_handle(next));
+    return 0;
+}
+
+static void source_without_generations_left_is_not_used_again(void)
+{
+    on_a_fiber(use_up_generations);
+}
+
+static int count_to_the_limit(void *arg)
+{
+    (void)arg;
+    struct wf_source *source = open_source();
+    struct wf_source *entered;
+    void *handle = wf_source_handle(source);
+    source->users += WF_SOURCE_USERS_MAX - 2;
+    CHECK_EQ(wf_source_enter(handle, &entered), 0);
+    CHECK_EQ(wf_source_enter(handle, &entered), -EBUSY);
+    wf_source_leave(source);
+    source->users -= WF_SOURCE_USERS_MAX - 2;
+    wf_source_close(handle);
+    return 0;
+}
+
+static void enter_beyond_the_limit_of_users_fails(void)
+{
+    on_a_fiber(count_to_the_limit);
 }
 
 /* --- Who waits -------------------------------------------------------------------------- */
@@ -184,7 +263,11 @@ static int poll_op(weft_op *op)
 static void enlist(struct wf_source *source, uint32_t what, bool is_ours)
 {
     for (unsigned i = 0; i < WAITERS; i++) {
-        wf_source_wait_init(&ops[i], source, what, is_ours);
+        if (is_ours) {
+            wf_source_wait_init(&ops[i], source, what);
+        } else {
+            wf_source_ready_init(&ops[i], wf_source_handle(source), what);
+        }
         CHECK_EQ(poll_op(&ops[i]), WEFT_PENDING);
     }
 }
@@ -209,7 +292,7 @@ static int grant_one(void *arg)
     CHECK_EQ(poll_op(&ops[2]), WEFT_PENDING);
     fire(source, WF_EVENT_WRITE);
     CHECK_EQ(poll_op(&ops[2]), WEFT_PENDING);
-    wf_source_close(source, "test");
+    wf_source_close(wf_source_handle(source));
     CHECK_EQ(poll_op(&ops[2]), WEFT_ECLOSED);
     return 0;
 }
@@ -230,7 +313,7 @@ static int grant_to_others(void *arg)
     for (unsigned i = 0; i < WAITERS; i++) {
         CHECK_EQ(poll_op(&ops[i]), 0);
     }
-    wf_source_close(source, "test");
+    wf_source_close(wf_source_handle(source));
     return 0;
 }
 
@@ -249,7 +332,7 @@ static int end_all(void *arg)
     for (unsigned i = 0; i < WAITERS; i++) {
         CHECK_EQ(poll_op(&ops[i]), 0);
     }
-    wf_source_close(source, "test");
+    wf_source_close(wf_source_handle(source));
     return 0;
 }
 
@@ -271,7 +354,7 @@ static int leave_early(void *arg)
     CHECK_EQ(poll_op(&ops[1]), 0);
     CHECK(ops[2].future.ops->cancel(&ops[2].future));
     CHECK((wf_source_look(source) & WF_SOURCE_READERS) == 0);
-    wf_source_close(source, "test");
+    wf_source_close(wf_source_handle(source));
     return 0;
 }
 
@@ -288,12 +371,12 @@ static int ask_the_kernel(void *arg)
     struct wf_source *source = open_source();
     uint64_t one = 1;
     CHECK(is_readable(source)); /* Perhaps. */
-    wf_source_wait_init(&ops[0], source, WF_SOURCE_READABLE, false);
+    wf_source_ready_init(&ops[0], wf_source_handle(source), WF_SOURCE_READABLE);
     CHECK_EQ(weft_await(&ops[0].future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(write(source->fd, &one, sizeof one), sizeof one);
-    wf_source_wait_init(&ops[0], source, WF_SOURCE_READABLE, false);
+    wf_source_ready_init(&ops[0], wf_source_handle(source), WF_SOURCE_READABLE);
     CHECK_EQ(weft_await(&ops[0].future, WEFT_NEVER), 0);
-    wf_source_close(source, "test");
+    wf_source_close(wf_source_handle(source));
     return 0;
 }
 
@@ -308,6 +391,9 @@ TEST_MAIN({
     TEST(an_event_of_the_last_descriptor_is_for_nobody),
     TEST(the_last_user_closes_the_descriptor),
     TEST(a_descriptor_that_is_given_up_stays_open),
+    TEST(stale_handle_does_not_touch_next_source),
+    TEST(source_without_generations_left_is_not_used_again),
+    TEST(enter_beyond_the_limit_of_users_fails),
     TEST(an_event_is_for_one_and_passed_on),
     TEST(who_does_not_try_passes_it_on_at_once),
     TEST(an_end_is_for_all),

@@ -12,6 +12,7 @@
 
 #include <weft.h>
 
+#include "io/transfer.h"
 #include "links.h"
 #include "rt.h"
 #include "test.h"
@@ -19,6 +20,12 @@
 enum {
     SIZE = LINK_FLOW_SIZE,
 };
+
+static int splice_streams(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
+{
+    const struct wf_transfer_end end = { .deadline = deadline };
+    return wf_splice(from, to, copied, &end);
+}
 
 static enum link_kind target; /* of the test that runs */
 
@@ -28,7 +35,7 @@ static int splice_to_target(void *arg)
     struct link_flow flow;
     uint64_t copied = 5;
     link_flow_begin(&flow, link, target);
-    int err = wf_splice(link->far, flow.to.near, &copied, WEFT_NEVER);
+    int err = splice_streams(link->far, flow.to.near, &copied, WEFT_NEVER);
     if (weft_stream_fd(link->far) < 0 || target == LINK_MEMORY) {
         CHECK_EQ(err, -EOPNOTSUPP);
         CHECK_EQ(copied, 5);
@@ -87,7 +94,7 @@ static int copy_urgent_data(void *arg)
         uint64_t copied = 0;
         CHECK_EQ(weft_go(&writer, write_with_urgent_data, &urgent), 0);
         CHECK_EQ(weft_go(&reader, link_read_flow, to.far), 0);
-        int err = wf_splice(from.far, to.near, &copied, WEFT_NEVER);
+        int err = splice_streams(from.far, to.near, &copied, WEFT_NEVER);
         CHECK_EQ(err, -EOPNOTSUPP);
         CHECK_EQ(copied, places[i]);
         CHECK_EQ(weft_copy(from.far, to.near, &copied, WEFT_NEVER), 0);
@@ -125,7 +132,7 @@ static int copy_to_one_that_refuses(void *arg)
     }
     link_flow_begin(&flow, link, LINK_LOCAL);
     CHECK_EQ(fcntl(weft_stream_fd(flow.to.near), F_SETFL, O_NONBLOCK | O_APPEND), 0);
-    CHECK_EQ(wf_splice(link->far, flow.to.near, &copied, WEFT_NEVER), -EOPNOTSUPP);
+    CHECK_EQ(splice_streams(link->far, flow.to.near, &copied, WEFT_NEVER), -EOPNOTSUPP);
     CHECK_GE(copied, 1);
     uint64_t rest;
     CHECK_EQ(weft_copy(link->far, flow.to.near, &rest, WEFT_NEVER), 0);
@@ -184,7 +191,7 @@ static int receive_a_file(void *arg)
     uint64_t copied = 0;
     CHECK_EQ(weft_go(&writer, link_write_flow, link->near), 0);
     link->near = NULL;
-    CHECK_EQ(wf_splice(link->far, file, &copied, WEFT_NEVER), -EOPNOTSUPP);
+    CHECK_EQ(splice_streams(link->far, file, &copied, WEFT_NEVER), -EOPNOTSUPP);
     CHECK_EQ(weft_copy(link->far, file, &copied, WEFT_NEVER), 0);
     CHECK_EQ(copied, SIZE);
     link_join(writer);
@@ -214,7 +221,7 @@ static int stop_in_the_middle(void *arg)
     unsigned before = link_fds();
     for (int err = 0; err == 0;) {
         weft_stream *file = open_file(SIZE);
-        err = wf_splice(file, link->near, &copied, weft_after(2 * WEFT_MS));
+        err = splice_streams(file, link->near, &copied, weft_after(2 * WEFT_MS));
         CHECK(err == 0 || err == WEFT_ETIMEDOUT);
         weft_stream_close(file);
     }
@@ -251,7 +258,7 @@ static int splice_to_nobody(void *arg)
     link->far = NULL;
     while (err == 0) {
         CHECK_EQ(lseek(weft_stream_fd(file), 0, SEEK_SET), 0);
-        err = wf_splice(file, link->near, &copied, WEFT_NEVER);
+        err = splice_streams(file, link->near, &copied, WEFT_NEVER);
     }
     CHECK(err == -EPIPE || err == -ECONNRESET);
     weft_stream_close(file);
@@ -274,7 +281,7 @@ static int copy_without_descriptors(void *arg)
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     struct rlimit none = { .rlim_cur = 3, .rlim_max = limit.rlim_max };
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-    CHECK_EQ(wf_splice(link->far, flow.to.near, &copied, WEFT_NEVER), -EOPNOTSUPP);
+    CHECK_EQ(splice_streams(link->far, flow.to.near, &copied, WEFT_NEVER), -EOPNOTSUPP);
     CHECK_EQ(weft_copy(link->far, flow.to.near, &copied, WEFT_NEVER), 0);
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     CHECK_EQ(copied, SIZE);

@@ -4,6 +4,13 @@
  */
 #include <weft/buffered.h>
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <weft.h>
 
 #include "links.h"
@@ -243,7 +250,124 @@ static void a_cancellation_ends_the_direction_that_is_left(void)
     link_run_both_ways(cancel_the_rest);
 }
 
+/* --- One direction fails ----------------------------------------------------------------- */
+
+/* What never has anything to read, and is no socket. */
+enum silent {
+    TERMINAL,
+    FIFO,
+    SILENT_KINDS,
+};
+
+static int terminal; /* its other side, which keeps it alive */
+
+static weft_stream *open_silent(enum silent kind)
+{
+    char path[64];
+    int fd;
+    if (kind == TERMINAL) {
+        terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+        CHECK(terminal >= 0);
+        CHECK_EQ(grantpt(terminal), 0);
+        CHECK_EQ(unlockpt(terminal), 0);
+        CHECK_EQ(ptsname_r(terminal, path, sizeof path), 0);
+        fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    } else {
+        (void)snprintf(path, sizeof path, "/tmp/weft-copy-%ld", (long)getpid());
+        CHECK_EQ(mkfifo(path, 0600), 0);
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        CHECK_EQ(unlink(path), 0);
+    }
+    CHECK(fd >= 0);
+    weft_stream *stream;
+    CHECK_EQ(weft_stream_adopt(&stream, fd), 0);
+    return stream;
+}
+
+/*
+ * Goal:   an error of one direction ends the other one, which waits for something that is no socket
+ *         and cannot be shut down.
+ * Method: the peer of a TCP connection resets it while both directions wait. The stream that fails
+ *         is the first of the two, and the second.
+ */
+static int fail_one_way(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 2 * SILENT_KINDS; i++) {
+        struct link link = link_open(LINK_TCP);
+        weft_stream *silent = open_silent(i % SILENT_KINDS);
+        struct both both = { link.far, silent };
+        if (i >= SILENT_KINDS) {
+            both = (struct both){ silent, link.far };
+        }
+        weft_task *task;
+        int result;
+        CHECK_EQ(weft_go(&task, copy_both, &both), 0);
+        link_wait_for_calls(link.far, 3); /* Both directions, and the read of one. */
+        link_wait_for_calls(silent, 3);
+        CHECK_EQ(weft_stream_set_option(link.near, WEFT_OPTION_LINGER, 0), 0);
+        weft_stream_close(link.near);
+        link.near = NULL;
+        CHECK_EQ(weft_join(task, &result, weft_after(60 * WEFT_S)), 0);
+        CHECK_EQ(result, -ECONNRESET);
+        link_close(&link);
+        weft_stream_close(silent);
+        if (i % SILENT_KINDS == TERMINAL) {
+            (void)close(terminal);
+        }
+    }
+    return 0;
+}
+
+static void error_of_one_direction_ends_the_other(void)
+{
+    static const unsigned workers[] = { 1, 2, 8 };
+    for (unsigned i = 0; i < 3; i++) {
+        weft_runtime *rt = test_start(workers[i]);
+        CHECK_EQ(test_run(rt, fail_one_way, NULL), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+/*
+ * Goal:   a close of one stream by another task ends both directions, with WEFT_ECLOSED.
+ */
+static int close_under_copy(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 2 * SILENT_KINDS * 2; i++) {
+        struct link link = link_open(LINK_TCP);
+        weft_stream *silent = open_silent(i % SILENT_KINDS);
+        bool is_second = i / SILENT_KINDS % 2 == 1;
+        bool closes_silent = i / SILENT_KINDS / 2 == 1;
+        struct both both = { is_second ? silent : link.far, is_second ? link.far : silent };
+        weft_task *task;
+        int result;
+        CHECK_EQ(weft_go(&task, copy_both, &both), 0);
+        link_wait_for_calls(link.far, 3);
+        link_wait_for_calls(silent, 3);
+        weft_stream_close(closes_silent ? silent : link.far);
+        CHECK_EQ(weft_join(task, &result, weft_after(60 * WEFT_S)), 0);
+        CHECK_EQ(result, WEFT_ECLOSED);
+        link_close(&link);
+        weft_stream_close(silent);
+        if (i % SILENT_KINDS == TERMINAL) {
+            (void)close(terminal);
+        }
+    }
+    return 0;
+}
+
+static void close_of_one_stream_ends_both_directions(void)
+{
+    weft_runtime *rt = test_start(2);
+    CHECK_EQ(test_run(rt, close_under_copy, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
+    TEST(error_of_one_direction_ends_the_other),
+    TEST(close_of_one_stream_ends_both_directions),
     TEST(all_bytes_are_copied),
     TEST(a_copy_says_how_far_it_came),
     TEST(a_copy_ends_when_a_stream_is_closed),

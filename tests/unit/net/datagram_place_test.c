@@ -8,6 +8,9 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <weft.h>
@@ -42,6 +45,99 @@ static int open_at_paths(void *arg)
 static void a_path_is_removed_unless_it_is_kept(void)
 {
     port_run_all(open_at_paths, NULL);
+}
+
+static int close_after_another_took_the_path(void *arg)
+{
+    struct place path = port_path("unixgram:");
+    weft_datagram *first;
+    weft_datagram *second;
+    (void)arg;
+    CHECK_EQ(weft_datagram_open(&first, path.text, NULL), 0);
+    CHECK_EQ(unlink(port_path_of(&path)), 0);
+    CHECK_EQ(weft_datagram_open(&second, path.text, NULL), 0);
+    weft_datagram_close(first);
+    CHECK(port_exists(&path));
+    weft_address address = port_address(path.text);
+    message_send(second, "to itself", &address);
+    message_check(second, "to itself");
+    weft_datagram_close(second);
+    CHECK(!port_exists(&path));
+    return 0;
+}
+
+static void close_keeps_path_that_another_owns(void)
+{
+    port_run_all(close_after_another_took_the_path, NULL);
+}
+
+/* A path that takes all of the address, without a zero behind it. */
+static struct sockaddr_un longest_address(const struct place *place)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    memset(address.sun_path, 'x', sizeof address.sun_path);
+    const char *path = port_path_of(place);
+    memcpy(address.sun_path, path, strlen(path));
+    return address;
+}
+
+static int new_peer(void)
+{
+    return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+/* Its sender gets an answer, whichever call has received the message. */
+static void answer(weft_datagram *socket, int peer, const weft_address *from)
+{
+    char buffer[8];
+    CHECK_EQ(weft_datagram_send_to(socket, "no", 2, from, WEFT_NEVER), 2);
+    CHECK_EQ(recv(peer, buffer, sizeof buffer, MSG_DONTWAIT), 2);
+}
+
+static int answer_the_longest_path(void *arg)
+{
+    struct place path = port_path("unixgram:");
+    struct place far = port_path("unixgram:");
+    struct sockaddr_un longest = longest_address(&far);
+    char text[sizeof longest.sun_path + 1] = "";
+    weft_address address = port_address(path.text);
+    weft_address from;
+    weft_datagram *socket;
+    char buffer[8];
+    (void)arg;
+    CHECK_EQ(weft_datagram_open(&socket, path.text, NULL), 0);
+    int peer = new_peer();
+    CHECK_EQ(bind(peer, (struct sockaddr *)&longest, sizeof longest), 0);
+    CHECK_EQ(connect(peer, &address.to.any, address.size), 0);
+    CHECK_EQ(send(peer, "yes?", 4, 0), 4);
+    CHECK_EQ(weft_datagram_peek(socket, buffer, sizeof buffer, &from, WEFT_NEVER), 4);
+    answer(socket, peer, &from);
+    CHECK_EQ(weft_datagram_receive_from(socket, buffer, sizeof buffer, &from, WEFT_NEVER), 4);
+    answer(socket, peer, &from);
+    CHECK_EQ(send(peer, "yes?", 4, 0), 4);
+    weft_packet packet = { .data = buffer, .size = sizeof buffer };
+    CHECK_EQ(weft_datagram_receive_many(socket, &packet, 1, WEFT_NEVER), 1);
+    answer(socket, peer, &packet.address);
+    CHECK_EQ(weft_datagram_connect(socket, &packet.address), 0);
+    CHECK_EQ(weft_datagram_peer(socket, &from), 0);
+    answer(socket, peer, &from);
+    weft_datagram *adopted;
+    CHECK_EQ(weft_datagram_adopt(&adopted, peer), 0);
+    CHECK_EQ(weft_datagram_address(adopted, &from), 0);
+    answer(socket, peer, &from);
+    memcpy(text, longest.sun_path, sizeof longest.sun_path);
+    char printed[WEFT_ADDRESS_TEXT_MAX];
+    (void)weft_address_print(&from, printed, sizeof printed);
+    CHECK_HAS(printed, text);
+    weft_datagram_close(adopted);
+    CHECK_EQ(unlink(text), 0);
+    weft_datagram_close(socket);
+    return 0;
+}
+
+static void sender_at_longest_path_can_be_answered(void)
+{
+    port_run(1, answer_the_longest_path, NULL);
 }
 
 static int open_at_bad_places(void *arg)
@@ -228,7 +324,7 @@ static int join_and_leave(void *arg)
     int err = weft_datagram_join(receiver, &group, lo);
     prepare_sender(sender, is_v4 ? AF_INET : AF_INET6, lo);
     if (err != 0 || weft_datagram_send_to(sender, "group", 5, &group, WEFT_NEVER) < 0) {
-        (void)fprintf(stderr, "skipped: lo has no groups of %s here\n", is_v4 ? "IPv4" : "IPv6");
+        test_skip("lo has no multicast groups of %s", is_v4 ? "IPv4" : "IPv6");
     } else {
         message_check(receiver, "group");
         check_group(sender, receiver, &group, &direct, true);
@@ -258,10 +354,12 @@ static void who_has_joined_a_group_hears_it(void)
 
 TEST_MAIN({
     TEST(a_path_is_removed_unless_it_is_kept),
+    TEST(close_keeps_path_that_another_owns),
+    TEST(sender_at_longest_path_can_be_answered),
     TEST(bad_places_are_refused),
     TEST(sockets_share_an_address_if_all_say_so),
     TEST(v6_receives_v4_unless_it_is_alone),
     TEST(a_socket_of_messages_is_adopted),
     TEST(who_may_sends_to_all),
-    TEST(who_has_joined_a_group_hears_it),
+    TEST_NATIVE(who_has_joined_a_group_hears_it, "does not know IP_MULTICAST_IF with an interface"),
 })

@@ -449,23 +449,7 @@ static void who_loses_a_select_receives_nothing(void)
     run_with_boxes(select_receive);
 }
 
-static void run_close_twice(void)
-{
-    unsigned kind = 3;
-    weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, open_given_box, &kind), 0);
-    weft_datagram_close(box.one);
-    weft_datagram_close(box.one);
-}
-
-static void misuse_aborts_with_a_sentence(void)
-{
-    weft_datagram_close(NULL);
-    CHECK_ABORTS(run_close_twice, "weft_datagram_close: it was closed before");
-}
-
 TEST_MAIN({
-    TEST(misuse_aborts_with_a_sentence),
     TEST(a_message_tells_where_it_is_from),
     TEST(messages_are_kept_apart_and_may_be_empty),
     TEST(what_has_no_room_is_lost_but_its_size),

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <weft.h>
@@ -141,6 +142,73 @@ static int receive_with_less_room(void *arg)
 static void those_without_room_are_closed(void)
 {
     port_run_all(receive_with_less_room, NULL);
+}
+
+/* From now on so many descriptors can be opened, and no more. Returns the limit of before. */
+static struct rlimit leave_room_for(unsigned count)
+{
+    int fds[8];
+    struct rlimit before;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit limit = before;
+    limit.rlim_cur = 0;
+    for (unsigned i = 0; i < count; i++) {
+        fds[i] = make_file(i);
+        limit.rlim_cur = (rlim_t)fds[i] + 1;
+    }
+    close_files(fds, count);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
+}
+
+static int receive_without_descriptors(void *arg)
+{
+    enum {
+        SENT = 4,
+    };
+    (void)arg;
+    for (unsigned left = 0; left <= SENT; left++) {
+        struct link link = link_open(LINK_LOCAL);
+        int fds[SENT];
+        int received[SENT + 2];
+        char text[8];
+        make_files(fds, SENT);
+        for (size_t room = SENT; room <= SENT + 1; room++) { /* Exactly enough, and more. */
+            CHECK_EQ(weft_write_fds(link.near, "some", 4, fds, SENT, WEFT_NEVER), 4);
+            size_t count = room;
+            struct rlimit before = leave_room_for(left);
+            ssize_t n = weft_read_fds(link.far, text, sizeof text, received, &count, WEFT_NEVER);
+            CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+            CHECK_EQ(n, 4); /* No byte is lost. */
+            CHECK_EQ(memcmp(text, "some", 4), 0);
+            CHECK_EQ(count, left < SENT ? left + 1 : SENT);
+            for (unsigned i = 0; i < left; i++) {
+                check_file(received[i], i);
+            }
+            if (left < SENT) {
+                CHECK_EQ(received[left], -1);
+            }
+        }
+        /* What the caller does not want is not missed. */
+        CHECK_EQ(weft_write_fds(link.near, "some", 4, fds, SENT, WEFT_NEVER), 4);
+        size_t count = left;
+        struct rlimit before = leave_room_for(left);
+        ssize_t n = weft_read_fds(link.far, text, sizeof text, received, &count, WEFT_NEVER);
+        CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+        CHECK_EQ(n, 4);
+        CHECK_EQ(count, left);
+        for (unsigned i = 0; i < left; i++) {
+            check_file(received[i], i);
+        }
+        close_files(fds, SENT);
+        link_close(&link);
+    }
+    return 0;
+}
+
+static void lost_descriptors_are_marked(void)
+{
+    port_run_all(receive_without_descriptors, NULL);
 }
 
 static int read_plainly(void *arg)
@@ -562,6 +630,7 @@ TEST_MAIN({
     TEST(descriptors_arrive_in_their_order),
     TEST(too_many_and_bad_ones_are_refused),
     TEST(those_without_room_are_closed),
+    TEST(lost_descriptors_are_marked),
     TEST(a_plain_read_loses_descriptors_and_no_bytes),
     TEST(descriptors_come_with_their_bytes),
     TEST(the_end_has_no_descriptors),

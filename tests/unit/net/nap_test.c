@@ -26,6 +26,8 @@ static struct {
     uint64_t more;   /* attempts that ask for another one at once, before the first nap */
     uint64_t needed; /* attempts; the last one succeeds with 7 */
     int64_t deadline;
+    bool is_brief;        /* wf_nap_briefly() */
+    uint64_t last;        /* how long the last one was */
     weft_task *cancelled; /* by the last attempt before the first nap */
     _Atomic(uint64_t) attempts;
     _Atomic(uint64_t) inside;
@@ -49,6 +51,7 @@ static void nap_leave(struct wf_transfer *self)
 
 static int nap_attempt(struct wf_transfer *self)
 {
+    nap.last = self->room[0];
     uint64_t count = atomic_fetch_add(&nap.attempts, 1) + 1;
     if (count <= nap.more) {
         return WF_TRANSFER_MORE;
@@ -59,7 +62,7 @@ static int nap_attempt(struct wf_transfer *self)
     if (nap.cancelled != NULL) {
         weft_cancel(nap.cancelled);
     }
-    return wf_nap(self, nap.sched);
+    return nap.is_brief ? wf_nap_briefly(self, nap.sched) : wf_nap(self, nap.sched);
 }
 
 static const struct wf_transfer_ops nap_ops = { nap_enter, nap_leave, nap_attempt };
@@ -78,6 +81,7 @@ static weft_runtime *start(unsigned workers, uint64_t needed)
     nap.more = 0;
     nap.needed = needed;
     nap.deadline = WEFT_NEVER;
+    nap.is_brief = false;
     nap.cancelled = NULL;
     atomic_store(&nap.attempts, 0);
     atomic_store(&nap.left, 0);
@@ -143,6 +147,22 @@ static void naps_grow_from_2_to_100_ms(void)
     weft_task *task = test_go_first(rt, await_nap, NULL);
     check_durations(rt);
     CHECK_EQ(test_join(task), 7);
+    stop_paused(rt);
+}
+
+static void brief_naps_begin_below_a_millisecond_and_grow(void)
+{
+    weft_runtime *rt = start_paused(5);
+    nap.is_brief = true;
+    weft_task *task = test_go_first(rt, await_nap, NULL);
+    for (unsigned i = 0; i < 4; i++) { /* 50, 100, 200, 400 us */
+        test_settle(rt);
+        CHECK_EQ(atomic_load(&nap.attempts), i + 1);
+        weft_clock_advance(2 * WEFT_MS);
+        test_wait_for(&nap.attempts, i + 2);
+    }
+    CHECK_EQ(test_join(task), 7);
+    CHECK_EQ(nap.last, 400 * WEFT_US);
     stop_paused(rt);
 }
 
@@ -353,7 +373,7 @@ static void many_nap_at_once(void)
 
 static int nap_for_ever(struct wf_transfer *self)
 {
-    return wf_nap(self, nap.sched);
+    return nap.is_brief ? wf_nap_briefly(self, nap.sched) : wf_nap(self, nap.sched);
 }
 
 static const struct wf_transfer_ops ever_ops = { nap_enter, nap_leave, nap_for_ever };
@@ -400,6 +420,7 @@ TEST_MAIN({
     TEST(many_nap_at_once),
     TEST(naps_are_cancelled_while_they_end),
     TEST(naps_grow_from_2_to_100_ms),
+    TEST(brief_naps_begin_below_a_millisecond_and_grow),
     TEST(bodies_nap_as_fibers_do),
     TEST(each_transfer_begins_with_a_short_nap),
     TEST(a_cancelled_nap_ends_at_once),

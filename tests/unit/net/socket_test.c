@@ -481,12 +481,15 @@ static int ask_who_is_far(void *arg)
     return 0;
 }
 
+enum {
+    NO_NAMESPACE = 77,
+};
+
 /* In a process of its own. Processes that this one starts do not see the others. */
 static void ask_from_another_world(int fd)
 {
     if (unshare(CLONE_NEWPID) != 0) {
-        (void)fprintf(stderr, "skipped: there are no other worlds of processes here\n");
-        _exit(0);
+        _exit(NO_NAMESPACE);
     }
     pid_t child = fork();
     if (child == 0) {
@@ -511,6 +514,10 @@ static void a_peer_may_have_no_number_here(void)
     CHECK_EQ(waitpid(child, &status, 0), child);
     (void)close(ends[0]);
     (void)close(ends[1]);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_NAMESPACE) {
+        test_skip("the process may not have namespaces");
+        return;
+    }
     CHECK_EQ(status, 0);
 }
 

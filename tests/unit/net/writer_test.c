@@ -4,6 +4,7 @@
  */
 #include <weft/buffered.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include <weft.h>
@@ -59,7 +60,7 @@ static int print(void *arg)
     check_comes(link, "");
     CHECK_EQ(weft_writer_print(&writer, WEFT_NEVER, "%s", "fifteen bytes 1"), 0);
     check_comes(link, "12 and more");
-    CHECK_EQ(weft_writer_print(&writer, WEFT_NEVER, "%s", "sixteen bytes 16"), -EMSGSIZE);
+    CHECK_EQ(weft_writer_print(&writer, WEFT_NEVER, "%s", "seventeen bytes 1"), -EMSGSIZE);
     CHECK_EQ(weft_writer_flush(&writer, WEFT_NEVER), 0);
     check_comes(link, "fifteen bytes 1");
     return 0;
@@ -68,6 +69,32 @@ static int print(void *arg)
 static void text_is_printed(void)
 {
     link_run_all(print);
+}
+
+/* Text of each length, on top of each number of bytes that are in the buffer already. */
+static int print_each_length(void *arg)
+{
+    static const char text[] = "0123456789abcdefg";
+    struct link *link = arg;
+    for (int before = 0; before <= (int)sizeof buffer; before++) {
+        for (int length = 0; length <= (int)sizeof buffer + 1; length++) {
+            char wanted[3 * sizeof buffer] = "";
+            weft_writer_init(&writer, link->near, buffer, sizeof buffer);
+            CHECK_EQ(weft_writer_write(&writer, text, (size_t)before, WEFT_NEVER), 0);
+            int err = weft_writer_print(&writer, WEFT_NEVER, "%.*s", length, text);
+            CHECK_EQ(err, length <= (int)sizeof buffer ? 0 : -EMSGSIZE);
+            CHECK_EQ(weft_writer_flush(&writer, WEFT_NEVER), 0);
+            (void)snprintf(wanted, sizeof wanted, "%.*s%.*s", before, text, err == 0 ? length : 0,
+                           text);
+            check_comes(link, wanted);
+        }
+    }
+    return 0;
+}
+
+static void text_up_to_the_size_of_the_buffer_is_printed(void)
+{
+    link_run_all(print_each_length);
 }
 
 static int write_frames(void *arg)
@@ -188,6 +215,7 @@ TEST_MAIN({
     TEST(misuse_aborts_with_a_sentence),
     TEST(what_fits_is_collected),
     TEST(text_is_printed),
+    TEST(text_up_to_the_size_of_the_buffer_is_printed),
     TEST(frames_are_read_as_they_were_written),
     TEST(a_flush_goes_on_where_it_was),
     TEST(a_close_ends_a_call),

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "elements.h"
 #include "memory.h"
+#include "rt.h"
 
 /* How long slices are. */
 enum shape {
@@ -157,8 +165,91 @@ static void without_memory_it_says_so(void)
     slices_destroy(&slices);
 }
 
+/* --- Two workers in the same slices ----------------------------------------------------------- */
+
+enum {
+    GUARDED = 200 * 1000, /* slices */
+};
+
+/* Slices that nobody can read at first, and the first thread that tried. */
+static struct {
+    weft_slice *slices;
+    size_t size;
+    _Atomic(int) first_thread;
+    _Atomic(bool) is_open;
+} guarded;
+
+/*
+ * The first thread to read a slice waits here until another one reads one, too. That thread
+ * folds: only one at a time scans.
+ */
+static void wait_for_another(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    int nobody = 0;
+    int self = (int)syscall(SYS_gettid);
+    const char *at = info->si_addr;
+    const char *begin = (const char *)guarded.slices;
+    if (at < begin || at >= begin + guarded.size) {
+        (void)signal(number, SIG_DFL); /* A real fault: happens again, and ends the test. */
+        return;
+    }
+    if (!atomic_compare_exchange_strong(&guarded.first_thread, &nobody, self) && nobody != self) {
+        (void)mprotect(guarded.slices, guarded.size, PROT_READ);
+        atomic_store(&guarded.is_open, true);
+    }
+    while (!atomic_load(&guarded.is_open)) {
+        (void)sched_yield();
+    }
+}
+
+static int flatten_guarded(void *arg)
+{
+    size_t *offsets = arg;
+    char to[1];
+    return weft_flatten(guarded.slices, GUARDED, 1, to, offsets, NULL);
+}
+
+/*
+ * Goal:   where slices begin is right if some blocks of them are counted before it is known
+ *         what comes before them.
+ * Method: their memory cannot be read until two workers try to.
+ */
+static void slices_that_two_workers_count_are_added_up(void)
+{
+    static const char byte;
+    size_t *offsets = malloc((GUARDED + 1) * sizeof *offsets);
+    CHECK(offsets != NULL);
+    guarded.size = GUARDED * sizeof(weft_slice);
+    guarded.slices =
+        mmap(NULL, guarded.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(guarded.slices != MAP_FAILED);
+    /* So many that the sum is too large for an array: nothing is copied. */
+    for (size_t i = 0; i < GUARDED; i++) {
+        guarded.slices[i] = (weft_slice){ &byte, i * 1000003 + (PTRDIFF_MAX / GUARDED) };
+    }
+    weft_runtime *rt = test_start(4);
+    struct sigaction action = { .sa_sigaction = wait_for_another, .sa_flags = SA_SIGINFO };
+    struct sigaction before;
+    CHECK_EQ(sigaction(SIGSEGV, &action, &before), 0);
+    CHECK_EQ(mprotect(guarded.slices, guarded.size, PROT_NONE), 0);
+    CHECK_EQ(test_run(rt, flatten_guarded, offsets), -EINVAL);
+    CHECK(atomic_load(&guarded.is_open));
+    CHECK_EQ(sigaction(SIGSEGV, &before, NULL), 0);
+    weft_runtime_destroy(rt);
+    size_t sum = 0;
+    for (size_t i = 0; i < GUARDED; i++) {
+        CHECK_EQ(offsets[i], sum);
+        sum += guarded.slices[i].count;
+    }
+    CHECK_EQ(offsets[GUARDED], sum);
+    CHECK_EQ(munmap(guarded.slices, guarded.size), 0);
+    free(offsets);
+}
+
 TEST_MAIN({
-    TEST(without_memory_it_says_so),
+    TEST_DEBUG(without_memory_it_says_so),
     TEST(slices_come_one_after_the_other),
     TEST(what_cannot_be_is_refused),
+    TEST(slices_that_two_workers_count_are_added_up),
 })

@@ -361,7 +361,7 @@ static void without_memory_it_says_so(void)
 
 TEST_MAIN({
     TEST(what_cannot_be_is_refused),
-    TEST(without_memory_it_says_so),
+    TEST_DEBUG(without_memory_it_says_so),
     TEST(elements_of_a_group_are_folded_in_their_order),
     TEST(groups_may_be_large_or_many),
     TEST(a_large_group_is_cut_into_parts),

@@ -203,6 +203,23 @@ static int check_ends(void *arg)
     return 0;
 }
 
+/* A block that is scanned without having been folded. */
+static int check_exact_ends(void *arg)
+{
+    (void)arg;
+    double total = -1;
+    weft_scanner how = { .reduction = SUM_REDUCTION, .scan = fail_scan, .is_exact = true };
+    CHECK_EQ(weft_scan(0, 10000, &how, NULL, &total, NULL), -56);
+    CHECK_EQ(weft_scan(100, 101, &how, NULL, &total, NULL), -56);
+    CHECK(total == -1);
+    return 0;
+}
+
+static void error_of_an_exact_scan_is_the_result(void)
+{
+    test_run_everywhere(check_exact_ends, NULL);
+}
+
 static void errors_and_stops_end_it(void)
 {
     weft_stop_set(&stop);
@@ -214,5 +231,6 @@ TEST_MAIN({
     TEST(sums_have_the_same_bits_everywhere),
     TEST(a_scan_may_overwrite_what_it_reads),
     TEST(a_block_that_is_folded_late_holds_up_nobody),
+    TEST(error_of_an_exact_scan_is_the_result),
     TEST(errors_and_stops_end_it),
 })

@@ -258,7 +258,7 @@ static void without_memory_it_says_so(void)
 }
 
 TEST_MAIN({
-    TEST(without_memory_it_says_so),
+    TEST_DEBUG(without_memory_it_says_so),
     TEST(what_cannot_be_is_refused),
     TEST(integers_are_added_in_64_bits),
     TEST(floats_have_the_same_bits_everywhere),

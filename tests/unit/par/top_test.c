@@ -197,7 +197,7 @@ static void without_memory_nothing_changes(void)
 
 TEST_MAIN({
     TEST(what_cannot_be_is_refused),
-    TEST(without_memory_nothing_changes),
+    TEST_DEBUG(without_memory_nothing_changes),
     TEST(the_least_are_found_and_equal_ones_keep_their_order),
     TEST(the_least_of_many_are_found),
     TEST(a_few_of_many_take_little_more_than_one_comparison_each),

@@ -393,7 +393,7 @@ static void walks_nest_and_visits_may_wait(void)
 }
 
 TEST_MAIN({
-    TEST(without_memory_it_ends),
+    TEST_DEBUG(without_memory_it_ends),
     TEST(every_node_is_visited_once_and_after_its_parent),
     TEST(a_million_nodes_have_any_shape),
     TEST(no_child_is_no_child),

@@ -115,6 +115,27 @@ static void pop_returns_the_oldest(void)
     at_all_positions(check_pop_order);
 }
 
+static void check_mark(uint32_t position)
+{
+    start_at(&ring, position);
+    CHECK(wf_ring_has_passed(&ring, wf_ring_mark(&ring)));
+    push_range(&ring, 0, 3);
+    uint32_t mark = wf_ring_mark(&ring);
+    push_range(&ring, 3, 5);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK(!wf_ring_has_passed(&ring, mark));
+        CHECK(wf_ring_pop(&ring) == &nodes[i]);
+    }
+    CHECK(wf_ring_has_passed(&ring, mark));
+    check_drains(&ring, 3, 5);
+    CHECK(wf_ring_has_passed(&ring, mark));
+}
+
+static void mark_is_passed_when_nodes_before_it_have_left(void)
+{
+    at_all_positions(check_mark);
+}
+
 static void check_push_to_full(uint32_t position)
 {
     start_at(&ring, position);
@@ -896,9 +917,10 @@ static void workers_that_rob_each_other_take_each_node_once(void)
 TEST_MAIN({
     TEST(new_ring_is_empty),
     TEST(pop_returns_the_oldest),
+    TEST(mark_is_passed_when_nodes_before_it_have_left),
     TEST(push_to_full_returns_false),
     TEST(push_list_fills_the_ring_in_order),
-    TEST(push_list_above_the_room_aborts),
+    TEST_DEBUG(push_list_above_the_room_aborts),
     TEST(overflow_moves_the_newer_half_and_the_node),
     TEST(overflow_appends_to_what_is_there),
     TEST(overflow_of_a_ring_with_room_gives_only_the_node),

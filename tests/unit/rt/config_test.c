@@ -81,6 +81,7 @@ static void clear_environment(void)
     }
     CHECK_EQ(unsetenv("WEFT_STEALING"), 0);
     CHECK_EQ(unsetenv("WEFT_LIFO"), 0);
+    CHECK_EQ(unsetenv("WEFT_IO"), 0);
     messages = 0;
     message[0] = '\0';
 }
@@ -276,7 +277,7 @@ static void zero_in_the_environment_is_the_default_where_it_means_something(void
     CHECK_EQ(wf_config_resolve(&config, &options), 0);
     CHECK_EQ(options.workers, wf_cpu_count());
     CHECK_EQ(options.park_timeout_ns, 0);
-    CHECK_EQ(options.search_ns, 0); /* Not at all. */
+    CHECK_EQ(options.search_ns, options.workers == 1 ? 0 : 20000);
     CHECK(options.seed != 0);
     CHECK(options.seed != 5);
     clear_environment();
@@ -304,21 +305,61 @@ static void a_lone_worker_does_not_search_unless_told_to(void)
     clear_environment();
 }
 
-static void no_search_is_the_largest_number_in_the_field(void)
+/* Off has a name in both places, and 0 is the default in both. */
+static void search_is_off_by_name_in_field_and_environment(void)
 {
+    static const struct {
+        uint64_t field;
+        const char *variable;
+        uint64_t wanted;
+    } cases[] = {
+        { 0, "", 20000 },  { WEFT_SEARCH_OFF, "", 0 },      { MS, "", MS },
+        { 0, "off", 0 },   { WEFT_SEARCH_OFF, "off", 0 },   { MS, "off", 0 },
+        { 0, "0", 20000 }, { WEFT_SEARCH_OFF, "0", 20000 }, { MS, "0", 20000 },
+        { 0, "77", 77 },   { WEFT_SEARCH_OFF, "77", 77 },   { MS, "77", 77 },
+    };
     clear_environment();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wf_sched_options options;
+        weft_config config = plain_config();
+        config.workers = 2;
+        config.search_ns = cases[i].field;
+        CHECK_EQ(setenv("WEFT_SEARCH_NS", cases[i].variable, 1), 0);
+        CHECK_EQ(wf_config_resolve(&config, &options), 0);
+        CHECK_EQ(options.search_ns, cases[i].wanted);
+    }
+    CHECK_EQ(messages, 0);
+    clear_environment();
+}
+
+/* In a child, since it is once in a process. */
+static void resolve_with_typos(void)
+{
     struct wf_sched_options options;
     weft_config config = plain_config();
-    config.search_ns = UINT64_MAX;
+    for (unsigned i = 0; i < ROWS; i++) {
+        CHECK_EQ(setenv(rows[i].variable, "", 1), 0);
+    }
+    CHECK_EQ(setenv("WEFT_MAX_IO_COMPLETIONS", "", 1), 0);
+    CHECK_EQ(setenv("WEFT_STEALING", "", 1), 0);
+    CHECK_EQ(setenv("WEFT_LIFO", "", 1), 0);
+    CHECK_EQ(setenv("WEFT_IO", "", 1), 0);
+    CHECK_EQ(setenv("WEFT_TEST_ANYTHING", "1", 1), 0);
+    CHECK_EQ(setenv("WEFTY", "1", 1), 0);
+    CHECK_EQ(setenv("WEFT_WORKER", "2", 1), 0);
     CHECK_EQ(wf_config_resolve(&config, &options), 0);
-    CHECK_EQ(options.search_ns, 0);
-    CHECK_EQ(setenv("WEFT_SEARCH_NS", "", 1), 0);
+    CHECK_EQ(messages, 1);
+    CHECK_HAS(message, "WEFT_WORKER: weft has no such variable");
     CHECK_EQ(wf_config_resolve(&config, &options), 0);
-    CHECK_EQ(options.search_ns, 0);
-    CHECK_EQ(setenv("WEFT_SEARCH_NS", "77", 1), 0);
-    CHECK_EQ(wf_config_resolve(&config, &options), 0);
-    CHECK_EQ(options.search_ns, 77);
+    CHECK_EQ(messages, 1);
+    (void)fprintf(stderr, "reported once\n");
+    abort();
+}
+
+static void unknown_variables_are_reported_once(void)
+{
     clear_environment();
+    CHECK_ABORTS(resolve_with_typos, "reported once");
 }
 
 static void switches_are_on_off_or_default(void)
@@ -359,6 +400,48 @@ static void switches_are_on_off_or_default(void)
             CHECK_EQ(unsetenv(switches[i].variable), 0);
         }
     }
+    clear_environment();
+}
+
+static void io_is_auto_epoll_or_uring(void)
+{
+    static const char *const names[] = { "auto", "epoll", "uring" };
+    static const char *const bad_names[] = { "io_uring", "Epoll", "epoll ", "2", "on" };
+    struct wf_sched_options options;
+    weft_config config = plain_config();
+    clear_environment();
+    for (int value = -2; value <= 5; value++) {
+        bool is_good = value >= WEFT_IO_AUTO && value <= WEFT_IO_URING;
+        config.io = (weft_io_backend)value;
+        messages = 0;
+        CHECK_EQ(wf_config_resolve(&config, &options), is_good ? 0 : -EINVAL);
+        CHECK_EQ(messages, !is_good);
+        if (is_good) {
+            CHECK_EQ(options.io_backend, value);
+        } else {
+            char text[16];
+            (void)snprintf(text, sizeof text, "io = %d:", value);
+            CHECK_HAS(message, text);
+            CHECK_HAS(message, "WEFT_IO_URING");
+        }
+    }
+    config.io = WEFT_IO_EPOLL;
+    for (unsigned i = 0; i < 3; i++) { /* The environment wins. */
+        CHECK_EQ(setenv("WEFT_IO", names[i], 1), 0);
+        CHECK_EQ(wf_config_resolve(&config, &options), 0);
+        CHECK_EQ(options.io_backend, i);
+    }
+    for (unsigned i = 0; i < sizeof bad_names / sizeof bad_names[0]; i++) {
+        CHECK_EQ(setenv("WEFT_IO", bad_names[i], 1), 0);
+        messages = 0;
+        CHECK_EQ(wf_config_resolve(&config, &options), -EINVAL);
+        CHECK_EQ(messages, 1);
+        CHECK_HAS(message, "WEFT_IO = ");
+        CHECK_HAS(message, bad_names[i]);
+    }
+    CHECK_EQ(setenv("WEFT_IO", "", 1), 0); /* As if it were not there. */
+    CHECK_EQ(wf_config_resolve(&config, &options), 0);
+    CHECK_EQ(options.io_backend, WEFT_IO_EPOLL);
     clear_environment();
 }
 
@@ -517,14 +600,16 @@ static void a_bad_config_creates_no_runtime(void)
 }
 
 TEST_MAIN({
+    TEST(unknown_variables_are_reported_once), /* First: no runtime was made before. */
     TEST(defaults_are_what_the_header_says),
     TEST(each_field_takes_the_ends_of_its_range_and_nothing_beyond),
     TEST(the_environment_wins_over_each_field),
     TEST(bad_text_in_a_variable_is_refused_and_named),
     TEST(zero_in_the_environment_is_the_default_where_it_means_something),
     TEST(a_lone_worker_does_not_search_unless_told_to),
-    TEST(no_search_is_the_largest_number_in_the_field),
+    TEST(search_is_off_by_name_in_field_and_environment),
     TEST(switches_are_on_off_or_default),
+    TEST(io_is_auto_epoll_or_uring),
     TEST(the_limits_of_the_interval_must_not_cross),
     TEST(a_thread_name_has_one_to_eight_characters),
     TEST(an_allocator_needs_both_functions),

@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <weft.h>
 
+#include "../fiber/child.h"
 #include "base/alloc.h"
 #include "rt.h"
 #include "sched/idle.h"
@@ -543,7 +546,7 @@ static void check_signals(const char *thread)
     }
 }
 
-static void our_threads_get_no_asynchronous_signals(void)
+static void workers_get_no_asynchronous_signals(void)
 {
     sigset_t mine;
     sigset_t before;
@@ -552,7 +555,7 @@ static void our_threads_get_no_asynchronous_signals(void)
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, &mine, &before), 0);
     weft_runtime *rt = create_named("signals");
     check_named("signals-", 4);
-    CHECK_EQ(visit_threads("signals-", check_signals), 4);
+    CHECK_EQ(visit_threads("signals-w", check_signals), 3); /* two workers and the watch */
     /* The mask of the creator is what it was. */
     sigset_t after;
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, &before, &after), 0);
@@ -578,6 +581,37 @@ static void a_runtime_may_be_made_and_ended_by_different_threads(void)
         CHECK_EQ(pthread_create(&thread, NULL, destroy_main, rt), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
     }
+}
+
+static int succeed(void *arg)
+{
+    (void)arg;
+    return 5;
+}
+
+/* In a child: 60 MiB for the stacks of four threads and of the first fiber. */
+static void run_in_little_address_space(void *arg)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    (void)arg;
+    CHECK(file != NULL);
+    CHECK_EQ(fscanf(file, "%lu", &pages), 1);
+    (void)fclose(file);
+    size_t bytes = pages * (size_t)sysconf(_SC_PAGESIZE) + (60 << 20);
+    CHECK_EQ(setrlimit(RLIMIT_AS, &(struct rlimit){ bytes, bytes }), 0);
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 2;
+    CHECK_EQ(weft_run(&config, succeed, NULL), 5);
+}
+
+static void run_needs_little_address_space(void)
+{
+    if (test_is_sanitized()) {
+        test_skip("a sanitizer needs the address space");
+        return;
+    }
+    child_must_succeed(run_in_little_address_space, NULL);
 }
 
 /* Mistakes. Each runs in a child of its own. */
@@ -712,7 +746,100 @@ static void use_in_the_wrong_place_aborts_with_a_sentence(void)
     CHECK_ABORTS(destroy_on_a_worker, "called on a thread of this runtime");
 }
 
+/* --- Handles that are left -------------------------------------------------------------------- */
+
+static char held_text[1000];
+static unsigned held_messages;
+
+static void keep_held(void *ctx, const char *text)
+{
+    CHECK(ctx == &held_messages);
+    held_messages++;
+    (void)snprintf(held_text, sizeof held_text, "%s", text);
+}
+
+static weft_runtime *start_keeping(void)
+{
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.on_message = keep_held;
+    config.message_ctx = &held_messages;
+    held_messages = 0;
+    return test_start_with(&config);
+}
+
+static int end_at_once(void *arg)
+{
+    (void)arg;
+    return 3;
+}
+
+static void destroy_names_tasks_whose_handles_are_left(void)
+{
+    weft_runtime *rt = start_keeping();
+    weft_task *tasks[3];
+    weft_fiber_spec fiber = { .function = end_at_once, .name = "forgotten" };
+    weft_spec body = { .body = test_return_7 };
+    char wanted[100];
+    CHECK_EQ(weft_runtime_go(rt, &tasks[0], &fiber), 0);
+    CHECK_EQ(weft_runtime_spawn(rt, &tasks[1], &body), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &tasks[2], end_at_once, NULL), 0);
+    uint64_t id = weft_task_id(tasks[1]);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(held_messages, 1);
+    CHECK_HAS(held_text, "weft_runtime_destroy: 3 tasks have a handle that was neither joined nor");
+    CHECK_HAS(held_text, "fiber 'forgotten' (#");
+    (void)snprintf(wanted, sizeof wanted, "task #%llu (function %p)", (unsigned long long)id,
+                   (void *)(uintptr_t)test_return_7);
+    CHECK_HAS(held_text, wanted);
+    CHECK_HAS(held_text, "blocking");
+    int result = 0;
+    CHECK_EQ(weft_join(tasks[0], &result, WEFT_NEVER), 0);
+    CHECK_EQ(result, 3);
+    weft_detach(tasks[1]);
+    weft_detach(tasks[2]);
+}
+
+static void destroy_names_few_of_many_tasks(void)
+{
+    enum {
+        TASKS = 20,
+    };
+    weft_runtime *rt = start_keeping();
+    weft_task *tasks[TASKS];
+    for (unsigned i = 0; i < TASKS; i++) {
+        tasks[i] = test_go(rt, end_at_once, NULL);
+    }
+    weft_runtime_destroy(rt);
+    CHECK_EQ(held_messages, 1);
+    CHECK_HAS(held_text, "20 tasks have a handle");
+    CHECK_HAS(held_text, ", ...; the memory of the runtime stays until they end");
+    for (unsigned i = 0; i < TASKS; i++) {
+        weft_detach(tasks[i]);
+    }
+}
+
+/* Joined, detached, cancelled by the shutdown: nothing is left. */
+static void destroy_reports_nothing_when_all_handles_have_ended(void)
+{
+    weft_runtime *rt = start_keeping();
+    CHECK_EQ(test_run(rt, end_at_once, NULL), 3);
+    weft_task *task = test_go(rt, end_at_once, NULL);
+    weft_task *other = weft_task_retain(task);
+    weft_detach(task);
+    CHECK_EQ(test_join(other), 3);
+    weft_task *job;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, end_at_once, NULL), 0);
+    CHECK_EQ(test_join(job), 3);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(held_messages, 0);
+}
+
 TEST_MAIN({
+    TEST(destroy_names_tasks_whose_handles_are_left),
+    TEST(destroy_names_few_of_many_tasks),
+    TEST(destroy_reports_nothing_when_all_handles_have_ended),
+    TEST(run_needs_little_address_space),
     TEST(use_in_the_wrong_place_aborts_with_a_sentence),
     TEST(calls_in_a_forked_child_abort_with_a_sentence),
     TEST(a_forked_child_may_create_a_runtime_of_its_own),
@@ -724,10 +851,10 @@ TEST_MAIN({
     TEST(run_waits_for_every_task),
     TEST(run_with_a_bad_config_does_not_call_main),
     TEST(run_nests_in_a_blocking_job),
-    TEST(two_hundred_runtimes_leave_nothing_behind),
+    TEST_NATIVE(two_hundred_runtimes_leave_nothing_behind, "takes memory itself"),
     TEST(a_handle_keeps_the_memory_and_nothing_else_after_the_end),
     TEST(hooks_are_called_once_or_in_pairs),
     TEST(threads_are_named_after_the_config),
-    TEST(our_threads_get_no_asynchronous_signals),
+    TEST(workers_get_no_asynchronous_signals),
     TEST(a_runtime_may_be_made_and_ended_by_different_threads),
 })

@@ -197,8 +197,29 @@ static void sleep_in_a_body(void)
     run_body(sleeping_body);
 }
 
+static int sleep_in_range(size_t first, size_t end, void *arg)
+{
+    (void)first;
+    (void)end;
+    (void)arg;
+    return weft_sleep(1);
+}
+
+static int looping_body(weft_co *co, void *state)
+{
+    (void)co;
+    (void)state;
+    return weft_for(0, 1, sleep_in_range, NULL, NULL);
+}
+
+static void sleep_in_a_loop_of_a_body(void)
+{
+    run_body(looping_body);
+}
+
 static void a_wait_where_nothing_can_wait_aborts_with_advice(void)
 {
+    CHECK_ABORTS(sleep_in_a_loop_of_a_body, "or call the algorithm on a fiber");
     CHECK_ABORTS(await_in_a_poll, "poll the inner future instead");
     CHECK_ABORTS(await_in_a_body, "weft_await: called on a worker outside of a fiber");
     CHECK_ABORTS(yield_in_a_body, "use WEFT_YIELD() in a body");

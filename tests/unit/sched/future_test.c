@@ -865,10 +865,10 @@ static void *shooter_main(void *arg)
 static void a_waker_may_be_fired_while_its_runtime_is_destroyed(void)
 {
     struct shooter shooter = { .stop = 0 };
-    int64_t end = test_race_end();
+    struct test_rounds rounds = test_rounds_begin();
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, shooter_main, &shooter), 0);
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         weft_runtime *rt = test_start(1);
         struct keeper keeper = { .ends_at = round % 2 == 0 ? 2 : 1000 };
         weft_detach(test_spawn(rt, keeper_body, &keeper));

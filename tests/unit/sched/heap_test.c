@@ -769,12 +769,12 @@ static void handles_dropped_during_retire_free_the_heap_once(void)
 {
     static const size_t sizes[HELD] = { SMALL, 1500, 300, SMALL, 1024, 5000 };
     struct holding holding = { .stop = 0 };
-    int64_t end = test_race_end();
+    struct test_rounds rounds = test_rounds_begin();
     pthread_t threads[HOLDERS];
     for (int i = 0; i < HOLDERS; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, holder_main, &holding), 0);
     }
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         struct wf_heap *heap = create(1);
         for (int i = 0; i < HELD; i++) {
             for (unsigned n = 0; n < HOLDERS; n++) {

@@ -314,18 +314,23 @@ static void park_contested(void)
  */
 static void unpark_and_notify_may_interrupt_each_other(void)
 {
+    unsigned outcomes[2][2] = { { 0 } };
     reset(2);
     wf_idle_park(&idle, 1, false);
     for (int n = 0; test_interrupt_after(n, unpark_contested, notify_contested); n++) {
+        outcomes[0][was_claimed]++;
         check_contested();
         wf_idle_park(&idle, 1, false);
     }
     reset(2);
     wf_idle_park(&idle, 1, false);
     for (int n = 0; test_interrupt_after(n, notify_contested, unpark_contested); n++) {
+        outcomes[1][was_claimed]++;
         check_contested();
         wf_idle_park(&idle, 1, false);
     }
+    test_check_both(outcomes[0]);
+    test_check_both(outcomes[1]);
 }
 
 /*
@@ -334,12 +339,15 @@ static void unpark_and_notify_may_interrupt_each_other(void)
  */
 static void notify_may_interrupt_park(void)
 {
+    unsigned outcomes[2] = { 0 };
     reset(2);
     for (int n = 0; test_interrupt_after(n, park_contested, notify_contested); n++) {
+        outcomes[claimed_worker == 1]++;
         CHECK(claimed_worker == 1 || claimed_worker == WF_IDLE_NOBODY);
         unpark_contested();
         check_contested();
     }
+    test_check_both(outcomes);
 }
 
 enum {
@@ -611,8 +619,8 @@ static void run_claims(unsigned claimers)
     for (unsigned i = 0; i < claimers; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, claimer_main, NULL), 0);
     }
-    int64_t end = test_race_end();
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    struct test_rounds rounds = test_rounds_begin();
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         uint64_t before = atomic_load(&claims_won);
         wf_idle_park(&idle, 1, false);
         atomic_store(&claim_round, round);
@@ -622,6 +630,7 @@ static void run_claims(unsigned claimers)
         bool claimed = wf_idle_unpark(&idle, 1);
         test_spin_for(&claim_done, claimers * round);
         CHECK_EQ(atomic_load(&claims_won) - before, claimed);
+        test_rounds_count(&rounds, claimed);
         check_counts(claimed, 3);
         CHECK(!wf_idle_is_parked(&idle, 1));
         if (claimed) {
@@ -664,8 +673,8 @@ TEST_MAIN({
     TEST(a_claim_that_failed_is_tried_again_while_there_is_work),
     TEST(a_claim_that_failed_finds_the_next_sleeper),
     TEST(counts_that_would_go_below_zero_abort),
-    TEST(unpark_and_notify_may_interrupt_each_other),
-    TEST(notify_may_interrupt_park),
+    TEST_STEPS(unpark_and_notify_may_interrupt_each_other),
+    TEST_STEPS(notify_may_interrupt_park),
     TEST(nothing_stays_queued_while_all_sleep),
     TEST(wakes_for_no_reason_do_not_upset_the_counts),
     TEST(a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself),

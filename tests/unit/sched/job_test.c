@@ -3,10 +3,13 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <weft.h>
 
+#include "../fiber/child.h"
 #include "forks.h"
 #include "rt.h"
 #include "sched/strand.h"
@@ -401,6 +404,64 @@ static void those_who_fork_stand_back_together(void)
     weft_runtime_destroy(rt);
 }
 
+/* Has no forks: nobody can ask it to yield before its first safe point. */
+static int pause_until_enough(void *arg)
+{
+    (void)arg;
+    atomic_store(&begun, 1);
+    while (atomic_load(&enough) == 0) {
+        weft_jobs_pause(1);
+    }
+    return 0;
+}
+
+static int say_enough(void *arg)
+{
+    (void)arg;
+    atomic_store(&enough, 1);
+    return 0;
+}
+
+/*
+ * Goal:   a computation that pauses lets queued tasks run, pinned ones included.
+ * Method: it ends when the other one has run, on the same worker.
+ */
+static void pause_lets_queued_tasks_run(void)
+{
+    for (unsigned pinned = 0; pinned <= 1; pinned++) {
+        weft_runtime *rt = test_start(1);
+        weft_fiber_spec spec = { .function = say_enough, .pinned = pinned ? WEFT_PINNED_TO(0) : 0 };
+        weft_task *other;
+        atomic_store(&begun, 0);
+        atomic_store(&enough, 0);
+        weft_task *task = test_go(rt, pause_until_enough, NULL);
+        test_wait_for(&begun, 1);
+        CHECK_EQ(weft_runtime_go(rt, &other, &spec), 0);
+        CHECK_EQ(test_join_soon(other), 0);
+        CHECK_EQ(test_join_soon(task), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static int pause_often(void *arg)
+{
+    const uint64_t *pauses = arg;
+    for (uint64_t i = 0; i < *pauses; i++) {
+        weft_jobs_pause(1);
+    }
+    return 0;
+}
+
+/* Outside of a runtime there is nothing to yield to. */
+static void pause_outside_of_a_runtime_does_nothing(void)
+{
+    uint64_t pauses = 100000;
+    CHECK_EQ(pause_often(&pauses), 0);
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(weft_par_run(rt, pause_often, &pauses), 0);
+    weft_runtime_destroy(rt);
+}
+
 /* --- Ends ----------------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) release;
@@ -492,7 +553,217 @@ static void mistakes_abort_with_a_sentence(void)
     CHECK_ABORTS(end_without_a_join, "returned with 1 forks that were not joined");
 }
 
+/* --- Depth ---------------------------------------------------------------------------- */
+
+/* Frames that need more than the largest stack. */
+static uint64_t deep(void)
+{
+    return test_is_sanitized() ? 60000 : 200000;
+}
+
+struct descent {
+    uint64_t depth;
+    uint64_t leaves;
+};
+
+static void no_leaf(void *arg)
+{
+    ((struct descent *)arg)->leaves++;
+}
+
+static void descend_by_join2(void *arg)
+{
+    struct descent *descent = arg;
+    volatile char frame[64];
+    frame[0] = 1;
+    if (descent->depth > 0) {
+        struct descent below = { .depth = descent->depth - 1 };
+        struct descent leaf = { .depth = 0 };
+        weft_join2(descend_by_join2, &below, no_leaf, &leaf);
+        descent->leaves = below.leaves + leaf.leaves;
+    }
+    frame[0]++;
+}
+
+/* By each kind of call that looks at the stack; more than once, to and fro. */
+static int descend_far(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        struct descent descent = { .depth = deep() };
+        descend_by_join2(&descent);
+        CHECK_EQ(descent.leaves, deep());
+        test_descend(deep());
+        test_grow(6);
+    }
+    return 0;
+}
+
+static int descend_in_place(void *arg)
+{
+    return weft_block_in_place(descend_far, arg, WEFT_NEVER);
+}
+
+static int run_as_guest(void *arg)
+{
+    return weft_par_run(weft_runtime_current(), descend_far, arg);
+}
+
+static int descend_as_guest_in_place(void *arg)
+{
+    return weft_block_in_place(run_as_guest, arg, WEFT_NEVER);
+}
+
+static int descend_in_body(weft_co *co, void *state)
+{
+    (void)co;
+    return descend_far(state);
+}
+
+static weft_event timer_is_over;
+
+static void descend_in_timer(void *arg)
+{
+    (void)descend_far(arg);
+    weft_event_set(&timer_is_over);
+}
+
+static int descend_by_timer(void *arg)
+{
+    weft_timer timer = { 0 };
+    weft_event_reset(&timer_is_over);
+    weft_timer_start(&timer, weft_now(), 0, descend_in_timer, arg);
+    CHECK_EQ(weft_event_wait(&timer_is_over, WEFT_NEVER), 0);
+    test_grow(6); /* The callback has left its worker as it was. */
+    return 0;
+}
+
+static int descend_in_job(void *arg)
+{
+    weft_task *job;
+    int result = -1;
+    CHECK_EQ(weft_spawn_blocking(&job, arg != NULL ? run_as_guest : descend_far, NULL), 0);
+    CHECK_EQ(weft_join(job, &result, WEFT_NEVER), 0);
+    return result;
+}
+
+static void recursion_on_runtime_threads_is_as_deep_as_memory(void)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        weft_runtime *rt = test_start(workers);
+        CHECK_EQ(test_run(rt, descend_far, NULL), 0);
+        CHECK_EQ(test_run(rt, descend_in_place, NULL), 0);
+        CHECK_EQ(test_run(rt, descend_as_guest_in_place, NULL), 0);
+        CHECK_EQ(test_run(rt, descend_in_job, NULL), 0);
+        CHECK_EQ(test_run(rt, descend_in_job, &runs), 0);
+        CHECK_EQ(test_run(rt, descend_by_timer, NULL), 0);
+        CHECK_EQ(test_join(test_spawn(rt, descend_in_body, NULL)), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void *descend_on_thread(void *arg)
+{
+    CHECK_EQ(descend_far(arg), 0);
+    return NULL;
+}
+
+static void recursion_outside_of_a_runtime_is_as_deep_as_memory(void)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, descend_on_thread, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(descend_far(NULL), 0);
+}
+
+static void descend_until_low(void *arg)
+{
+    if (weft_jobs_stack_is_low(weft_jobs_here())) {
+        struct descent descent = { .depth = 3 };
+        descend_by_join2(&descent);
+        CHECK_EQ(descent.leaves, 3);
+        test_descend(3);
+        return;
+    }
+    weft_join2(descend_until_low, arg, count, arg);
+}
+
+/* The end of the stack is near, and no other one can be had: the rest of this one is used. */
+static int descend_without_memory(void *arg)
+{
+    test_grow(1); /* It has a strand. */
+    CHECK_EQ(setrlimit(RLIMIT_AS, &(struct rlimit){ 0, 0 }), 0);
+    descend_until_low(arg);
+    return 0;
+}
+
+static void run_without_memory(void *arg)
+{
+    weft_runtime *rt = test_start(1);
+    weft_fiber_spec spec = { .function = descend_without_memory, .stack_size = 64 << 10 };
+    weft_task *task;
+    (void)arg;
+    CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+    CHECK_EQ(test_join(task), 0);
+}
+
+static void recursion_without_memory_uses_the_rest_of_its_stack(void)
+{
+    if (test_is_sanitized()) {
+        test_skip("a sanitizer needs the address space");
+        return;
+    }
+    child_must_succeed(run_without_memory, NULL);
+}
+
+enum {
+    MANY_GUESTS = 24, /* more than WF_GUESTS_MAX */
+};
+
+static _Atomic(uint64_t) guests_begun;
+
+/* All of them have forked before one goes deep: some have no strand. */
+static int descend_with_others(void *arg)
+{
+    weft_forked forked;
+    weft_fork(&forked, count, NULL);
+    atomic_fetch_add(&guests_begun, 1);
+    test_wait_for(&guests_begun, MANY_GUESTS);
+    weft_fork_join(&forked);
+    test_descend(deep() / 20);
+    (void)arg;
+    return 0;
+}
+
+static void *be_one_of_many_guests(void *arg)
+{
+    CHECK_EQ(weft_par_run(arg, descend_with_others, NULL), 0);
+    return NULL;
+}
+
+static void recursion_of_too_many_guests_is_as_deep_as_memory(void)
+{
+    weft_runtime *rt = test_start(2);
+    pthread_t threads[MANY_GUESTS];
+    pthread_attr_t attributes;
+    atomic_store(&guests_begun, 0);
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, 256 << 10), 0);
+    for (int i = 0; i < MANY_GUESTS; i++) {
+        CHECK_EQ(pthread_create(&threads[i], &attributes, be_one_of_many_guests, rt), 0);
+    }
+    for (int i = 0; i < MANY_GUESTS; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    CHECK_EQ(pthread_attr_destroy(&attributes), 0);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
+    TEST(recursion_on_runtime_threads_is_as_deep_as_memory),
+    TEST(recursion_outside_of_a_runtime_is_as_deep_as_memory),
+    TEST(recursion_without_memory_uses_the_rest_of_its_stack),
+    TEST(recursion_of_too_many_guests_is_as_deep_as_memory),
     TEST(mistakes_abort_with_a_sentence),
     TEST(every_fork_runs_once),
     TEST(a_fork_outside_of_a_runtime_runs_at_its_join),
@@ -505,6 +776,8 @@ TEST_MAIN({
     TEST(forks_let_tasks_run),
     TEST(who_forks_takes_over_from_who_is_stuck),
     TEST(those_who_fork_stand_back_together),
+    TEST(pause_lets_queued_tasks_run),
+    TEST(pause_outside_of_a_runtime_does_nothing),
     TEST(a_cancelled_joiner_waits_for_its_fork),
     TEST(a_shutdown_waits_for_forks),
 })

@@ -464,11 +464,12 @@ static void a_deadline_that_meets_the_end_loses_nothing(void)
     weft_runtime *rt = test_start(1);
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
-    int64_t end = test_race_end();
-    for (uintptr_t round = 0; wf_clock_now() < end; round++) {
+    struct test_rounds rounds = test_rounds_begin();
+    for (uintptr_t round = 0; test_rounds_next(&rounds); round++) {
         weft_task *task = test_spawn(rt, yield_body, (void *)round);
         int result = -1;
         int error = weft_join(task, &result, weft_now() + wf_rng_below(&rng, 15000));
+        test_rounds_count(&rounds, error == 0);
         if (error == WEFT_ETIMEDOUT) {
             CHECK_EQ(result, -1);
             error = weft_join(task, &result, WEFT_NEVER);
@@ -500,8 +501,8 @@ static void a_cancel_that_meets_the_end_loses_nothing(void)
     weft_runtime *rt = test_start(2);
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
-    int64_t end = test_race_end();
-    for (uintptr_t round = 0; wf_clock_now() < end; round++) {
+    struct test_rounds rounds = test_rounds_begin();
+    for (uintptr_t round = 0; test_rounds_next(&rounds); round++) {
         struct parent parent = { .child = test_spawn(rt, yield_body, (void *)round) };
         weft_task *task = test_spawn(rt, pair_body, &parent);
         for (uint32_t i = wf_rng_below(&rng, 1u << wf_rng_below(&rng, 11)); i > 0; i--) {
@@ -509,6 +510,7 @@ static void a_cancel_that_meets_the_end_loses_nothing(void)
         }
         weft_cancel(task);
         int error = test_join(task);
+        test_rounds_count(&rounds, error == 0);
         if (error == WEFT_ECANCELED) {
             CHECK_EQ(test_join(parent.child), round);
         } else {
@@ -564,12 +566,12 @@ static void two_threads_join_at_once(void)
 {
     weft_runtime *rt = test_start(1);
     struct contest contest = { .stop = 0 };
-    int64_t end = test_race_end();
+    struct test_rounds rounds = test_rounds_begin();
     pthread_t threads[JOINERS];
     for (int i = 0; i < JOINERS; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, contest_main, &contest), 0);
     }
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         contest.handles[0] = test_spawn(rt, yield_body, (void *)(uintptr_t)round);
         contest.handles[1] = weft_task_retain(contest.handles[0]);
         atomic_store(&contest.round, round);

@@ -6,6 +6,8 @@
  */
 #include "sched/overflow.h"
 
+#include <alloca.h>
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,6 +21,7 @@
 #include <weft.h>
 
 #include "../fiber/child.h"
+#include "fiber/segment.h"
 #include "rt.h"
 #include "sched/fiber.h"
 #include "test.h"
@@ -105,8 +108,26 @@ static int touch_guard_top(void *arg)
 static int touch_guard_bottom(void *arg)
 {
     (void)arg;
-    ((volatile char *)own_low())[-WF_STACK_GUARD] = 1;
+    ((volatile char *)own_low())[-WF_STACK_GUARD_MIN] = 1;
     return 0;
+}
+
+/* What code without probes does that has 340 KiB in its frame and writes the last of them. */
+static int touch_340_kib_below(void *arg)
+{
+    volatile char *here = __builtin_frame_address(0);
+    (void)arg;
+    here[-340 * KIB] = 1;
+    return 0;
+}
+
+/* Compiled with -fstack-clash-protection. */
+static int alloca_600_kib(void *arg)
+{
+    volatile char *bytes = alloca(600 * KIB);
+    (void)arg;
+    bytes[0] = 1;
+    return bytes[0];
 }
 
 static char *other_low;
@@ -163,7 +184,11 @@ static void the_size_is_that_of_the_stack(void)
     check_said(&(struct fault){ recurse, 16 * KIB + 1, "odd", false },
                "fiber 'odd' (#%llu): its 32 KiB are used up");
     check_said(&(struct fault){ recurse, 8192 * KIB, "large", false },
-               "fiber 'large' (#%llu): its 8192 KiB are used up");
+               "fiber 'large' (#%llu): its 8192 KiB are used up; no stack is larger: make its "
+               "recursion less deep, or keep large arrays out of its frames\n");
+    check_said(&(struct fault){ recurse, 4096 * KIB, "half", false },
+               "fiber 'half' (#%llu): its 4096 KiB are used up; give it more with "
+               "weft_fiber_spec.stack_size (up to 8 MiB)");
 }
 
 static void a_fiber_without_a_name_is_told_by_its_number(void)
@@ -195,6 +220,40 @@ static void the_whole_guard_counts(void)
                "fiber 'top' (#%llu): its 16 KiB are used up");
     check_said(&(struct fault){ touch_guard_bottom, 16 * KIB, "bottom", false },
                "fiber 'bottom' (#%llu): its 16 KiB are used up");
+}
+
+static void frame_larger_than_the_stack_is_named(void)
+{
+    check_said(&(struct fault){ touch_340_kib_below, 256 * KIB, "jumps", false },
+               "fiber 'jumps' (#%llu): its 256 KiB are used up");
+    check_said(&(struct fault){ alloca_600_kib, 256 * KIB, "probes", false },
+               "fiber 'probes' (#%llu): its 256 KiB are used up");
+    check_said(&(struct fault){ alloca_600_kib, 16 * KIB, "probes", true },
+               "fiber 'probes' (#%llu): its 16 KiB are used up");
+}
+
+/* Calls itself between two forks of a recursion that has left its own stack. */
+static void fork_until_on_segment(void *arg)
+{
+    if (wf_segment_current() != NULL) {
+        (void)recurse(arg);
+    }
+    weft_join2(fork_until_on_segment, arg, fork_until_on_segment, arg);
+}
+
+static int overflow_segment(void *arg)
+{
+    fork_until_on_segment(arg);
+    return 0;
+}
+
+static void overflow_of_a_segment_is_named(void)
+{
+    struct child child;
+    child_run(&child, commit_on_fiber, &(struct fault){ overflow_segment, 64 * KIB, "deep", true });
+    CHECK_HAS(child.text, "weft: stack overflow in a recursion that forks: the last 8192 KiB of "
+                          "its stack are used up between two forks");
+    CHECK_EQ(child.signal, SIGSEGV);
 }
 
 static void check_silent(const struct fault *fault)
@@ -506,6 +565,90 @@ static void a_signal_that_was_sent_does_what_it_did(void)
     }
 }
 
+/* --- Installing and restoring ------------------------------------------------------- */
+
+static struct sigaction handler_of(int number)
+{
+    struct sigaction action;
+    CHECK_EQ(sigaction(number, NULL, &action), 0);
+    return action;
+}
+
+static void *refuse(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    return NULL;
+}
+
+static void refuse_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    CHECK(ptr == NULL);
+}
+
+static void restore_with_last_runtime(void *arg)
+{
+    (void)arg;
+    set_handler(SIGSEGV, plain_handler, SA_NODEFER);
+    set_handler(SIGBUS, SIG_IGN, 0);
+    for (int round = 0; round < 2; round++) {
+        weft_runtime *first = test_start(1);
+        weft_runtime *second = test_start(1);
+        CHECK(handler_of(SIGSEGV).sa_handler != plain_handler);
+        weft_runtime_destroy(first);
+        CHECK(handler_of(SIGSEGV).sa_handler != plain_handler);
+        CHECK(handler_of(SIGBUS).sa_handler != SIG_IGN);
+        weft_runtime_destroy(second);
+        CHECK(handler_of(SIGSEGV).sa_handler == plain_handler);
+        CHECK_EQ(handler_of(SIGSEGV).sa_flags & SA_NODEFER, SA_NODEFER);
+        CHECK(handler_of(SIGBUS).sa_handler == SIG_IGN);
+    }
+    weft_config without_memory = WEFT_CONFIG_INIT;
+    without_memory.allocator = &(weft_allocator){ .alloc = refuse, .free = refuse_free };
+    weft_runtime *none;
+    CHECK_EQ(weft_runtime_create(&none, &without_memory), -ENOMEM);
+    CHECK(handler_of(SIGSEGV).sa_handler == plain_handler);
+}
+
+static void last_runtime_restores_handlers(void)
+{
+    child_must_succeed(restore_with_last_runtime, NULL);
+}
+
+static struct sigaction chained;
+
+static void chain_handler(int number, siginfo_t *info, void *context)
+{
+    write_text("chained\n");
+    chained.sa_sigaction(number, info, context);
+}
+
+/* The program installs its handler on top of the library's, and keeps it. */
+static void fault_with_chained_handler(void *arg)
+{
+    weft_runtime *rt = test_start(1);
+    struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK };
+    action.sa_sigaction = chain_handler;
+    CHECK_EQ(sigaction(SIGSEGV, &action, &chained), 0);
+    weft_runtime_destroy(rt);
+    CHECK(handler_of(SIGSEGV).sa_sigaction == chain_handler);
+    commit_on_fiber(arg);
+}
+
+static void handler_on_top_keeps_its_place(void)
+{
+    struct child child;
+    child_run(&child, fault_with_chained_handler,
+              &(struct fault){ recurse, 64 * KIB, "deep", false });
+    CHECK_HAS(child.text, "chained\nweft: stack overflow in fiber 'deep'");
+    CHECK(strstr(strstr(child.text, "chained\n") + 1, "chained\n") == NULL);
+    CHECK_EQ(child.signal, SIGSEGV);
+}
+
 /* --- Stacks for handlers ------------------------------------------------------------ */
 
 static stack_t own_signal_stack(void)
@@ -621,6 +764,8 @@ TEST_MAIN({
     TEST(a_long_name_is_cut),
     TEST(an_overflow_on_a_pool_thread_is_named),
     TEST(the_whole_guard_counts),
+    TEST(frame_larger_than_the_stack_is_named),
+    TEST(overflow_of_a_segment_is_named),
     TEST(another_fault_is_no_overflow),
     TEST(an_older_handler_gets_other_faults),
     TEST(an_older_handler_gets_an_overflow_after_the_report),
@@ -631,8 +776,10 @@ TEST_MAIN({
     TEST(a_handler_that_wants_to_be_called_once_is),
     TEST(a_fault_of_the_handler_itself_ends_the_process),
     TEST(a_signal_that_was_sent_does_what_it_did),
+    TEST(last_runtime_restores_handlers),
+    TEST(handler_on_top_keeps_its_place),
     TEST(threads_that_run_fibers_have_a_stack_for_handlers),
     TEST(a_thread_without_one_gets_one_for_a_while),
     TEST(a_thread_that_has_one_keeps_it),
-    TEST(without_memory_a_thread_goes_on_without_one),
+    TEST_NATIVE(without_memory_a_thread_goes_on_without_one, "has no limits of memory"),
 })

@@ -95,10 +95,13 @@ static void wake_contested(void)
  */
 static void a_sleep_interrupted_by_a_wake_keeps_it(void)
 {
+    unsigned outcomes[2] = { 0 };
     for (int n = 0; test_interrupt_after(n, sleep_contested, wake_contested); n++) {
+        outcomes[slept_until_woken]++;
         CHECK_EQ(wf_park_sleep(&contested, PAST), !slept_until_woken);
         CHECK(!wf_park_sleep(&contested, PAST));
     }
+    test_check_both(outcomes);
 }
 
 /* One that goes to sleep when it is told to. */
@@ -271,11 +274,14 @@ static void a_wake_that_meets_the_timeout_is_not_lost(void)
     wf_rng_seed(&rng, test_seed(), 0);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, wake_each_round, &timing), 0);
-    int64_t end = test_race_end();
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    struct test_rounds rounds = test_rounds_begin();
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         atomic_store(&timing.ready, round);
+        unsigned sleeps = 1;
         while (!wf_park_sleep(&timing.park, wf_clock_now() + wf_rng_below(&rng, 60 * US))) {
+            sleeps++;
         }
+        test_rounds_count(&rounds, sleeps > 1);
         CHECK_EQ(timing.note, round);
         CHECK(!wf_park_sleep(&timing.park, PAST));
     }
@@ -312,8 +318,8 @@ static void a_wake_that_meets_a_sleep_in_its_end_is_not_lost(void)
     struct timing timing = { .note = 0 };
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, wake_at_random, &timing), 0);
-    int64_t end = test_race_end();
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    struct test_rounds rounds = test_rounds_begin();
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         atomic_store(&timing.ready, round);
         int64_t limit = wf_clock_now() + INT64_C(30000) * MS;
         while (!wf_park_sleep(&timing.park, PAST)) {
@@ -386,8 +392,8 @@ TEST_MAIN({
     TEST(a_deadline_that_has_passed_returns_false_at_once),
     TEST(a_sleep_lasts_until_its_deadline),
     TEST(a_park_can_be_used_again_after_a_timeout),
-    TEST(a_sleep_interrupted_by_a_wake_keeps_it),
-    TEST(a_wake_interrupted_by_a_sleep_ends_it),
+    TEST_STEPS(a_sleep_interrupted_by_a_wake_keeps_it),
+    TEST_STEPS(a_wake_interrupted_by_a_sleep_ends_it),
     TEST(two_threads_play_ping_pong),
     TEST(a_wake_that_meets_the_timeout_is_not_lost),
     TEST(a_wake_that_meets_a_sleep_in_its_end_is_not_lost),

@@ -229,8 +229,8 @@ static void run_race(struct race *race, bool with_deadlines)
     rig_init(&race->rig, 1);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, free_each_round, race), 0);
-    int64_t end = test_race_end();
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    struct test_rounds rounds = test_rounds_begin();
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         race->rig.used = 0;
         rig_fill(&race->rig, 1);
         atomic_store(&race->round, round);
@@ -242,6 +242,9 @@ static void run_race(struct race *race, bool with_deadlines)
         }
         int result = weft_await(&future.future, deadline);
         CHECK(result == 0 || (with_deadlines && result == WEFT_ETIMEDOUT));
+        if (with_deadlines) {
+            test_rounds_count(&rounds, result == 0);
+        }
         CHECK_EQ(waiting(&race->rig.room), 0);
         test_spin_for(&race->freed, round);
         CHECK(wf_waitq_is_empty(&race->rig.room.waiters));

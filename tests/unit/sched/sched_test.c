@@ -458,7 +458,7 @@ TEST_MAIN({
     TEST(notify_wakes_one_sleeper_and_wake_all_all_of_them),
     TEST(init_without_memory_leaves_nothing_behind),
     TEST(start_and_stop_many_times),
-    TEST(a_start_that_fails_leaves_no_thread_running),
+    TEST_NATIVE(a_start_that_fails_leaves_no_thread_running, "maps a stack of any size"),
     TEST(a_pinned_task_wakes_the_worker_it_is_for),
     TEST(one_task_wakes_at_most_two_of_eight_sleepers),
     TEST(a_wake_from_outside_wakes_a_sleeper),

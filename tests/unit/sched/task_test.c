@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "rt.h"
+#include "sched/heap.h"
+#include "sched/worker.h"
 #include "test.h"
 #include "timing.h"
 
@@ -96,6 +98,29 @@ static void wake_from_outside_holds_its_reference_until_the_task_is_queued(void)
     wf_task_wake(&fake.task);
     CHECK_EQ(refs_in_schedule, 2);
     check_fake(&fake, 0, 0, 1);
+}
+
+static int wake_on_worker(void *arg)
+{
+    bool is_own = arg != NULL;
+    static struct wf_heap other;
+    static const struct wf_task_ops ops = { .kind = "noting", .schedule = note_refs_schedule };
+    struct fake fake = make_fake(&ops, WF_STATE_IDLE, 2);
+    fake.task.heap = is_own ? wf_worker_current()->heap : &other;
+    wf_task_wake(&fake.task);
+    CHECK_EQ(refs_in_schedule, is_own ? 1 : 2);
+    check_fake(&fake, 0, 0, 1);
+    return 0;
+}
+
+/* The same holds for a worker of another runtime. A worker of the task's own runtime keeps the
+ * scheduler in place itself. */
+static void wake_on_foreign_worker_holds_its_reference_until_the_task_is_queued(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, wake_on_worker, NULL), 0);
+    CHECK_EQ(test_run(rt, wake_on_worker, rt), 0);
+    weft_runtime_destroy(rt);
 }
 
 static void wake_ref_schedules_and_keeps_the_reference(void)
@@ -590,7 +615,8 @@ static void *canceller_main(void *arg)
 static void a_task_cancelled_by_several_threads_ends_once(void)
 {
     weft_runtime *rt = test_start(2);
-    for (int64_t end = test_race_end(); wf_clock_now() < end;) {
+    struct test_rounds rounds = test_rounds_begin();
+    while (test_rounds_next(&rounds)) {
         struct cancelling cancelling = { .ready = 0 };
         void *arg = &cancelling.drops;
         weft_spec spec = { wait_forever_body, count_drop, &arg, sizeof arg, NULL, 0 };
@@ -642,6 +668,7 @@ TEST_MAIN({
     TEST(a_node_leads_back_to_its_task),
     TEST(wake_schedules_an_idle_task_and_drops_the_reference),
     TEST(wake_from_outside_holds_its_reference_until_the_task_is_queued),
+    TEST(wake_on_foreign_worker_holds_its_reference_until_the_task_is_queued),
     TEST(wake_ref_schedules_and_keeps_the_reference),
     TEST(wake_of_a_running_task_leaves_a_note),
     TEST(the_last_wake_of_a_complete_task_destroys_it),

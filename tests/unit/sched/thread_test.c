@@ -3,13 +3,19 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <weft.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
 #include "gate.h"
+#include "rt.h"
 #include "sched/task.h"
 #include "test.h"
 #include "timing.h"
@@ -469,6 +475,266 @@ static void a_long_name_is_cut(void)
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
+/* --- Signals ------------------------------------------------------------------------ */
+
+extern char **environ;
+
+static char *const print_mask[] = { (char[]){ "grep" }, (char[]){ "SigBlk" },
+                                    (char[]){ "/proc/self/status" }, NULL };
+
+static pid_t start_by_fork(int output)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)dup2(output, STDOUT_FILENO);
+        (void)execvp(print_mask[0], print_mask);
+        _exit(1);
+    }
+    return pid;
+}
+
+static pid_t start_by_spawn(int output)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t pid = -1;
+    CHECK_EQ(posix_spawn_file_actions_init(&actions), 0);
+    CHECK_EQ(posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO), 0);
+    CHECK_EQ(posix_spawnp(&pid, print_mask[0], &actions, NULL, print_mask, environ), 0);
+    CHECK_EQ(posix_spawn_file_actions_destroy(&actions), 0);
+    return pid;
+}
+
+/* popen() and system() are made of the second one. A shell may change its mask. */
+static pid_t (*const ways_to_start[])(int output) = { start_by_fork, start_by_spawn };
+
+/* Returns the signal mask of a child process that is started here. */
+static unsigned long long mask_of_child(pid_t (*start)(int output))
+{
+    int ends[2];
+    int status;
+    char text[128] = "";
+    CHECK_EQ(pipe(ends), 0);
+    pid_t pid = start(ends[1]);
+    CHECK_GE(pid, 1);
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK_EQ(status, 0);
+    CHECK_GE(read(ends[0], text, sizeof text - 1), 1);
+    CHECK_EQ(close(ends[0]), 0);
+    CHECK_EQ(close(ends[1]), 0);
+    CHECK_HAS(text, "SigBlk:");
+    return strtoull(text + strlen("SigBlk:"), NULL, 16);
+}
+
+static unsigned long long bit_of(int number)
+{
+    return 1ULL << (number - 1);
+}
+
+static int start_all_ways(void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < sizeof ways_to_start / sizeof ways_to_start[0]; i++) {
+        CHECK_EQ(mask_of_child(ways_to_start[i]), bit_of(SIGUSR2));
+    }
+    return 0;
+}
+
+static int start_in_place(void *arg)
+{
+    return weft_block_in_place(start_all_ways, arg, WEFT_NEVER);
+}
+
+static int start_on_worker(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(mask_of_child(start_by_fork), bit_of(SIGUSR2));
+    /* A mask that the program has chosen is left alone. */
+    sigset_t own;
+    sigset_t before;
+    CHECK_EQ(sigemptyset(&own), 0);
+    CHECK_EQ(sigaddset(&own, SIGHUP), 0);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &own, &before), 0);
+    CHECK_EQ(mask_of_child(start_by_fork), bit_of(SIGHUP));
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    CHECK_EQ(sigismember(&before, SIGTERM), 1); /* The worker itself goes on as before. */
+    return 0;
+}
+
+static int start_on_stackless_task(weft_co *co, void *state)
+{
+    (void)co;
+    return start_on_worker(state);
+}
+
+static int destroy_runtime(void *arg)
+{
+    weft_runtime_destroy(arg);
+    return 0;
+}
+
+static int start_in_runtime_of_fiber(void *arg)
+{
+    weft_runtime *inner = test_start(1);
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn_blocking(inner, &task, start_all_ways, arg), 0);
+    CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
+    return weft_block_in_place(destroy_runtime, inner, WEFT_NEVER);
+}
+
+static void child_process_inherits_mask_of_creator(void)
+{
+    sigset_t mine;
+    sigset_t before;
+    CHECK_EQ(sigemptyset(&mine), 0);
+    CHECK_EQ(sigaddset(&mine, SIGUSR2), 0);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &mine, &before), 0);
+    weft_runtime *rt = test_start(2);
+    weft_task *job;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, start_all_ways, NULL), 0);
+    CHECK_EQ(test_join(job), 0);
+    CHECK_EQ(test_run(rt, start_in_place, NULL), 0);
+    CHECK_EQ(test_run(rt, start_on_worker, NULL), 0);
+    CHECK_EQ(test_join(test_spawn(rt, start_on_stackless_task, NULL)), 0);
+    CHECK_EQ(test_run(rt, start_in_runtime_of_fiber, NULL), 0);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+}
+
+static _Atomic(uint64_t) handled;
+
+static void count_signal(int number)
+{
+    (void)number;
+    (void)atomic_fetch_add(&handled, 1);
+}
+
+static int signal_self(void *arg)
+{
+    uint64_t before = atomic_load(&handled);
+    CHECK_EQ(pthread_kill(pthread_self(), SIGUSR1), 0);
+    *(uint64_t *)arg = atomic_load(&handled) - before;
+    return 0;
+}
+
+static void signal_handlers_run_on_pool_threads(void)
+{
+    struct sigaction action = { .sa_handler = count_signal };
+    struct sigaction before;
+    CHECK_EQ(sigaction(SIGUSR1, &action, &before), 0);
+    weft_runtime *rt = test_start(1);
+    weft_task *job;
+    uint64_t seen = 0;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, signal_self, &seen), 0);
+    CHECK_EQ(test_join(job), 0);
+    CHECK_EQ(seen, 1);
+    CHECK_EQ(test_run(rt, signal_self, &seen), 0);
+    CHECK_EQ(seen, 0); /* A worker blocks it. */
+    weft_runtime_destroy(rt);
+    CHECK_EQ(sigaction(SIGUSR1, &before, NULL), 0);
+}
+
+/* --- Threads that end early ------------------------------------------------------- */
+
+static int exit_thread(void *arg)
+{
+    (void)arg;
+    pthread_exit(NULL);
+}
+
+static int exit_in_place(void *arg)
+{
+    return weft_block_in_place(exit_thread, arg, WEFT_NEVER);
+}
+
+static int exit_in_body(weft_co *co, void *state)
+{
+    (void)co;
+    return exit_thread(state);
+}
+
+static void exit_in_timer(void *arg)
+{
+    (void)exit_thread(arg);
+}
+
+static int start_timer(void *arg)
+{
+    static weft_timer timer;
+    (void)arg;
+    weft_timer_start(&timer, weft_now(), 0, exit_in_timer, NULL);
+    return weft_sleep_until(WEFT_NEVER);
+}
+
+static int cancel_thread(void *arg)
+{
+    (void)arg;
+    (void)pthread_cancel(pthread_self());
+    pthread_testcancel();
+    return 0;
+}
+
+static void run_named(const weft_fiber_spec *spec)
+{
+    weft_runtime *rt = test_start(2);
+    weft_task *task;
+    CHECK_EQ(weft_runtime_go(rt, &task, spec), 0);
+    (void)test_join(task);
+    weft_runtime_destroy(rt);
+}
+
+static void exit_on_fiber(void)
+{
+    run_named(&(weft_fiber_spec){ .function = exit_thread, .name = "leaver" });
+}
+
+static void exit_on_fiber_in_place(void)
+{
+    run_named(&(weft_fiber_spec){ .function = exit_in_place, .name = "leaver" });
+}
+
+static void exit_on_stackless_task(void)
+{
+    weft_runtime *rt = test_start(2);
+    (void)test_join(test_spawn(rt, exit_in_body, NULL));
+    weft_runtime_destroy(rt);
+}
+
+static void exit_in_blocking_job(void)
+{
+    weft_runtime *rt = test_start(2);
+    weft_task *task;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, exit_thread, NULL), 0);
+    (void)test_join(task);
+    weft_runtime_destroy(rt);
+}
+
+static void exit_in_timer_callback(void)
+{
+    run_named(&(weft_fiber_spec){ .function = start_timer });
+}
+
+static void cancel_on_fiber(void)
+{
+    run_named(&(weft_fiber_spec){ .function = cancel_thread, .name = "canceler" });
+}
+
+static void thread_of_the_runtime_that_ends_early_aborts(void)
+{
+    static const char advice[] = "return from the function instead";
+    CHECK_ABORTS(exit_on_stackless_task, "task '' (#");
+    CHECK_ABORTS(exit_in_blocking_job, "blocking job '' (#");
+    CHECK_ABORTS(exit_in_timer_callback, "a thread of the runtime ended in a callback");
+#if defined(WF_TSAN)
+    test_skip("ThreadSanitizer itself aborts when a fiber ends its thread");
+    return;
+#endif
+    CHECK_ABORTS(exit_on_fiber, "fiber 'leaver' (#");
+    CHECK_ABORTS(exit_on_fiber, "it called pthread_exit(), or the thread was canceled");
+    CHECK_ABORTS(exit_on_fiber, advice);
+    CHECK_ABORTS(exit_on_fiber_in_place, "fiber 'leaver' (#");
+    CHECK_ABORTS(cancel_on_fiber, "fiber 'canceler' (#");
+}
+
 /* --- Races ---------------------------------------------------------------------- */
 
 struct duel {
@@ -506,10 +772,10 @@ static void a_wake_at_any_moment_ends_the_wait(void)
 {
     static struct duel duel;
     duel = (struct duel){ .stop = 0 };
-    int64_t end = test_race_end();
+    struct test_rounds rounds = test_rounds_begin();
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_each_round, &duel), 0);
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         duel.gate = gate_make(CANCEL_LATER);
         atomic_store(&duel.round, round);
         CHECK_EQ(weft_await(&duel.gate.future, WEFT_NEVER), round);
@@ -530,13 +796,13 @@ static void a_wake_that_meets_the_deadline_is_not_lost(void)
 {
     static struct duel duel;
     duel = (struct duel){ .stop = 0 };
-    int64_t end = test_race_end();
+    struct test_rounds rounds = test_rounds_begin();
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
     const struct wf_task *waiter = wf_thread_self()->waiter;
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, open_each_round, &duel), 0);
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         duel.gate = gate_make(CANCEL_LATER);
         atomic_store(&duel.round, round);
         weft_time deadline = round % 8 != 0 ? PAST : weft_now() + wf_rng_below(&rng, 20000);
@@ -568,6 +834,9 @@ TEST_MAIN({
     TEST(a_wait_in_the_wrong_place_aborts_with_advice),
     TEST(a_started_thread_has_its_name_and_gets_faults_only),
     TEST(a_long_name_is_cut),
+    TEST_NATIVE(child_process_inherits_mask_of_creator, "keeps some signals for itself"),
+    TEST_NATIVE(signal_handlers_run_on_pool_threads, "keeps some signals for itself"),
+    TEST(thread_of_the_runtime_that_ends_early_aborts),
     TEST(a_wake_at_any_moment_ends_the_wait),
     TEST(a_wake_that_meets_the_deadline_is_not_lost),
 })

@@ -457,18 +457,23 @@ static void check_contested(void)
  */
 static void each_side_may_be_interrupted_by_the_other(void)
 {
+    unsigned outcomes[2][2] = { { 0 } };
     contest_begin();
     for (int n = 0; test_interrupt_after(n, abandon_contested, grant_contested); n++) {
+        outcomes[0][granter_has_won]++;
         check_contested();
         CHECK(waiter_is_over || granter_has_won);
         contest_begin();
     }
     contest_begin();
     for (int n = 0; test_interrupt_after(n, grant_contested, abandon_contested); n++) {
+        outcomes[1][granter_has_won]++;
         check_contested();
         CHECK(waiter_is_over || granter_has_won);
         contest_begin();
     }
+    test_check_both(outcomes[0]);
+    test_check_both(outcomes[1]);
 }
 
 /* What a round of the race is about: the waiter's frame, and one permit. */
@@ -580,11 +585,12 @@ static void a_grant_is_used_or_not_taken(void)
     pthread_t granter;
     CHECK_EQ(pthread_create(&granter, NULL, granter_main, &race), 0);
     uint64_t used = 0;
-    int64_t end = test_race_end();
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    struct test_rounds rounds = test_rounds_begin();
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         race.permits = 1;
         bool granted = wait_once(&race, round, &rng);
         used += granted;
+        test_rounds_count(&rounds, granted);
         test_spin_for(&race.granter_round, round);
         CHECK_EQ(race.taken, used);
         CHECK_EQ(race.permits, !granted);
@@ -702,8 +708,8 @@ static void two_branches_claimed_at_once_have_one_winner(void)
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(pthread_create(&threads[i], NULL, fork_side_main, &sides[i]), 0);
     }
-    int64_t end = test_race_end();
-    for (uint64_t round = 1; wf_clock_now() < end; round++) {
+    struct test_rounds rounds = test_rounds_begin();
+    for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
         fake_init(&race.fake);
         wf_wait_start(&race.wait, &race.fake.task);
         wf_wait_node_init(&race.nodes[0], &race.wait, 0);
@@ -715,6 +721,7 @@ static void two_branches_claimed_at_once_have_one_winner(void)
         uint32_t branch = UINT32_MAX;
         CHECK_EQ(wf_wait_look(&race.wait, &branch), WF_WAIT_DONE);
         CHECK_LT(branch, 2);
+        test_rounds_count(&rounds, branch == 1);
         CHECK_EQ(race.won[branch], before[branch] + 1);
         CHECK_EQ(race.won[1 - branch], before[1 - branch]);
         CHECK_EQ(race.fake.scheduled, 1);
@@ -746,7 +753,7 @@ TEST_MAIN({
     TEST(claim_first_skips_decided_waits_and_unlinks_them),
     TEST(claim_first_of_decided_waits_only_finds_nobody),
     TEST(remove_takes_a_node_out_of_the_middle),
-    TEST(each_side_may_be_interrupted_by_the_other),
+    TEST_STEPS(each_side_may_be_interrupted_by_the_other),
     TEST(a_wait_that_is_done_is_the_waiters_again),
     TEST(a_grant_is_used_or_not_taken),
     TEST(two_branches_claimed_at_once_have_one_winner),

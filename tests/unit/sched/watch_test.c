@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/watch.h"
 
-#include <dirent.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "rt/runtime.h"
 #include "sched/sched.h"
 #include "sched/worker.h"
+#include "quiet.h"
 #include "test.h"
 #include "timing.h"
 
@@ -41,60 +41,16 @@ static void wait_until_asleep(const weft_runtime *rt)
     }
 }
 
-/* How often the threads of the runtimes here have gone to sleep or lost their
- * core, in all. */
-static uint64_t count_switches(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    CHECK(folder != NULL);
-    uint64_t sum = 0;
-    unsigned threads = 0;
-    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        char path[300];
-        char line[256];
-        bool ours = false;
-        (void)snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
-        FILE *file = entry->d_name[0] != '.' ? fopen(path, "r") : NULL;
-        while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-            unsigned long long count = 0;
-            ours = ours || strncmp(line, "Name:\tidle-", 11) == 0;
-            const char *at = strstr(line, "ctxt_switches:");
-            if (ours && at != NULL && sscanf(at, "ctxt_switches: %llu", &count) == 1) {
-                sum += count;
-                threads++;
-            }
-        }
-        if (file != NULL) {
-            (void)fclose(file);
-        }
-    }
-    (void)closedir(folder);
-    CHECK(threads > 0);
-    return sum;
-}
-
 /*
  * Goal:   an idle runtime does nothing at all.
  * Method: once the watch sleeps, none of the threads may run even once for a
- *         while; and the process uses no CPU time beyond that of this thread.
+ *         while.
  */
 static void an_idle_runtime_uses_no_cpu(void)
 {
     weft_runtime *rt = create(4);
     wait_until_asleep(rt);
-    test_wait_ns(2 * WEFT_MS); /* From the flag into the sleep. */
-    uint64_t switches = count_switches();
-    int64_t cpu = test_cpu_ns();
-    int64_t start = weft_now();
-    test_wait_ns(150 * WEFT_MS);
-    cpu = test_cpu_ns() - cpu;
-    int64_t window = weft_now() - start;
-    CHECK_EQ(count_switches(), switches);
-    /* Every 500 us for 150 ms would be 300 switches. */
-    (void)printf("%lld us of CPU in %lld ms\n", (long long)cpu / 1000, (long long)window / 1000000);
-    if (!test_is_sanitized()) {
-        CHECK_LE(cpu, 3 * WEFT_MS);
-    }
+    quiet_must_come(150 * WEFT_MS);
     CHECK(is_asleep(rt));
     weft_runtime_destroy(rt);
 }

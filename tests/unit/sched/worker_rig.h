@@ -90,9 +90,9 @@ static inline void spawn_here(char tag)
 
 static inline void spawn_in_ring(char tag)
 {
-    sched->options.lifo = false;
+    bool lifo = wf_worker_queue_in_order(worker);
     spawn_here(tag);
-    sched->options.lifo = true;
+    wf_worker_queue_as_before(worker, lifo);
 }
 
 static inline void spawn_outside(char tag)
@@ -128,10 +128,9 @@ static inline void spawn_yielder(char tag, unsigned yields, uint32_t pinned)
     weft_spec spec = {
         .body = yielder_body, .state = &state, .state_size = sizeof state, .pinned = pinned
     };
-    bool lifo = sched->options.lifo;
-    sched->options.lifo = false;
+    bool lifo = wf_worker_queue_in_order(worker);
     CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
-    sched->options.lifo = lifo;
+    wf_worker_queue_as_before(worker, lifo);
 }
 
 static inline bool run_one(void)

@@ -22,9 +22,9 @@ static struct wf_task *spawn_held(char tag)
 
 static struct wf_task *spawn_held_in_ring(char tag)
 {
-    sched->options.lifo = false;
+    bool lifo = wf_worker_queue_in_order(worker);
     struct wf_task *task = spawn_held(tag);
-    sched->options.lifo = true;
+    wf_worker_queue_as_before(worker, lifo);
     return task;
 }
 

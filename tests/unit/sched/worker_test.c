@@ -421,9 +421,9 @@ static int self_waking_body(weft_co *co, void *state)
 static void a_task_that_wakes_itself_goes_behind_the_others(void)
 {
     set_up(test_sched_options(2));
-    sched->options.lifo = false;
+    bool lifo = wf_worker_queue_in_order(worker);
     spawn_body(self_waking_body, 3, 0);
-    sched->options.lifo = true;
+    wf_worker_queue_as_before(worker, lifo);
     spawn_in_ring('a');
     spawn_in_ring('b');
     run_all();

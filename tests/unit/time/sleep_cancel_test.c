@@ -13,6 +13,7 @@
 #include "nap.h"
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 #include "virtual.h"
 
 static void a_cancelled_sleep_ends_at_once(void)
@@ -154,8 +155,9 @@ static void a_cancellation_that_meets_the_deadline_ends_the_sleep_once(void)
     weft_runtime *rt = test_start(2);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, cancel_each_round, &shot), 0);
-    uint64_t ends[2] = { 0 };
-    for (uint64_t round = 1; round <= test_scale(6000); round++) {
+    uint64_t count = test_scale(6000);
+    struct test_rounds rounds = test_rounds_begin();
+    for (uint64_t round = 1; round <= count || test_rounds_next(&rounds); round++) {
         struct nap nap = { .deadline = weft_after(WEFT_MS) };
         nap_start(&nap, rt, (enum place)(round % CANCELLABLE));
         test_wait_for(&nap.begun, 1);
@@ -164,14 +166,12 @@ static void a_cancellation_that_meets_the_deadline_ends_the_sleep_once(void)
         weft_clock_advance(WEFT_MS);
         nap_join(&nap);
         CHECK(nap.result == 0 || nap.result == WEFT_ECANCELED);
-        ends[nap.result == 0]++;
+        test_rounds_count(&rounds, nap.result == 0);
         test_wait_for(&shot.done, round);
     }
     shot.task = NULL;
     atomic_fetch_add(&shot.round, 1);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    (void)printf("%llu cancelled, %llu slept\n", (unsigned long long)ends[0],
-                 (unsigned long long)ends[1]);
     weft_runtime_destroy(rt);
     virtual_end();
 }

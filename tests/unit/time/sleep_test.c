@@ -133,13 +133,11 @@ static void a_sleep_of_weeks_ends_at_its_time(void)
 
 static int sleep_often(void *arg)
 {
-    weft_time *late_max = arg;
+    (void)arg;
     for (int i = 0; i < 20; i++) {
         weft_time deadline = weft_after(WEFT_MS);
         CHECK_EQ(weft_sleep_until(deadline), 0);
-        weft_time late = weft_now() - deadline;
-        CHECK_GE(late, 0);
-        *late_max = late > *late_max ? late : *late_max;
+        CHECK_GE(weft_now(), deadline);
     }
     return 0;
 }
@@ -149,17 +147,11 @@ static int sleep_often(void *arg)
 static void a_sleep_by_the_machines_clock_is_never_early(void)
 {
     weft_runtime *rt = test_start(2);
-    weft_time fiber = 0;
-    weft_time job = 0;
-    weft_time thread = 0;
-    CHECK_EQ(test_join(virtual_go(rt, sleep_often, &fiber)), 0);
+    CHECK_EQ(test_join(virtual_go(rt, sleep_often, NULL)), 0);
     weft_task *task;
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, sleep_often, &job), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, sleep_often, NULL), 0);
     CHECK_EQ(test_join(task), 0);
-    CHECK_EQ(sleep_often(&thread), 0);
-    (void)printf("late by at most: fiber %lld us, job %lld us, thread %lld us\n",
-                 (long long)(fiber / WEFT_US), (long long)(job / WEFT_US),
-                 (long long)(thread / WEFT_US));
+    CHECK_EQ(sleep_often(NULL), 0);
     weft_runtime_destroy(rt);
 }
 

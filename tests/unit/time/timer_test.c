@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "time/timer.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weft.h>
 
+#include "../base/asleep.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/rng.h"
@@ -441,6 +443,99 @@ static void a_stop_that_meets_the_call_is_exact(void)
     weft_runtime_destroy(rt);
 }
 
+/* --- Callbacks that stop each other ------------------------------------------------------- */
+
+/* Callbacks that all run before one of them stops the next one. */
+struct duel {
+    weft_timer timers[2];
+    weft_token token;
+    weft_on_cancel on_cancel;
+    bool has_token; /* the second one is a function of the token */
+    _Atomic(uint64_t) began;
+    _Atomic(uint64_t) returned;
+};
+
+static void meet(struct duel *duel)
+{
+    (void)atomic_fetch_add(&duel->began, 1);
+    test_wait_for(&duel->began, 2);
+}
+
+static void stop_second(void *arg)
+{
+    struct duel *duel = arg;
+    meet(duel);
+    CHECK(!(duel->has_token ? weft_on_cancel_remove(&duel->on_cancel)
+                            : weft_timer_stop(&duel->timers[1])));
+    (void)atomic_fetch_add(&duel->returned, 1);
+}
+
+static void stop_first(void *arg)
+{
+    struct duel *duel = arg;
+    meet(duel);
+    CHECK(!weft_timer_stop(&duel->timers[0]));
+    (void)atomic_fetch_add(&duel->returned, 1);
+}
+
+static int start_one(void *arg)
+{
+    struct duel *duel = arg;
+    weft_timer_start(&duel->timers[0], 0, 0, stop_second, duel);
+    return 0;
+}
+
+static int start_two(void *arg)
+{
+    struct duel *duel = arg;
+    if (duel->has_token) {
+        weft_on_cancel_add(&duel->on_cancel, &duel->token, stop_first, duel);
+        weft_token_cancel(&duel->token);
+    } else {
+        weft_timer_start(&duel->timers[1], 0, 0, stop_first, duel);
+    }
+    return 0;
+}
+
+static void duel_once(weft_runtime *rt, bool has_token)
+{
+    struct duel duel = { .has_token = has_token };
+    weft_task *tasks[2];
+    for (unsigned i = 0; i < 2; i++) {
+        weft_fiber_spec spec = { .function = i == 0 ? start_one : start_two,
+                                 .arg = &duel,
+                                 .pinned = WEFT_PINNED_TO(i) };
+        CHECK_EQ(weft_runtime_go(rt, &tasks[i], &spec), 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(test_join(tasks[i]), 0);
+    }
+    test_wait_for(&duel.began, 2);
+    /* From a thread that no callback waits for, a stop waits as ever. */
+    CHECK(!weft_timer_stop(&duel.timers[0]));
+    CHECK(!weft_timer_stop(&duel.timers[1]));
+    CHECK(!weft_on_cancel_remove(&duel.on_cancel));
+    CHECK_EQ(atomic_load(&duel.returned), 2);
+}
+
+static void timers_that_stop_each_other_both_return(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (unsigned i = 0; i < 50; i++) {
+        duel_once(rt, false);
+    }
+    weft_runtime_destroy(rt);
+}
+
+static void timer_and_token_callback_that_stop_each_other_both_return(void)
+{
+    weft_runtime *rt = test_start(2);
+    for (unsigned i = 0; i < 50; i++) {
+        duel_once(rt, true);
+    }
+    weft_runtime_destroy(rt);
+}
+
 /* --- What a function may do ------------------------------------------------------------- */
 
 struct busy {
@@ -556,6 +651,93 @@ static void a_timer_outlives_the_runtime_that_called_it(void)
     virtual_end();
 }
 
+/* A function that runs until a plain thread waits for it in a stop. */
+struct last_call {
+    weft_timer timer;
+    _Atomic(uint64_t) called;
+    _Atomic(uint64_t) stopper;
+    bool returned;
+};
+
+static void last_call(void *arg)
+{
+    struct last_call *self = arg;
+    atomic_store(&self->called, 1);
+    test_wait_for(&self->stopper, 1);
+    wait_until_asleep(atomic_load(&self->stopper));
+    self->returned = true;
+}
+
+static int last_call_start(void *arg)
+{
+    struct last_call *self = arg;
+    weft_timer_start(&self->timer, 0, 0, last_call, self);
+    return 0;
+}
+
+static void *stop_last_call(void *arg)
+{
+    struct last_call *self = arg;
+    atomic_store(&self->stopper, own_tid());
+    CHECK(!weft_timer_stop(&self->timer));
+    CHECK(self->returned);
+    memset(self, 0xa5, sizeof *self);
+    free(self);
+    return NULL;
+}
+
+/*
+ * Goal:   a stop that waits for a function on the last worker survives its runtime.
+ * Method: the stop sleeps before the function returns, and so before the destroy can end. A
+ *         sanitizer reports what is used after it was freed.
+ */
+static void stop_that_waits_survives_destroy(void)
+{
+    for (unsigned i = 0; i < 30; i++) {
+        weft_runtime *rt = test_start(1);
+        struct last_call *self = calloc(1, sizeof *self);
+        pthread_t stopper;
+        CHECK(self != NULL);
+        run_on(rt, i & 1, last_call_start, self);
+        test_wait_for(&self->called, 1);
+        CHECK_EQ(pthread_create(&stopper, NULL, stop_last_call, self), 0);
+        weft_runtime_destroy(rt);
+        CHECK_EQ(pthread_join(stopper, NULL), 0);
+    }
+}
+
+static void *stop_and_free(void *arg)
+{
+    struct bell **bells = arg;
+    for (unsigned i = 0; bells[i] != NULL; i++) {
+        (void)weft_timer_stop(&bells[i]->timer);
+        CHECK_EQ(bells[i]->calls, 0);
+        memset(bells[i], 0xa5, sizeof *bells[i]);
+        free(bells[i]);
+    }
+    return NULL;
+}
+
+/* Goal: timers may be freed when they are stopped, also while their runtime is destroyed. */
+static void stop_of_armed_timers_survives_destroy(void)
+{
+    for (unsigned round = 0; round < 30; round++) {
+        weft_runtime *rt = test_start(2);
+        struct bell *bells[65] = { NULL };
+        pthread_t stopper;
+        for (unsigned i = 0; i < 64; i++) {
+            bells[i] = calloc(1, sizeof *bells[i]);
+            CHECK(bells[i] != NULL);
+            bells[i]->deadline = weft_after(VIRTUAL_HOUR);
+            bells[i]->flags = i & 1 ? WEFT_PRECISE : 0;
+            run_on(rt, i & 2, bell_start, bells[i]);
+        }
+        CHECK_EQ(pthread_create(&stopper, NULL, stop_and_free, bells), 0);
+        weft_runtime_destroy(rt);
+        CHECK_EQ(pthread_join(stopper, NULL), 0);
+    }
+}
+
 static void start_without_a_runtime(void)
 {
     struct bell bell = { .deadline = 0 };
@@ -586,4 +768,8 @@ TEST_MAIN({
     TEST(a_function_may_spawn_and_wake_and_start_and_stop),
     TEST(the_end_of_the_runtime_stops_its_timers),
     TEST(a_timer_outlives_the_runtime_that_called_it),
+    TEST(timers_that_stop_each_other_both_return),
+    TEST(timer_and_token_callback_that_stop_each_other_both_return),
+    TEST(stop_that_waits_survives_destroy),
+    TEST(stop_of_armed_timers_survives_destroy),
 })

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A parallel computation lets the pinned tasks of its worker run.
+ *
+ * How long a task waits is measured as CPU time of its worker, so the load of the machine does not
+ * count. The monitor asks a computation to yield. It needs a processor for that, so single waits
+ * may be long on a busy machine: the test looks at the median.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <weft.h>
+
+#include "base/atomic.h"
+#include "rt.h"
+#include "rt/runtime.h"
+#include "sched/sched.h"
+#include "test.h"
+#include "timing.h"
+
+enum {
+    RUN_NS = 60 * 1000 * 1000,       /* CPU time of the worker, in each round */
+    WAIT_NS = 100 * 1000,            /* the computation ran for so long: a wait */
+    MEDIAN_MAX_NS = 5 * 1000 * 1000, /* of all waits; one that starves has a single one of RUN_NS */
+    WAITS_MAX = 10000,
+    SPINS = 500, /* in a leaf */
+    DEPTH = 10,
+    CELLS = 100000,
+};
+
+/* Written by tasks that are pinned to worker 0. */
+static struct {
+    int64_t started;
+    int64_t last_turn;
+    unsigned count;
+    int64_t ns[WAITS_MAX];
+} waits;
+
+static _Atomic(bool) is_over;
+
+static int64_t cpu_of_thread(void)
+{
+    struct timespec cpu;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    return (int64_t)cpu.tv_sec * WEFT_S + cpu.tv_nsec;
+}
+
+/* A leaf of the computation, on any worker. */
+static void compute(void)
+{
+    for (unsigned i = 0; i < SPINS; i++) {
+        __asm__ volatile("");
+    }
+    if (weft_worker_current() == 0 && cpu_of_thread() - waits.started > RUN_NS) {
+        atomic_store(&is_over, true);
+    }
+}
+
+static int compute_range(size_t first, size_t end, void *arg)
+{
+    (void)arg;
+    for (size_t i = first; i < end; i += SPINS) {
+        compute();
+    }
+    return 0;
+}
+
+static void compute_tree(void *arg)
+{
+    unsigned depth = *(const unsigned *)arg;
+    if (depth == 0) {
+        compute();
+        return;
+    }
+    unsigned below = depth - 1;
+    weft_join2(compute_tree, &below, compute_tree, &below);
+}
+
+static int loop_in_fiber(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        CHECK_EQ(weft_for(0, CELLS, compute_range, NULL, NULL), 0);
+    }
+    return 0;
+}
+
+static int tree_in_fiber(void *arg)
+{
+    (void)arg;
+    unsigned depth = DEPTH;
+    while (!atomic_load(&is_over)) {
+        compute_tree(&depth);
+    }
+    return 0;
+}
+
+static int loop_in_stackless_task(weft_co *co, void *state)
+{
+    (void)co;
+    return loop_in_fiber(state);
+}
+
+/* Yields, and notes how long each turn was in coming. */
+static int take_turns(weft_co *co, void *state)
+{
+    (void)state;
+    int err = 0;
+    WEFT_BEGIN(co);
+    waits.started = cpu_of_thread();
+    waits.last_turn = waits.started;
+    while (!atomic_load(&is_over)) {
+        WEFT_YIELD(co, err);
+        CHECK_EQ(err, 0);
+        int64_t now = cpu_of_thread();
+        if (now - waits.last_turn > WAIT_NS && waits.count < WAITS_MAX) {
+            waits.ns[waits.count++] = now - waits.last_turn;
+        }
+        waits.last_turn = now;
+    }
+    WEFT_END(co, 0);
+}
+
+static int yield_until_over(weft_co *co, void *state)
+{
+    (void)state;
+    int err = 0;
+    WEFT_BEGIN(co);
+    while (!atomic_load(&is_over)) {
+        WEFT_YIELD(co, err);
+        CHECK_EQ(err, 0);
+    }
+    WEFT_END(co, 0);
+}
+
+static weft_task *spawn_pinned(weft_runtime *rt, weft_body_fn body, unsigned worker)
+{
+    weft_task *task;
+    weft_spec spec = { .body = body, .pinned = WEFT_PINNED_TO(worker) };
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
+    return task;
+}
+
+static weft_task *go_pinned(weft_runtime *rt, int (*function)(void *arg))
+{
+    weft_task *task;
+    weft_fiber_spec spec = { .function = function, .pinned = WEFT_PINNED_TO(0) };
+    CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
+    return task;
+}
+
+/* One computation on worker 0; all other workers run short polls. */
+struct row {
+    int (*fiber)(void *arg); /* or: */
+    weft_body_fn body;
+    unsigned workers;
+    bool monitor_sleeps; /* when the tasks are spawned */
+};
+
+static void wait_for_monitor_to_sleep(weft_runtime *rt)
+{
+    while (wf_load_relaxed(&rt->sched->watch.asleep) == 0) {
+        test_wait_ns(WEFT_MS);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t first = *(const int64_t *)a;
+    int64_t second = *(const int64_t *)b;
+    return (first > second) - (first < second);
+}
+
+static void run_row(const struct row *row)
+{
+    weft_runtime *rt = test_start(row->workers);
+    weft_task *tasks[4];
+    unsigned count = 0;
+    if (row->monitor_sleeps) {
+        wait_for_monitor_to_sleep(rt);
+    }
+    waits.count = 0;
+    atomic_store(&is_over, false);
+    for (unsigned i = 1; i < row->workers; i++) {
+        tasks[count++] = spawn_pinned(rt, yield_until_over, i);
+    }
+    tasks[count++] = spawn_pinned(rt, take_turns, 0);
+    tasks[count++] =
+        row->fiber != NULL ? go_pinned(rt, row->fiber) : spawn_pinned(rt, row->body, 0);
+    for (unsigned i = 0; i < count; i++) {
+        CHECK_EQ(test_join(tasks[i]), 0);
+    }
+    weft_runtime_destroy(rt);
+    CHECK_GE(waits.count, 1);
+    qsort(waits.ns, waits.count, sizeof waits.ns[0], compare);
+    CHECK_LE(waits.ns[waits.count / 2], MEDIAN_MAX_NS);
+}
+
+static void pinned_task_gets_turns_beside_parallel_computation(void)
+{
+    static const struct row rows[] = {
+        { .fiber = loop_in_fiber },
+        { .fiber = tree_in_fiber },
+        { .body = loop_in_stackless_task },
+    };
+    for (unsigned i = 0; i < 4 * sizeof rows / sizeof rows[0]; i++) {
+        struct row row = rows[i / 4];
+        row.workers = 1 + i % 2;
+        row.monitor_sleeps = i / 2 % 2 != 0;
+        run_row(&row);
+    }
+}
+
+TEST_MAIN({
+    TEST(pinned_task_gets_turns_beside_parallel_computation),
+})

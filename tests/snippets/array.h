@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+extern int *numbers;
+extern int *evens;
+extern double *halves;

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+extern int number;

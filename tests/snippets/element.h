@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+extern int *numbers;
+extern size_t evens;

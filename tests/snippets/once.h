@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: MIT */
+extern int load_table(void *arg);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quiet.h - checks that the threads of runtimes sleep, whatever else the machine does.
+ *
+ * A busy machine delays the moment when the last thread falls asleep, so each check waits for a
+ * quiet period, up to a number of periods. A thread that polls or spins never leaves one.
+ */
+#ifndef TEST_QUIET_H
+#define TEST_QUIET_H
+
+#include <stdint.h>
+
+/* Fails unless there is a period of this length in which no thread of a runtime runs at all. */
+void quiet_must_come(int64_t ns);
+
+/* The same, but threads may run now and then: up to 2 context switches in a millisecond, all
+ * threads together, and a tenth of the period in CPU time. Waits by pass(ns). Opens no file. */
+void quiet_must_be_near(int64_t ns, void (*pass)(int64_t ns));
+
+#endif
