@@ -117,6 +117,7 @@ struct ring {
     uint64_t *cancels;  /* under the lock: polls to cancel, while the ring is full */
     uint32_t cancel_count;
     uint32_t cancel_room; /* at least the number of polls that may have to be canceled */
+    int64_t retry_at;     /* under the lock: the kernel refused entries; 0: it did not */
     bool has_lost;        /* its worker: the kernel has dropped events, */
     uint32_t losses;      /* and how many, so far */
     unsigned count;       /* its worker: events from its sleep that were not handled */
@@ -161,14 +162,10 @@ static void refill(struct ring *ring)
     }
 }
 
-/* Under the lock. Without memory the kernel takes some entries only, or none: then the rest waits
- * for the next thread that comes by. */
-static void hand_over(struct ring *ring)
+/* Submits the pending entries. The caller holds the lock. A kernel without memory takes only some of
+ * them, or none: the rest stays in the ring until retry_at. */
+static void submit(struct ring *ring)
 {
-    /* relaxed: written under the lock. */
-    if (wf_load_relaxed(&ring->waiting) == 0) {
-        return;
-    }
     int saved = errno;
     int submitted;
     do {
@@ -184,6 +181,19 @@ static void hand_over(struct ring *ring)
     uint32_t left = io_uring_sq_ready(&ring->uring) + ring->cancel_count;
     /* relaxed: written under the lock; others look. */
     wf_store_relaxed(&ring->waiting, left);
+    ring->retry_at = left > 0 ? wf_clock_real() + NAP_NS : 0;
+}
+
+/* Submits pending entries, if any. The caller holds the lock. Entries that the kernel refused are
+ * offered again at most once per NAP_NS: a searching worker polls its ring in a loop, and does not
+ * make a system call in each round. */
+static void hand_over(struct ring *ring)
+{
+    /* relaxed: written under the lock. */
+    if (wf_load_relaxed(&ring->waiting) > 0 &&
+        (wf_likely(ring->retry_at == 0) || wf_clock_real() >= ring->retry_at)) {
+        submit(ring);
+    }
 }
 
 /* Under the lock: the next entry, which its caller fills. NULL: the kernel takes none for now. */
@@ -191,7 +201,7 @@ static struct io_uring_sqe *next_entry(struct ring *ring)
 {
     struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);
     if (entry == NULL) {
-        hand_over(ring);
+        submit(ring); /* Regardless of retry_at: without an entry the caller's operation fails. */
         entry = io_uring_get_sqe(&ring->uring);
     }
     if (entry != NULL) {
@@ -420,12 +430,10 @@ static bool sleep_in_ring(struct wf_io_driver *driver, int64_t deadline)
         ring->is_slept_in = true;
         arm_wake(ring);
         hand_over(ring);
-        /* relaxed: written under the lock. */
-        bool naps = wf_load_relaxed(&ring->waiting) > 0;
+        int64_t nap_end = ring->retry_at != 0 ? ring->retry_at : WF_NEVER;
         wf_unlock(&ring->lock);
         int64_t until = wf_clock_sleep_begin(&sleeper.base, deadline);
         until = until == INT64_MIN ? 0 : until;
-        int64_t nap_end = naps ? wf_clock_real() + NAP_NS : WF_NEVER;
         bool is_away = wf_park_is_away(park); /* Else the wake may have been taken out. */
         come_by(ring, !is_away ? INT64_MIN : until < nap_end ? until : nap_end);
         late = wf_clock_sleep_end(&sleeper.base);
