@@ -162,8 +162,8 @@ static void refill(struct ring *ring)
     }
 }
 
-/* Submits the pending entries. The caller holds the lock. A kernel without memory takes only some of
- * them, or none: the rest stays in the ring until retry_at. */
+/* Submits the pending entries. The caller holds the lock. A kernel without memory takes only some
+ * of them, or none: the rest stays in the ring until retry_at. */
 static void submit(struct ring *ring)
 {
     int saved = errno;
