@@ -419,7 +419,7 @@ static void io_is_auto_epoll_or_uring(void)
         if (is_good) {
             CHECK_EQ(options.io_backend, value);
         } else {
-            char text[16];
+            char text[32];
             (void)snprintf(text, sizeof text, "io = %d:", value);
             CHECK_HAS(message, text);
             CHECK_HAS(message, "WEFT_IO_URING");

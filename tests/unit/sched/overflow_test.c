@@ -126,6 +126,8 @@ static int alloca_600_kib(void *arg)
 {
     volatile char *bytes = alloca(600 * KIB);
     (void)arg;
+    /* The array escapes. Otherwise clang keeps only the byte that is used. */
+    __asm__ volatile("" : : "r"(bytes) : "memory");
     bytes[0] = 1;
     return bytes[0];
 }
