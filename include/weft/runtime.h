@@ -159,12 +159,15 @@ WEFT_API WEFT_NODISCARD int weft_runtime_create(weft_runtime **rt, const weft_co
 
 /*
  * Ends a runtime: refuses new tasks (WEFT_ESHUTDOWN), cancels every task, waits
- * until all have ended, and joins all threads. The handle stays valid, so other
- * threads may go on trying to spawn. May be called again, and by several threads.
+ * until all have ended, closes all streams, listeners and sockets, and joins all
+ * threads. Calls of other threads that are in progress on a stream return
+ * WEFT_ECLOSED. The handle stays valid, so other threads may go on trying to spawn.
+ * May be called again, and by several threads.
  *
  * Context:  a plain thread. Aborts on a thread of this runtime.
- * Suspends: until every task and every blocking job that runs has ended. A body
- *           that ignores its cancellation keeps the runtime alive.
+ * Suspends: until every task and every blocking job that runs has ended, and until
+ *           calls on its streams have returned. A body that ignores its cancellation
+ *           keeps the runtime alive.
  */
 WEFT_API void weft_runtime_shutdown(weft_runtime *rt);
 

@@ -293,7 +293,7 @@ static int open_end(struct duplex *whole, unsigned side, weft_stream **out)
     source->armed = WF_EVENT_BOTH; /* We tell of events, the backend does not. */
     whole->tags[side] = wf_source_tag(source);
     whole->ends_left++;
-    *out = wf_source_handle(source);
+    *out = wf_source_publish(source);
     return 0;
 }
 

@@ -92,10 +92,10 @@ int weft_fd_open(weft_fd **handle, int fd)
     source->wants_proxy = true; /* It may be a listener. */
     err = wf_source_watch(source);
     if (err != 0) {
-        wf_source_close(wf_source_handle(source));
+        wf_source_abandon(source);
         return err;
     }
-    *handle = wf_source_handle(source);
+    *handle = wf_source_publish(source);
     return 0;
 }
 

@@ -316,7 +316,7 @@ int weft_stream_adopt(weft_stream **stream, int fd)
         /* The other end may write packets (O_DIRECT), and a read ends with each of them. */
         source->drains = false;
     }
-    *stream = wf_source_handle(source);
+    *stream = wf_source_publish(source);
     return 0;
 }
 
@@ -332,12 +332,12 @@ int wf_fd_stream_open_both(struct wf_io *io, const int *ends, enum wf_fd_kind ki
     if (err != 0) {
         goto undo_one;
     }
-    *one = wf_source_handle(sources[0]);
-    *other = wf_source_handle(sources[1]);
+    *one = wf_source_publish(sources[0]);
+    *other = wf_source_publish(sources[1]);
     return 0;
 
 undo_one:
-    wf_source_close(wf_source_handle(sources[0]));
+    wf_source_abandon(sources[0]);
     (void)close(ends[1]);
     return err;
 undo_first:

@@ -242,14 +242,9 @@ int wf_io_create(struct wf_sched *sched)
     return 0;
 }
 
-/* Closes the sources that were never closed. */
-static void close_sources(struct wf_io *io)
+void wf_io_close(struct wf_sched *sched)
 {
-    for (struct wf_source *block = io->blocks; block != NULL; block = block->next_block) {
-        for (uint32_t i = 0; i < WF_SOURCE_BLOCK; i++) {
-            wf_source_close_left(block + i);
-        }
-    }
+    wf_source_close_all(sched->io);
 }
 
 void wf_io_destroy(struct wf_sched *sched)
@@ -258,7 +253,6 @@ void wf_io_destroy(struct wf_sched *sched)
     if (io == NULL) {
         return;
     }
-    close_sources(io);
     /* relaxed: nobody else uses the runtime any more. */
     if (wf_load_relaxed(&io->is_open)) {
         io->backend->close(io);

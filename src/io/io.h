@@ -59,6 +59,8 @@ struct wf_io {
     struct wf_lock lock;                 /* guards what follows, up to is_open */
     struct wf_source *free;              /* list of sources */
     struct wf_source *blocks;            /* list of the first sources of our blocks */
+    bool is_closing;                     /* no source is opened any more */
+    _Atomic(uint32_t) in_use;            /* sources that are not free; a futex while closing */
     char reason[96];                     /* why this backend, or why it cannot be used */
     const char *failed_call;             /* the backend's: what its open has failed in, or NULL */
     int reported;                        /* the error that the last message was about, or 0 */
@@ -71,6 +73,9 @@ struct wf_io {
 /* For a scheduler that has not started, and after it has stopped. */
 int wf_io_create(struct wf_sched *sched);
 void wf_io_destroy(struct wf_sched *sched);
+
+/* After the last task, while the workers still run: closes all sources, see source.h. */
+void wf_io_close(struct wf_sched *sched);
 
 /* The I/O of this task's runtime; aborts, naming the call, where there is none. */
 struct wf_io *wf_io_must(const char *call);

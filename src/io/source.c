@@ -34,8 +34,8 @@
  *   N3  CAS: users + 1; failed: N1          C2  latch; CLOSED; wake all waiters; next tag
  *                                           C3  leave
  *   Leave, a user
- *   V1  users - 1                           Open, a source that is free
- *   V2  was it the last one, and not OPEN?  O1  generation + 1, OPEN, one user
+ *   V1  users - 1                           Open, a source that is free, under io->lock
+ *   V2  was it the last one, and not OPEN?  O1  generation + 1, OPEN, two users
  *       Close the descriptor; free          O2  latch; not CLOSED
  *
  * A stale handle has an older generation, or finds OPEN clear. Since N3 is a CAS of the whole word,
@@ -45,6 +45,15 @@
  * last one to leave closes it, so that its number is not another's while a call still uses it. Only
  * a free source is opened, and only users and the owner change the word of one that is not OPEN:
  * so O1 is a store.
+ *
+ * Shutdown. When the last task of a runtime has ended, calls of plain threads and of tasks of other
+ * runtimes may still be in progress. The closing thread refuses new sources and closes all
+ * (close_all), which wakes these calls; then it waits until the last user of each source has left.
+ * Workers still run, so that timers of these calls fire. Only then are the backend, the timers and
+ * the scheduler freed: a user may use them. A call may open a source itself (accept, or a probe of
+ * peer.c). The opener is a second user until it publishes the handle, so a source that is closed in
+ * the meantime stays whole. O1 and O2 are one critical section of io->lock, and so is the check
+ * of is_closing: close_all finds a source as it is after O2, or the opener is refused.
  *
  * A wait for readiness without a try (ready_init) is not counted: it may be prepared long before
  * it is awaited, and abandoned. It compares the generation under the latch. If CLOSED is clear
@@ -79,6 +88,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/futex.h"
 #include "io/io.h"
 #include "io/table.h"
 #include "sched/await.h"
@@ -419,8 +429,7 @@ void wf_source_fire_all(struct wf_io *io)
 
 /* --- Opening and closing ---------------------------------------------------------------- */
 
-/* May it be opened? Not if its generations are used up, or if a call was at it when its runtime
- * ended. */
+/* Can it be opened? Not if its generations are used up. */
 static bool is_usable(const struct wf_source *source)
 {
     /* relaxed: it is in no list, and not open. */
@@ -428,7 +437,7 @@ static bool is_usable(const struct wf_source *source)
     return (users & ~WF_SOURCE_GENERATION) == 0 && users != WF_SOURCE_GENERATION;
 }
 
-/* Under the lock: puts it into the list of free ones. */
+/* Under the lock: puts it into the free list. */
 static void put_into_list(struct wf_io *io, struct wf_source *source)
 {
     if (is_usable(source)) {
@@ -437,11 +446,11 @@ static void put_into_list(struct wf_io *io, struct wf_source *source)
     }
 }
 
-/* Under the lock: more free ones, if there is memory. */
+/* Under the lock: fills the free list, if there is memory. A block may have no usable source. */
 static void take_block(struct wf_io *io)
 {
-    struct wf_source *block = wf_table_take(io);
-    if (block != NULL) {
+    struct wf_source *block;
+    while (io->free == NULL && (block = wf_table_take(io)) != NULL) {
         block->next_block = io->blocks;
         io->blocks = block;
         for (uint32_t i = WF_SOURCE_BLOCK; i > 0; i--) {
@@ -450,47 +459,41 @@ static void take_block(struct wf_io *io)
     }
 }
 
-static struct wf_source *take_place(struct wf_io *io)
+/* Under the lock. Returns the new count. */
+static uint32_t count_in_use(struct wf_io *io, int change)
 {
-    wf_lock(&io->lock);
-    if (io->free == NULL) {
-        take_block(io);
-    }
-    struct wf_source *source = io->free;
-    if (source != NULL) {
-        io->free = source->next;
-    }
-    wf_unlock(&io->lock);
-    return source;
+    /* relaxed: written under the lock. */
+    uint32_t count = wf_load_relaxed(&io->in_use) + (uint32_t)change;
+    /* relaxed: the lock orders it; the closing thread sleeps on it. */
+    wf_store_relaxed(&io->in_use, count);
+    return count;
 }
 
+/* The last user frees the source. The runtime may be freed as soon as the lock is released. */
 static void give_place(struct wf_source *source)
 {
     struct wf_io *io = source->io;
     wf_lock(&io->lock);
     put_into_list(io, source);
+    bool is_awaited = count_in_use(io, -1) == 0 && io->is_closing;
     wf_unlock(&io->lock);
+    if (is_awaited) {
+        wf_futex_wake(&io->in_use, 1);
+    }
 }
 
-/* O1: the next generation, with one user. */
+/* O1: the next generation, with two users: the owner and the opener. */
 static void open_users(struct wf_source *source)
 {
     /* relaxed: the source is free, so that no other thread writes the word. */
     uint64_t users = wf_load_relaxed(&source->users) + (UINT64_C(1) << WF_SOURCE_INDEX_BITS);
     /* relaxed: a handle is not known yet; what passes it on brings the source as well. */
-    wf_store_relaxed(&source->users, users | WF_SOURCE_OPEN | 1);
+    wf_store_relaxed(&source->users, users | WF_SOURCE_OPEN | 2);
 }
 
-int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
+/* Under the lock: opens a free source. The lock keeps wf_source_close_all() from O2. */
+static void open_free(struct wf_source *source, int fd)
 {
-    int err = wf_io_open(io);
-    if (err != 0) {
-        return err;
-    }
-    struct wf_source *source = take_place(io);
-    if (source == NULL) {
-        return -ENOMEM;
-    }
     source->fd = fd;
     source->has_end = false;
     source->drains = false;
@@ -500,11 +503,40 @@ int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
     source->release = NULL;
     source->is_ready = NULL;
     open_users(source);
-    /* O2. A late event may look at the place. Perhaps there is something already: it is tried. */
+    /* O2. A late event may look at the source. Both directions are tried before the first wait. */
     (void)wf_latch_lock(&source->word);
     wf_latch_unlock(&source->word, READY);
+}
+
+/* Under the lock: a free source, or NULL. */
+static struct wf_source *pop_free(struct wf_io *io)
+{
+    if (io->free == NULL) {
+        take_block(io);
+    }
+    struct wf_source *source = io->free;
+    if (source != NULL) {
+        io->free = source->next;
+        count_in_use(io, 1);
+    }
+    return source;
+}
+
+int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
+{
+    int err = wf_io_open(io);
+    if (err != 0) {
+        return err;
+    }
+    wf_lock(&io->lock);
+    bool is_closing = io->is_closing;
+    struct wf_source *source = is_closing ? NULL : pop_free(io);
+    if (source != NULL) {
+        open_free(source, fd);
+    }
+    wf_unlock(&io->lock);
     *out = source;
-    return 0;
+    return source != NULL ? 0 : is_closing ? WEFT_ESHUTDOWN : -ENOMEM;
 }
 
 int wf_source_enter_late(uint64_t users, uint64_t open)
@@ -590,27 +622,55 @@ int wf_source_give_up(struct wf_source *source)
     return fd;
 }
 
-/*
- * No task is left, but a call of a plain thread may be: a mistake, of which no other connection
- * must know. Its source is closed like the others, and not used again.
- */
-void wf_source_close_left(struct wf_source *source)
+/* The next source of the block from *index on that is open, or NULL. The lock waits for an opener
+ * that is between O1 and O2. */
+static struct wf_source *next_open(struct wf_io *io, struct wf_source *block, uint32_t *index)
 {
-    /* relaxed: the runtime has no workers any more. */
-    uint64_t users = wf_fetch_and_relaxed(&source->users, ~WF_SOURCE_OPEN);
-    if ((users & ~WF_SOURCE_GENERATION) == 0) {
-        return;
+    struct wf_source *found = NULL;
+    wf_lock(&io->lock);
+    while (found == NULL && *index < WF_SOURCE_BLOCK) {
+        struct wf_source *source = block + (*index)++;
+        /* relaxed: a look; it is closed by an exchange, if it is still open then. */
+        bool is_open = (wf_load_relaxed(&source->users) & WF_SOURCE_OPEN) != 0;
+        found = is_open ? source : NULL;
     }
-    if ((users & WF_SOURCE_OPEN) == 0) {
-        /* relaxed: as above; the call that is left is not the last user. */
-        (void)wf_fetch_add_relaxed(&source->users, 1);
+    wf_unlock(&io->lock);
+    return found;
+}
+
+/* Returns the blocks, whose list does not change any more. */
+static struct wf_source *refuse_new(struct wf_io *io)
+{
+    wf_lock(&io->lock);
+    io->is_closing = true;
+    struct wf_source *blocks = io->blocks;
+    wf_unlock(&io->lock);
+    return blocks;
+}
+
+static void await_users(struct wf_io *io)
+{
+    for (;;) {
+        wf_lock(&io->lock);
+        /* relaxed: written under the lock. */
+        uint32_t count = wf_load_relaxed(&io->in_use);
+        wf_unlock(&io->lock);
+        if (count == 0) {
+            return;
+        }
+        (void)wf_futex_wait(&io->in_use, count, WF_NEVER);
     }
-    struct wf_turn turn;
-    wf_turn_begin(&turn, source);
-    end_waits(source, &turn);
-    wf_turn_end(&turn);
-    let_go(source);
-    uint64_t generation = users & WF_SOURCE_GENERATION;
-    uint64_t alone = generation | 1;
-    (void)take_over(source, &alone, generation);
+}
+
+void wf_source_close_all(struct wf_io *io)
+{
+    struct wf_source *blocks = refuse_new(io);
+    for (struct wf_source *block = blocks; block != NULL; block = block->next_block) {
+        uint32_t index = 0;
+        struct wf_source *source;
+        while ((source = next_open(io, block, &index)) != NULL) {
+            wf_source_close(wf_source_handle(source));
+        }
+    }
+    await_users(io);
 }

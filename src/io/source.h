@@ -111,9 +111,10 @@ static inline struct wf_source *wf_source_of(const void *handle)
 }
 
 /*
- * Makes a source of a descriptor, which must not block. It is in use by the caller until
- * wf_source_close(), which closes the descriptor, too. -ENOMEM, -EMFILE and what else a
- * backend may want; the descriptor is the caller's then.
+ * Opens a source for a descriptor, which must not block. wf_source_close() closes the descriptor,
+ * too. The opener is a user until wf_source_publish() or wf_source_abandon(): the runtime may close
+ * the source before the opener has finished with it. -ENOMEM, -EMFILE, WEFT_ESHUTDOWN and other
+ * errors of a backend; the descriptor is the caller's then.
  */
 int wf_source_open(struct wf_io *io, int fd, struct wf_source **out);
 
@@ -135,8 +136,9 @@ void wf_source_close(const void *handle);
  * -EBUSY: there is another user. */
 int wf_source_give_up(struct wf_source *source);
 
-/* At the end of the runtime: the same for one that was not closed. */
-void wf_source_close_left(struct wf_source *source);
+/* Closes all sources of a runtime, which has no tasks any more, and waits until the calls of plain
+ * threads and of other runtimes' tasks that are in progress have left them. */
+void wf_source_close_all(struct wf_io *io);
 
 /* Enters it, for a call: it is not closed in between. WEFT_ECLOSED: it is. -EBUSY: too many
  * calls. */
@@ -169,6 +171,21 @@ static inline void wf_source_leave(struct wf_source *source)
     if (wf_unlikely((wf_fetch_sub_acq_rel(&source->users, 1) & ~WF_SOURCE_GENERATION) == 1)) {
         wf_source_end(source);
     }
+}
+
+/* The opener is done: returns the handle, and leaves. */
+static inline void *wf_source_publish(struct wf_source *source)
+{
+    void *handle = wf_source_handle(source);
+    wf_source_leave(source);
+    return handle;
+}
+
+/* The opener has failed: closes the source, and leaves. */
+static inline void wf_source_abandon(struct wf_source *source)
+{
+    wf_source_close(wf_source_handle(source));
+    wf_source_leave(source);
 }
 
 /*

@@ -50,9 +50,9 @@ static int connect_enter(struct wf_transfer *self)
 /* Without a connection there is no stream. */
 static void connect_leave(struct wf_transfer *self)
 {
-    const struct wf_source *source = connecting_of(self)->source;
+    struct wf_source *source = connecting_of(self)->source;
     if (self->done == 0 && source != NULL) {
-        wf_source_close(wf_source_handle(source));
+        wf_source_abandon(source);
     }
 }
 
@@ -60,7 +60,7 @@ static void connect_leave(struct wf_transfer *self)
 static int finish(struct wf_transfer *self)
 {
     weft_stream **out = self->own.iov_base;
-    *out = wf_source_handle(connecting_of(self)->source);
+    *out = wf_source_publish(connecting_of(self)->source);
     self->done = 1;
     return 0;
 }

@@ -384,7 +384,7 @@ static int open_socket(struct wf_io *io, int fd, weft_datagram **out)
     struct wf_source *source;
     int err = open_source(io, fd, &source);
     if (err == 0) {
-        *out = wf_source_handle(source);
+        *out = wf_source_publish(source);
     }
     return err;
 }
@@ -436,7 +436,7 @@ static int finish(struct wf_io *io, int fd, const struct wf_path *path, bool kee
     if (!keeps_path) {
         datagram_of(source)->path = *path;
     }
-    *out = wf_source_handle(source);
+    *out = wf_source_publish(source);
     return 0;
 }
 
@@ -481,7 +481,7 @@ int weft_datagram_adopt(weft_datagram **socket, int fd)
     }
     if (err == 0) {
         source->wants_proxy = true;
-        *socket = wf_source_handle(source);
+        *socket = wf_source_publish(source);
     }
     return err;
 }

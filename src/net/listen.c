@@ -66,7 +66,7 @@ static int open_accepted(struct wf_source *source, int fd, weft_stream **stream)
     if (err != 0) {
         return wf_socket_undo(fd, err);
     }
-    *stream = wf_source_handle(accepted);
+    *stream = wf_source_publish(accepted);
     return 0;
 }
 
@@ -255,7 +255,7 @@ static int finish(struct wf_io *io, int fd, const struct wf_path *path,
     if (!options->keep_path) {
         listener->path = *path;
     }
-    *out = wf_source_handle(source);
+    *out = wf_source_publish(source);
     return 0;
 }
 
@@ -298,7 +298,7 @@ int weft_listener_adopt(weft_listener **listener, int fd)
         err = open_listener(io, fd, &source);
     }
     if (err == 0) {
-        *listener = wf_source_handle(source);
+        *listener = wf_source_publish(source);
     }
     return err;
 }

@@ -110,6 +110,9 @@ int wf_peer_wait(struct wf_transfer *self, struct wf_source **list, const weft_a
 {
     struct wf_source *own = self->source;
     void **slot = slot_of(self);
+    if ((wf_source_look(own) & WF_SOURCE_CLOSED) != 0) {
+        return WEFT_ECLOSED; /* Also in a nap, of which a close knows nothing. */
+    }
     if (*slot != NULL && is_probe_writable(*slot)) {
         return is_writable(own) ? WF_TRANSFER_MORE : wf_nap_briefly(self, own->io->sched);
     }
@@ -119,15 +122,17 @@ int wf_peer_wait(struct wf_transfer *self, struct wf_source **list, const weft_a
         if (err == -ECONNREFUSED || err == -ENOENT) {
             return WF_TRANSFER_MORE; /* The receiver has gone: the next try says so. */
         }
+        if (err == WEFT_ESHUTDOWN) {
+            return WEFT_ECLOSED;
+        }
         if (err != 0) {
             return wf_nap_briefly(self, own->io->sched);
         }
-        void *handle = wf_source_handle(probe);
         if (!enlist(own, list, probe)) {
-            wf_source_close(handle);
+            wf_source_abandon(probe);
             return WEFT_ECLOSED;
         }
-        *slot = handle;
+        *slot = wf_source_publish(probe);
     }
     wf_source_ready_init(&self->wait, *slot, WF_SOURCE_WRITABLE);
     self->waits_for = &self->wait.future;

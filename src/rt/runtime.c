@@ -207,6 +207,8 @@ static void shut_down(weft_runtime *rt)
     rt->stopping = true;
     wf_unlock(&rt->stop_lock);
     if (first) {
+        wf_sched_drain(rt->sched);
+        wf_io_close(rt->sched);
         wf_sched_stop(rt->sched);
         /* release [U1]: everything has ended. */
         wf_store_release(&rt->stopped, 1u);

@@ -21,18 +21,23 @@
  *            A5  a fiber that a task still needs: debt += 1, before it is there; the
  *                task has not ended, so that the debt is not 0
  *
- * Whoever brings the debt to 0 sets phase STOPPED and wakes all. UNKNOWN is
- * larger than any number of tasks, so that the debt stays above 0 until every
- * worker has made its own count known: a worker's count can be negative (it ended
- * what others spawned), and sums of some of them can be 0 by chance.
+ * The worker that brings the debt to 0 reports to the closer that every task has ended. The
+ * workers keep running until the closer sets phase STOPPED: timers fire and events are handled
+ * for blocking jobs and for calls of plain threads that are still in progress (sched.c). UNKNOWN
+ * is larger than any number of tasks, so that the debt stays above 0 until every worker has made
+ * its own count known: a worker's count can be negative (it ended what others spawned), and sums
+ * of some of them can be 0 by chance.
  *
  * Edges.
- * [D1] phase is released by closer and finisher, acquired by workers.
+ * [D1] phase is released by the closer, acquired by workers.
  * [D2] debt and acknowledgements are chains of RMWs: the one who sees 0 sees all
  *      that ended before, and the last to acknowledge sees every spawn.
+ * [D3] the worker that sees 0 releases is_over, the closer acquires it: every task has ended.
  */
 #include "sched/drain.h"
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/task.h"
@@ -46,9 +51,9 @@ static void pay(struct wf_sched *sched, int64_t amount)
     if (wf_fetch_add_acq_rel(&sched->drain.debt, amount) + amount != 0) {
         return;
     }
-    /* release [D1]: every task is over. */
-    wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_STOPPED);
-    wf_sched_wake_all(sched);
+    /* release [D3]: every task has ended. */
+    wf_store_release(&sched->drain.is_over, 1u);
+    wf_futex_wake(&sched->drain.is_over, 1);
 }
 
 void wf_drain_close(struct wf_sched *sched)
@@ -60,6 +65,21 @@ void wf_drain_close(struct wf_sched *sched)
     wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_CLOSING);
     wf_sched_wake_all(sched);
     wf_heap_visit(sched->heap, wf_task_cancel);
+}
+
+void wf_drain_await(struct wf_sched *sched)
+{
+    /* acquire [D3]: every task has ended. */
+    while (wf_load_acquire(&sched->drain.is_over) == 0) {
+        (void)wf_futex_wait(&sched->drain.is_over, 0, WF_NEVER);
+    }
+}
+
+void wf_drain_stop(struct wf_sched *sched)
+{
+    /* release [D1]: every task has ended. */
+    wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_STOPPED);
+    wf_sched_wake_all(sched);
 }
 
 void wf_drain_acknowledge(struct wf_worker *worker)

@@ -19,14 +19,18 @@ enum wf_phase {
 struct wf_drain {
     _Atomic(uint32_t) phase;
     _Atomic(uint32_t) acknowledged;                /* workers that know */
+    _Atomic(uint32_t) is_over;                     /* a futex: the debt is 0 */
     _Alignas(WF_CACHE_LINE) _Atomic(int64_t) debt; /* see drain.c */
 };
 
 struct wf_sched;
 struct wf_worker;
 
-/* The stopping thread, once. */
+/* The stopping thread, once each, in this order: refuses new tasks and cancels all; waits until
+ * the last task has ended; tells the workers to leave. */
 void wf_drain_close(struct wf_sched *sched);
+void wf_drain_await(struct wf_sched *sched);
+void wf_drain_stop(struct wf_sched *sched);
 
 /* Each worker, once, when it first sees CLOSING. */
 void wf_drain_acknowledge(struct wf_worker *worker);

@@ -99,15 +99,22 @@ int wf_sched_start(struct wf_sched *sched)
     return err;
 }
 
-void wf_sched_stop(struct wf_sched *sched)
+void wf_sched_drain(struct wf_sched *sched)
 {
-    /* The pool first: every job that it has accepted is then found and cancelled
+    /* The pool first: every job that it has accepted is then found and canceled
      * by the walk through all tasks. */
     wf_pool_close(sched);
     wf_drain_close(sched);
     wf_room_close(&sched->room);
-    join_workers(sched, sched->options.workers);
+    /* A blocking job may wait for a timer or for I/O, which only workers serve. */
     wf_pool_join(&sched->pool);
+    wf_drain_await(sched);
+}
+
+void wf_sched_stop(struct wf_sched *sched)
+{
+    wf_drain_stop(sched);
+    join_workers(sched, sched->options.workers);
     wf_watch_stop(sched);
 }
 

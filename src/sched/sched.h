@@ -87,8 +87,12 @@ int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options
 /* Starts every thread. On failure (-EAGAIN, -ENOMEM) none is left running. */
 int wf_sched_start(struct wf_sched *sched);
 
-/* Refuses newcomers, cancels all tasks, waits for their end and joins every
- * thread. Once, from a thread outside. */
+/* Refuses new tasks, cancels all tasks and blocking jobs, and waits until they have ended. The
+ * workers keep running, so that timers and events still reach plain threads. Once, from a thread
+ * outside. */
+void wf_sched_drain(struct wf_sched *sched);
+
+/* Ends every thread, after wf_sched_drain(). */
 void wf_sched_stop(struct wf_sched *sched);
 
 /* Frees everything, now or with the last reference to a task. */

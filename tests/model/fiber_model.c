@@ -33,6 +33,7 @@ static void begin(unsigned workers)
 
 static void end(void)
 {
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     wf_sched_fini(sched);
 }
@@ -287,6 +288,7 @@ static void stop_against_suspend(void)
 {
     begin(2);
     weft_task *task = go(wait_for_ever, NULL, 0);
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     int result;
     mc_assert(weft_try_join(task, &result) == 0);
@@ -414,6 +416,7 @@ static void stop_against_block(void)
 {
     begin(1);
     weft_task *task = go(block, NULL, 0);
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     int result;
     mc_assert(weft_try_join(task, &result) == 0);

@@ -47,6 +47,7 @@ static void join(struct wf_task *task)
 static void end(struct wf_task *task)
 {
     join(task);
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     wf_sched_fini(sched);
 }
@@ -132,6 +133,7 @@ static void a_guest(void)
     mc_go(look_at_guests, NULL);
     mc_assert(wf_guest_run(sched, fork_as_guest, NULL) == 0);
     mc_join();
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     wf_sched_fini(sched);
 }
@@ -168,8 +170,10 @@ static void two_runtimes_share_no_forks(void)
     struct wf_sched *second = fiber_rig_start(1);
     mc_assert(wf_guest_run(first, fork_on_own_runtime, first) == 0);
     mc_assert(wf_guest_run(second, fork_on_own_runtime, second) == 0);
+    wf_sched_drain(first);
     wf_sched_stop(first);
     wf_sched_fini(first);
+    wf_sched_drain(second);
     wf_sched_stop(second);
     wf_sched_fini(second);
 }
@@ -232,6 +236,7 @@ static void a_guest_that_helps(void)
 {
     begin(2);
     mc_assert(wf_guest_run(sched, fork_what_forks, NULL) == 0);
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     wf_sched_fini(sched);
 }

@@ -67,9 +67,9 @@ const char *weft_strerror(int error)
 }
 
 /* No source is opened here. */
-void wf_source_close_left(struct wf_source *source)
+void wf_source_close_all(struct wf_io *io)
 {
-    (void)source;
+    (void)io;
 }
 
 void wf_table_give_back(struct wf_source *blocks)

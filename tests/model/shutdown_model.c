@@ -149,6 +149,7 @@ static void begin(unsigned workers, size_t capacity)
 static void stop(void)
 {
     stopped = 1;
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
 }
 

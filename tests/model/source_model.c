@@ -15,7 +15,8 @@
 #include "sync_rig.h"
 
 static struct wf_io io;
-static struct wf_source source_memory[1];
+static struct wf_source source_memory[2];
+static unsigned blocks_max = 1;
 static struct wf_source *source;
 static void *handle;             /* of it, when the test began */
 static _Atomic(unsigned) bytes;  /* in the kernel */
@@ -48,15 +49,18 @@ int wf_io_open(struct wf_io *of)
 
 _Atomic(struct wf_source *) wf_source_chunks[WF_SOURCE_CHUNKS_MAX];
 
-/* As table.c, with one block of one source. */
+/* As table.c, with up to two blocks of one source each. */
 struct wf_source *wf_table_take(struct wf_io *of)
 {
-    if (source_memory->io != NULL) {
-        return NULL;
+    for (unsigned i = 0; i < blocks_max; i++) {
+        if (source_memory[i].io == NULL) {
+            wf_store_relaxed(&wf_source_chunks[i], &source_memory[i]);
+            source_memory[i].io = of;
+            source_memory[i].index = i;
+            return &source_memory[i];
+        }
     }
-    wf_store_relaxed(&wf_source_chunks[0], source_memory);
-    source_memory->io = of;
-    return source_memory;
+    return NULL;
 }
 
 void wf_io_count_watched(struct wf_io *of)
@@ -122,7 +126,7 @@ static void begin(void)
     io.backend = &backend;
     wf_lock_init(&io.lock, WF_RANK_IO);
     mc_assert(wf_source_open(&io, 3, &source) == 0);
-    handle = wf_source_handle(source);
+    handle = wf_source_publish(source);
 }
 
 /* So that the source is not closed before the caller leaves. */
@@ -420,7 +424,78 @@ static void late_event_of_another(void)
     mc_note(wf_latch_is_open(word) ? 1 : 2);
 }
 
+/* --- The end of a runtime --------------------------------------------------------------- */
+
+/* Ends the runtime. A user that is still at a source would wait for the lock forever. */
+static void end_runtime(void *arg)
+{
+    (void)arg;
+    wf_source_close_all(&io);
+    wf_lock(&io.lock);
+    mc_assert(wf_load_relaxed(&io.in_use) == 0);
+    mc_assert(wf_load_relaxed(&closed) <= 2);
+}
+
+/*
+ * Goal:   a runtime ends when the last call of another thread has left its sources.
+ * Method: the reader waits, or does not yet; its descriptor stays open until it has left.
+ */
+static void runtime_ends_while_read(void)
+{
+    begin();
+    source->release = check_used;
+    enter();
+    mc_go(end_runtime, NULL);
+    read_or_be_closed(NULL);
+    wf_source_leave(source);
+    mc_join();
+    mc_assert(wf_load_relaxed(&closed) == 1);
+}
+
+static bool is_finished; /* plain: written by the opener before it publishes */
+
+static void check_finished(struct wf_source *opened)
+{
+    (void)opened;
+    mc_assert(is_finished);
+}
+
+/*
+ * Goal:   a source that a call opens while the runtime ends is refused, or closed when its opener
+ *         has finished.
+ * Method: the opener is a user of another source, as an accept is.
+ */
+static void runtime_ends_while_opened(void)
+{
+    struct wf_source *opened;
+    blocks_max = 2;
+    begin();
+    enter();
+    mc_go(end_runtime, NULL);
+    int err = wf_source_open(&io, 4, &opened);
+    mc_assert(err == 0 || err == WEFT_ESHUTDOWN);
+    mc_note(err == 0 ? 1 : 2);
+    if (err == 0) {
+        opened->release = check_finished;
+        is_finished = true;
+        (void)wf_source_publish(opened);
+    }
+    wf_source_leave(source);
+    mc_join();
+    mc_assert(wf_load_relaxed(&closed) == 1u + (err == 0));
+}
+
 static const struct mc_test tests[] = {
+    { .name = "runtime_ends_while_read",
+      .run = runtime_ends_while_read,
+      .mode = MC_PCT,
+      .runs = 40000,
+      .seen = MC_OUTCOMES(2) },
+    { .name = "runtime_ends_while_opened",
+      .run = runtime_ends_while_opened,
+      .mode = MC_PCT,
+      .runs = 40000,
+      .seen = MC_OUTCOMES(1, 2) },
     { .name = "a_byte_is_found", .run = a_byte_is_found },
     { .name = "two_bytes_with_an_event_each",
       .run = two_bytes_with_an_event_each,

@@ -116,6 +116,7 @@ static int open_many(void *arg)
             if (i % 2 == 0) {
                 CHECK_EQ(wf_source_watch(sources[i]), 0);
             }
+            (void)wf_source_publish(sources[i]);
         }
         CHECK_EQ(count_blocks(io), (MANY + WF_SOURCE_BLOCK - 1) / WF_SOURCE_BLOCK);
         CHECK_EQ(io->watched, MANY / 2);

@@ -28,6 +28,7 @@ static struct wf_source *open_source(void)
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     CHECK(fd >= 0);
     CHECK_EQ(wf_source_open(wf_io_must("test"), fd, &source), 0);
+    (void)wf_source_publish(source);
     return source;
 }
 

@@ -145,6 +145,7 @@ static void a_worker_sleeps_in_its_driver(void)
         CHECK_EQ(wf_spawn(sched, &task, &spec), 0);
         CHECK_EQ(weft_join((weft_task *)task, NULL, WEFT_NEVER), 0);
     }
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     uint64_t polls = 0;
     for (unsigned i = 0; i < WORKERS; i++) {
@@ -196,6 +197,7 @@ static void a_busy_worker_is_helped(void)
     compute_on(sched, drivers, 1);
     drivers[0].helped = 0;
     compute_on(sched, drivers, WORKERS);
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     wf_sched_fini(sched);
 }
@@ -243,6 +245,7 @@ static void end_all(struct wf_sched *sched, struct wf_task **tasks)
     for (unsigned i = 0; i < WORKERS; i++) {
         CHECK_EQ(weft_join((weft_task *)tasks[i], NULL, WEFT_NEVER), 0);
     }
+    wf_sched_drain(sched);
     wf_sched_stop(sched);
     wf_sched_fini(sched);
 }

@@ -200,6 +200,7 @@ static void start_and_stop_many_times(void)
         struct wf_sched_options options = plain_options(1 + i % 5);
         struct wf_sched *sched = test_sched_create(&options);
         CHECK_EQ(wf_sched_start(sched), 0);
+        wf_sched_drain(sched);
         wf_sched_stop(sched);
         for (unsigned at = 0; at < options.workers; at++) {
             CHECK_EQ(wf_counter_read(&sched->workers[at].counters.state), WEFT_WORKER_STOPPED);
@@ -256,6 +257,7 @@ static int try_to_start(uint64_t allowed)
     struct wf_sched *sched = test_sched_create(&options);
     int err = wf_sched_start(sched);
     if (err == 0) {
+        wf_sched_drain(sched);
         wf_sched_stop(sched);
     } else {
         CHECK_LT(atomic_load(&starts.started), 1000);
