@@ -11,15 +11,17 @@
  * list of the canceller's, which takes one after the other:
  *
  *   Canceller                              Remover
- *   C1  latch: first of the list; RUNS     D1  latch: in a list: out of it; not called
- *   C2  call it                            D2  RUNS: wait until C4, unless that would
- *   C3  latch: CALLED, if not disowned         never end: disown it instead
- *   C4  end the waits of removers          D3  it may be freed
+ *   C1  latch: first of the list; link     D1  latch: in a list: out of it; not called
+ *       the call to the root               D2  its call is linked to the root: wait until
+ *   C2  call it                                C4, unless that would never end
+ *   C3  latch: unlink the call             D3  it may be freed
+ *   C4  end the waits of removers
  *
  * C4 and the wait of D2 are the protocol of sched/callback.c. The wait would never end if the
- * remover is called by the function itself, or by a callback that the function waits for. Then
- * the remover marks the call as disowned, and C3 leaves the registration alone, which may be
- * freed or in use again. After C3 the canceller touches neither the registration nor its token.
+ * remover is called by the function itself, or by a callback that the function waits for. Such a
+ * remover returns while the function runs, and the registration may be freed or used again. So
+ * after C1 the canceler does not touch the registration: the record of the call has its
+ * address, by which any other remover finds that the function still runs.
  *
  * Edges.
  * [TK2] the mark is released, who looks at it acquires it: what was written before a cancel
@@ -44,22 +46,19 @@ struct wf_token {
     struct wf_list sibling;
     struct wf_waitq waiters;
     struct wf_list functions;
+    struct call *calls; /* of a root: functions that run, in its tree */
 };
 
 _Static_assert(sizeof(struct wf_token) <= sizeof(weft_token), "weft_token is too small");
 _Static_assert(offsetof(struct wf_token, stop) == offsetof(weft_token, stop), "");
 
-enum fate {
-    UNUSED,
-    WAITS,
-    RUNS,
-    CALLED,
-};
+struct wf_on_cancel;
 
 /* A running function, in the frame of its caller. */
 struct call {
     struct wf_callback callback;
-    bool is_disowned; /* under the latch: its registration is not the token's any more */
+    const struct wf_on_cancel *of; /* constant: only compared, since it may be freed */
+    struct call *next;             /* under the latch */
 };
 
 struct wf_on_cancel {
@@ -67,8 +66,7 @@ struct wf_on_cancel {
     struct wf_token *root;
     void (*function)(void *arg);
     void *arg;
-    struct call *call; /* under the latch, as fate: while it RUNS */
-    enum fate fate;
+    bool is_waiting; /* under the latch: its function was not called */
 };
 
 _Static_assert(sizeof(struct wf_on_cancel) <= sizeof(weft_on_cancel), "weft_on_cancel is small");
@@ -170,20 +168,39 @@ static void mark(struct wf_token *token, struct wf_turn *turn, struct wf_list *f
 static void begin_call(struct wf_on_cancel *self, struct call *call)
 {
     wf_callback_begin(&call->callback);
-    call->is_disowned = false;
-    self->call = call;
-    self->fate = RUNS;
+    self->is_waiting = false;
+    call->of = self;
+    call->next = self->root->calls;
+    self->root->calls = call;
+}
+
+/* Under the latch: the link to the running call of a registration, or to NULL. */
+static struct call **find_call(struct wf_token *root, const struct wf_on_cancel *of)
+{
+    struct call **at = &root->calls;
+    while (*at != NULL && (*at)->of != of) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+/* Under the latch. There may be several calls of one address. */
+static void unlink_call(struct wf_token *root, const struct call *call)
+{
+    struct call **at = &root->calls;
+    while (*at != call) {
+        at = &(*at)->next;
+    }
+    *at = call->next;
 }
 
 /* C2 to C4. */
-static void carry_out(struct wf_on_cancel *self, struct call *call)
+static void carry_out(const struct wf_on_cancel *self, struct call *call)
 {
     struct wf_token *root = self->root;
     self->function(self->arg);
     (void)wf_latch_lock(&root->word);
-    if (!call->is_disowned) {
-        self->fate = CALLED;
-    }
+    unlink_call(root, call);
     wf_latch_unlock(&root->word, 0);
     wf_callback_end(&call->callback);
 }
@@ -300,7 +317,7 @@ void weft_on_cancel_add(weft_on_cancel *on_cancel, weft_token *token, void (*fun
     if (is_late) {
         begin_call(self, &call);
     } else {
-        self->fate = WAITS;
+        self->is_waiting = true;
         wf_list_push_back(&of->functions, &self->link);
     }
     wf_latch_unlock(&self->root->word, 0);
@@ -327,17 +344,14 @@ bool weft_on_cancel_remove(weft_on_cancel *on_cancel)
         return false;
     }
     (void)wf_latch_lock(&self->root->word);
-    bool is_in_time = self->fate == WAITS;
+    struct call *call = *find_call(self->root, self);
+    bool is_in_time = self->is_waiting;
     bool must_wait = false;
     if (is_in_time) {
         wf_list_remove(&self->link);
-        self->fate = UNUSED;
-    } else if (self->fate == RUNS) {
-        must_wait = wf_callback_expect(&self->call->callback, &wait, "weft_on_cancel_remove");
-        if (!must_wait) {
-            self->call->is_disowned = true;
-            self->fate = CALLED;
-        }
+        self->is_waiting = false;
+    } else if (call != NULL) {
+        must_wait = wf_callback_expect(&call->callback, &wait, "weft_on_cancel_remove");
     }
     wf_latch_unlock(&self->root->word, 0);
     if (must_wait) {

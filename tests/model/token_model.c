@@ -202,6 +202,30 @@ static void a_function_removes_itself(void)
     weft_token_fini(&root);
 }
 
+static void remove_itself_and_count(void *arg)
+{
+    mc_assert(!weft_on_cancel_remove(arg));
+    calls++;
+}
+
+static void remove_from_outside(void *arg)
+{
+    if (!weft_on_cancel_remove(arg)) {
+        mc_assert(calls == 1); /* It has returned. */
+    }
+}
+
+/* Goal: a remover waits for a function that has removed itself and still runs. */
+static void removed_by_itself_and_from_outside(void)
+{
+    static weft_on_cancel twice;
+    weft_on_cancel_add(&twice, &root, remove_itself_and_count, &twice);
+    mc_go(cancel_root, NULL);
+    remove_from_outside(&twice);
+    mc_join();
+    weft_token_fini(&root);
+}
+
 #define SAMPLED .mode = MC_PCT, .runs = 20000, .leaks = true
 
 static const struct mc_test tests[] = {
@@ -224,6 +248,9 @@ static const struct mc_test tests[] = {
       .seen = MC_OUTCOMES(1, 2),
       SAMPLED },
     { .name = "a_function_removes_itself", .run = a_function_removes_itself, SAMPLED },
+    { .name = "removed_by_itself_and_from_outside",
+      .run = removed_by_itself_and_from_outside,
+      SAMPLED },
 };
 
 MC_MAIN(tests)

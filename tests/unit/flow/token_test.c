@@ -204,7 +204,9 @@ static struct {
 
 static void run_until_it_is_removed(void *arg)
 {
-    (void)arg;
+    if (arg != NULL) { /* A removal by the function itself does not wait for it. */
+        CHECK(!weft_on_cancel_remove(arg));
+    }
     atomic_store(&meeting.runs, 1);
     test_wait_for(&meeting.remover, 1);
     wait_until_asleep(atomic_load(&meeting.remover));
@@ -221,13 +223,24 @@ static void *remove_it(void *arg)
     return NULL;
 }
 
-static void who_removes_a_function_that_runs_waits_for_its_end(void)
+static void meet(void *arg)
 {
     pthread_t thread;
-    weft_on_cancel_add(&meeting.on_cancel, &meeting.token, run_until_it_is_removed, NULL);
+    memset(&meeting, 0, sizeof meeting);
+    weft_on_cancel_add(&meeting.on_cancel, &meeting.token, run_until_it_is_removed, arg);
     CHECK_EQ(pthread_create(&thread, NULL, remove_it, NULL), 0);
     weft_token_cancel(&meeting.token);
     CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void who_removes_a_function_that_runs_waits_for_its_end(void)
+{
+    meet(NULL);
+}
+
+static void remove_waits_for_function_that_removed_itself(void)
+{
+    meet(&meeting.on_cancel);
 }
 
 static int sleep_long(void *arg)
@@ -486,6 +499,7 @@ TEST_MAIN({
     TEST(functions_are_called_once),
     TEST(all_functions_of_a_tree_are_called),
     TEST(who_removes_a_function_that_runs_waits_for_its_end),
+    TEST(remove_waits_for_function_that_removed_itself),
     TEST(a_task_can_be_cancelled_with_it),
     TEST(functions_come_and_go_while_others_cancel),
     TEST(functions_that_remove_each_other_both_return),
