@@ -502,6 +502,7 @@ static void open_free(struct wf_source *source, int fd)
     source->armed = 0;
     source->release = NULL;
     source->is_ready = NULL;
+    source->guards = NULL;
     open_users(source);
     /* O2. A late event may look at the source. Both directions are tried before the first wait. */
     (void)wf_latch_lock(&source->word);
@@ -563,6 +564,62 @@ void wf_source_end(struct wf_source *source)
     give_place(source);
 }
 
+/* --- Guards ------------------------------------------------------------------------------- */
+
+static void stop_by_close(const struct wf_source_guard *guard)
+{
+    int none = 0;
+    /* relaxed: a number; the wake that follows orders it. */
+    (void)wf_cas_relaxed(guard->stop, &none, WEFT_ECLOSED);
+}
+
+/* After C2: notifies one call that waits elsewhere. The guard may be gone once the latch is
+ * released, so the waker is taken out first. Returns false if there is none. */
+static bool fire_guard(struct wf_source *source)
+{
+    weft_waker *waker = NULL;
+    uint32_t word = wf_latch_lock(&source->word);
+    struct wf_source_guard *guard = source->guards;
+    if (guard != NULL) {
+        source->guards = guard->next;
+        stop_by_close(guard);
+        waker = guard->waker;
+        guard->waker = NULL;
+    }
+    wf_latch_unlock(&source->word, word);
+    if (waker != NULL) {
+        weft_waker_fire(waker);
+    }
+    return guard != NULL;
+}
+
+void wf_source_guard_add(struct wf_source *source, struct wf_source_guard *guard)
+{
+    uint32_t word = wf_latch_lock(&source->word);
+    if ((word & WF_SOURCE_CLOSED) != 0) {
+        stop_by_close(guard);
+    } else {
+        guard->next = source->guards;
+        source->guards = guard;
+    }
+    wf_latch_unlock(&source->word, word);
+}
+
+void wf_source_guard_remove(struct wf_source *source, struct wf_source_guard *guard)
+{
+    uint32_t word = wf_latch_lock(&source->word);
+    struct wf_source_guard **at = &source->guards;
+    while (*at != NULL && *at != guard) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        *at = guard->next;
+    }
+    wf_latch_unlock(&source->word, word);
+    weft_waker_drop(guard->waker);
+    guard->waker = NULL;
+}
+
 /* In a turn, C2: wakes all waiters, and events that come later are dropped. */
 static void end_waits(struct wf_source *source, struct wf_turn *turn)
 {
@@ -582,6 +639,8 @@ static void shut(struct wf_source *source)
     }
     end_waits(source, &turn);
     wf_turn_end(&turn);
+    while (fire_guard(source)) {
+    }
 }
 
 void wf_source_close(const void *handle)

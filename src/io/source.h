@@ -61,6 +61,17 @@ enum {
 #define WF_SOURCE_GENERATION (~UINT64_C(0) << WF_SOURCE_INDEX_BITS)
 
 /*
+ * A call that uses a source while it waits for another one, such as a copy: a close of the source
+ * sets *stop to WEFT_ECLOSED, if that is 0, and wakes the task of the call. In the frame of the
+ * call.
+ */
+struct wf_source_guard {
+    struct wf_source_guard *next; /* under the latch, as what follows */
+    weft_waker *waker;            /* NULL: it was fired */
+    _Atomic(int) *stop;
+};
+
+/*
  * Never freed, and never anything but a source: a late call finds a source, perhaps another's,
  * and the generation says so. What a transfer and its events need is in one line of the cache, up
  * to the first word of the room: of a thousand connections each line is another one to be fetched.
@@ -79,12 +90,13 @@ struct wf_source {
     bool drains;                /* constant while open: less than asked for is all there was */
     bool is_foreign;            /* constant while open: a library's, see fd.c */
     unsigned char room[WF_SOURCE_ROOM];
-    struct wf_waitq writers; /* under the latch */
-    uint32_t home[2];        /* under the latch, the backend's: where it is watched */
-    int proxies[2];          /* under the latch: see proxy.c; 0, or a descriptor plus 1 */
-    bool wants_proxy;        /* constant while open: a ring must not hold its descriptor */
-    struct wf_io *io;        /* constant while its block is taken */
-    struct wf_source *next;  /* in the list of free ones */
+    struct wf_waitq writers;        /* under the latch */
+    uint32_t home[2];               /* under the latch, the backend's: where it is watched */
+    int proxies[2];                 /* under the latch: see proxy.c; 0, or a descriptor plus 1 */
+    bool wants_proxy;               /* constant while open: a ring must not hold its descriptor */
+    struct wf_source_guard *guards; /* under the latch: calls that wait elsewhere */
+    struct wf_io *io;               /* constant while its block is taken */
+    struct wf_source *next;         /* in the list of free ones */
     /* What it is, to who has opened it: called by the last user, before the end. */
     void (*release)(struct wf_source *source);
     /* Under the latch: would a try say something? NULL: the kernel knows. */
@@ -172,6 +184,11 @@ static inline void wf_source_leave(struct wf_source *source)
         wf_source_end(source);
     }
 }
+
+/* By a user: links a guard, or sets *stop if the source is closed. And unlinks it. The waker is
+ * the guard's. */
+void wf_source_guard_add(struct wf_source *source, struct wf_source_guard *guard);
+void wf_source_guard_remove(struct wf_source *source, struct wf_source_guard *guard);
 
 /* The opener is done: returns the handle, and leaves. */
 static inline void *wf_source_publish(struct wf_source *source)

@@ -61,16 +61,71 @@ static int copy_all(weft_stream *from, weft_stream *to, uint64_t *copied,
     return err;
 }
 
-/* It is at both streams all the while: who closes one of them ends it, wherever it waits. */
-static int copy(weft_stream *from, weft_stream *to, uint64_t *copied,
-                const struct wf_transfer_end *end)
+/* --- One way -------------------------------------------------------------------------------- */
+
+/* A future that is immediately ready, to get the waker of the task or thread that awaits it. */
+struct introduction {
+    weft_future future;
+    weft_waker *waker;
+};
+
+static int introduce(weft_future *future)
+{
+    ((struct introduction *)future)->waker = weft_waker_current();
+    return 0;
+}
+
+static int get_waker(weft_waker **waker, weft_time deadline)
+{
+    static const weft_future_ops introduce_ops = { .poll = introduce };
+    struct introduction introduction = { .future.ops = &introduce_ops };
+    int err = weft_await(&introduction.future, deadline);
+    if (err != 0) {
+        weft_waker_drop(introduction.waker);
+        introduction.waker = NULL;
+    }
+    *waker = introduction.waker;
+    return err;
+}
+
+/* What ends a copy early. The first error of both directions, if there are two, or 0. */
+struct ending {
+    weft_time deadline;
+    _Atomic(int) *error; /* any thread: a close, or the other direction, writes it once */
+    weft_waker *waker;   /* of the task that copies */
+};
+
+/*
+ * The copy is a user of both streams all the while. A close of the one that it does not wait for
+ * reaches it through a guard.
+ */
+static int copy_guarded(weft_stream *from, weft_stream *to, struct wf_source **sources,
+                        uint64_t *copied, const struct ending *ending)
+{
+    const struct wf_transfer_end end = { ending->deadline, ending->error };
+    struct wf_source_guard guards[2];
+    for (unsigned i = 0; i < 2; i++) {
+        guards[i] = (struct wf_source_guard){ .waker = weft_waker_clone(ending->waker),
+                                              .stop = ending->error };
+        wf_source_guard_add(sources[i], &guards[i]);
+    }
+    int err = copy_all(from, to, copied, &end);
+    for (unsigned i = 0; i < 2; i++) {
+        wf_source_guard_remove(sources[i], &guards[i]);
+    }
+    /* relaxed: a number; the wake by which the transfer has noticed it orders it. */
+    int first = wf_load_relaxed(ending->error);
+    return err == WEFT_ECANCELED && first != 0 ? first : err;
+}
+
+static int copy(weft_stream *from, weft_stream *to, uint64_t *copied, const struct ending *ending)
 {
     struct wf_source *sources[2];
     int err = wf_source_enter(from, &sources[0]);
     if (err == 0) {
         err = wf_source_enter(to, &sources[1]);
         if (err == 0) {
-            err = copy_all(from, to, copied, end);
+            err = copy_guarded(from, to, sources, copied, ending);
             wf_source_leave(sources[1]);
         }
         wf_source_leave(sources[0]);
@@ -80,10 +135,17 @@ static int copy(weft_stream *from, weft_stream *to, uint64_t *copied,
 
 int weft_copy(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time deadline)
 {
-    const struct wf_transfer_end end = { .deadline = deadline };
+    _Atomic(int) error = 0;
+    struct ending ending = { .deadline = deadline, .error = &error };
     uint64_t all = 0;
     int err = wf_await_begin(&deadline, "weft_copy", "copy in a fiber");
-    err = err == 0 ? copy(from, to, &all, &end) : err;
+    if (err == 0) {
+        err = get_waker(&ending.waker, WEFT_NEVER);
+    }
+    if (err == 0) {
+        err = copy(from, to, &all, &ending);
+        weft_waker_drop(ending.waker);
+    }
     if (copied != NULL) {
         *copied = all;
     }
@@ -105,11 +167,11 @@ struct both {
     weft_waker *caller;
 };
 
-/* Copies one way, and tells the other side when there is no more. */
-static int copy_one_way(weft_stream *from, weft_stream *to, const struct wf_transfer_end *end)
+/* Copies one way, and shuts the other stream's write side at the end. */
+static int copy_one_way(weft_stream *from, weft_stream *to, const struct ending *ending)
 {
     uint64_t copied = 0;
-    int err = copy(from, to, &copied, end);
+    int err = copy(from, to, &copied, ending);
     if (err == 0) {
         err = weft_stream_shutdown(to, WEFT_WRITE_SIDE);
         /* The peer may have gone already: that is no error of ours. */
@@ -118,7 +180,7 @@ static int copy_one_way(weft_stream *from, weft_stream *to, const struct wf_tran
     return err;
 }
 
-/* One direction has failed. Was it the first? */
+/* One direction has failed. Returns whether it was the first. */
 static bool leave_error(struct both *both, int err)
 {
     int none = 0;
@@ -129,23 +191,15 @@ static bool leave_error(struct both *both, int err)
 static int copy_there(void *arg)
 {
     struct both *both = arg;
-    const struct wf_transfer_end end = { .deadline = both->deadline };
-    int err = copy_one_way(both->one, both->other, &end);
+    struct ending ending = { .deadline = both->deadline, .error = &both->error };
+    int err = get_waker(&ending.waker, WEFT_NEVER);
+    if (err == 0) {
+        err = copy_one_way(both->one, both->other, &ending);
+        weft_waker_drop(ending.waker);
+    }
     if (err != 0 && leave_error(both, err)) {
         weft_waker_wake(both->caller);
     }
-    return 0;
-}
-
-/* A future that is ready at once: for the waker of who awaits it, on whatever it waits. */
-struct introduction {
-    weft_future future;
-    weft_waker *waker;
-};
-
-static int introduce(weft_future *future)
-{
-    ((struct introduction *)future)->waker = weft_waker_current();
     return 0;
 }
 
@@ -166,20 +220,18 @@ static int join_there(weft_task *task, struct both *both)
 
 int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
 {
-    static const weft_future_ops introduce_ops = { .poll = introduce };
-    struct introduction introduction = { .future.ops = &introduce_ops };
-    int err = weft_await(&introduction.future, deadline);
-    if (err != 0) { /* It was cancelled before. */
-        weft_waker_drop(introduction.waker);
+    struct both both = { .one = one, .other = other, .deadline = deadline };
+    int err = get_waker(&both.caller, deadline);
+    if (err != 0) { /* It was canceled before. */
         return err;
     }
-    struct both both = { one, other, deadline, 0, introduction.waker };
     weft_task *task;
     err = weft_go(&task, copy_there, &both);
     if (err == 0) {
-        const struct wf_transfer_end end = { deadline, &both.error };
-        int back = copy_one_way(other, one, &end);
-        if (back != 0 && leave_error(&both, back)) {
+        const struct ending ending = { deadline, &both.error, both.caller };
+        int back = copy_one_way(other, one, &ending);
+        if (back != 0) {
+            (void)leave_error(&both, back);
             weft_cancel(task);
         }
         err = join_there(task, &both);
@@ -187,6 +239,6 @@ int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
         int first = wf_load_relaxed(&both.error);
         err = first != 0 ? first : err;
     }
-    weft_waker_drop(introduction.waker);
+    weft_waker_drop(both.caller);
     return err;
 }
