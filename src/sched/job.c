@@ -69,6 +69,7 @@ enum {
     TURN_NS = 700 * 1000,  /* then a computation yields at its next safe point, unasked, */
     SPARE_NS = 250 * 1000, /* for so long */
     LOOK_NS = 30 * 1000,   /* between two safe points, about */
+    ATTACH_AGAIN_NS = 1000 * 1000,
     SILENCE_NS = 20 * 1000,
     LINGER_NS = 100 * 1000,  /* of a thief, in tests */
     HELP_NS = 20 * 1000,     /* without finding anything: then a guest sleeps */
@@ -334,13 +335,39 @@ static bool take_safe_point(struct wf_strand *strand, int64_t now)
     return true;
 }
 
-bool wf_job_safe_point_at(int64_t now)
+/* Without memory for a fork context a computation cannot share its work, but it yields all the
+ * same. */
+static bool take_safe_point_alone(int64_t now)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker == NULL || worker->current == NULL || wf_worker_poll_age(worker, now) < TURN_NS ||
+        !has_queued(worker)) {
+        return false;
+    }
+    give_way(SPARE_NS);
+    return true;
+}
+
+/* A fork context for a safe point, or NULL. If there is no memory for one, the next safe points do
+ * not ask for it again. */
+static struct wf_strand *attach_at(int64_t now)
 {
     struct wf_strand *strand = strand_here();
-    if (strand == NULL) {
-        strand = attach();
+    struct wf_worker *worker = wf_worker_current();
+    if (strand != NULL || (worker != NULL && now < worker->attach_again_at)) {
+        return strand;
     }
-    return strand != NULL && take_safe_point(strand, now);
+    strand = attach();
+    if (strand == NULL && worker != NULL) {
+        worker->attach_again_at = now + ATTACH_AGAIN_NS;
+    }
+    return strand;
+}
+
+bool wf_job_safe_point_at(int64_t now)
+{
+    struct wf_strand *strand = attach_at(now);
+    return strand != NULL ? take_safe_point(strand, now) : take_safe_point_alone(now);
 }
 
 /* Slow steps make the next safe point come sooner, quick ones later. */
@@ -361,14 +388,13 @@ static void choose_steps(struct wf_strand *strand, int64_t now)
 
 void weft_jobs_safe_point(void)
 {
-    struct wf_strand *strand = strand_here();
-    if (strand == NULL) {
-        strand = attach();
-    }
+    int64_t now = wf_clock_real();
+    struct wf_strand *strand = attach_at(now);
     if (strand != NULL) {
-        int64_t now = wf_clock_real();
         choose_steps(strand, now);
         (void)take_safe_point(strand, now);
+    } else {
+        (void)take_safe_point_alone(now);
     }
 }
 

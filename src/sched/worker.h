@@ -66,18 +66,19 @@ struct wf_worker {
     uint32_t polls_to_clock;  /* until the next look */
     uint32_t clock_period;    /* polls between the last look and the next */
     int64_t tick_start;
-    uint32_t eager_forks; /* constant: so many of a strand are public at once */
-    bool shares;          /* constant: others may take from the ring */
-    bool uses_lifo;       /* wakes go to the LIFO slot; see wf_worker_queue_in_order() */
-    bool searching;       /* counted as such by idle.c */
-    bool woken_to_work;   /* taken by a submitter, and nothing found yet */
-    bool unannounced;     /* the ring got a task that nobody was told of */
-    bool pinned_turn;     /* the inbox before the ring, else after it */
-    bool job_turn;        /* forks of strands that are away before the inject queue */
-    int64_t serves_until; /* who forks and was asked to yield stands back until then */
-    bool closing;         /* has acknowledged the shutdown */
-    bool watch_asleep;    /* the watch slept when this worker woke */
-    bool suspicious;      /* the last park timed out beside work */
+    uint32_t eager_forks;    /* constant: so many of a strand are public at once */
+    bool shares;             /* constant: others may take from the ring */
+    bool uses_lifo;          /* wakes go to the LIFO slot; see wf_worker_queue_in_order() */
+    bool searching;          /* counted as such by idle.c */
+    bool woken_to_work;      /* taken by a submitter, and nothing found yet */
+    bool unannounced;        /* the ring got a task that nobody was told of */
+    bool pinned_turn;        /* the inbox before the ring, else after it */
+    bool job_turn;           /* forks of strands that are away before the inject queue */
+    int64_t serves_until;    /* who forks and was asked to yield stands back until then */
+    int64_t attach_again_at; /* there was no memory for a fork context: not before that */
+    bool closing;            /* has acknowledged the shutdown */
+    bool watch_asleep;       /* the watch slept when this worker woke */
+    bool suspicious;         /* the last park timed out beside work */
     struct wf_rng rng;
     struct wf_interval interval;
     struct wf_qlist pinned;       /* taken out of the inbox */

@@ -212,6 +212,65 @@ static void pinned_task_gets_turns_beside_parallel_computation(void)
     }
 }
 
+/* --- Without memory ---------------------------------------------------------------------- */
+
+static _Atomic(bool) has_no_memory;
+static _Atomic(bool) has_run;
+static _Atomic(bool) has_run_beside;
+
+static void *allocate(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    return atomic_load(&has_no_memory) ? NULL
+                                       : aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+static void release(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    free(ptr);
+}
+
+static int note_run(void *arg)
+{
+    (void)arg;
+    atomic_store(&has_run, true);
+    return 0;
+}
+
+static int loop_without_memory(void *arg)
+{
+    weft_task *task;
+    (void)arg;
+    waits.started = cpu_of_thread();
+    CHECK_EQ(weft_go(&task, note_run, NULL), 0);
+    atomic_store(&has_no_memory, true);
+    CHECK_EQ(loop_in_fiber(NULL), 0);
+    atomic_store(&has_run_beside, atomic_load(&has_run));
+    atomic_store(&has_no_memory, false);
+    return weft_join(task, NULL, WEFT_NEVER);
+}
+
+/*
+ * Goal:   a queued task starts while a loop computes that has no memory for a fork context.
+ * Method: the loop takes 60 ms of CPU time; the task is queued behind it, on the only worker.
+ */
+static void queued_task_runs_beside_loop_without_memory(void)
+{
+    const weft_allocator allocator = { .alloc = allocate, .free = release };
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.allocator = &allocator;
+    weft_runtime *rt = test_start_with(&config);
+    atomic_store(&is_over, false);
+    CHECK_EQ(test_run(rt, loop_without_memory, NULL), 0);
+    CHECK(atomic_load(&has_run_beside));
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
+    TEST(queued_task_runs_beside_loop_without_memory),
     TEST(pinned_task_gets_turns_beside_parallel_computation),
 })
