@@ -281,9 +281,9 @@ WEFT_API void weft_writable_init(weft_op *op, weft_stream *stream);
  * weft_block_in_place().
  *
  * Context: a task, or a blocking job.
- * Owns:    the descriptor is the stream's, if this succeeds. Adopt a descriptor once: each stream
- *          closes it.
- * Errors:  -EBADF, -ENOMEM, -EMFILE.
+ * Owns:    the descriptor is the stream's, if this succeeds.
+ * Errors:  -EBADF, -ENOMEM, -EMFILE; -EEXIST: the descriptor belongs to a stream, listener or socket
+ *          of weft already, which would close it, too.
  */
 WEFT_API WEFT_NODISCARD int weft_stream_adopt(weft_stream **stream, int fd);
 

@@ -129,7 +129,8 @@ WEFT_API WEFT_NODISCARD int weft_listen(weft_listener **listener, const char *pl
  *
  * Context: a task, or a blocking job.
  * Owns:    the descriptor is the listener's, if this succeeds.
- * Errors:  -EINVAL: it does not listen; -EBADF, -ENOTSOCK, -ENOMEM.
+ * Errors:  -EINVAL: it does not listen; -EEXIST: it belongs to weft already; -EBADF, -ENOTSOCK,
+ *          -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_listener_adopt(weft_listener **listener, int fd);
 

@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "io/call.h"
 #include "io/io.h"
+#include "io/owned.h"
 #include "io/shared.h"
 #include "io/source.h"
 #include "io/stream.h"
@@ -261,6 +262,7 @@ static struct shared_stream *shared_of(struct wf_source *source)
 static void release_shared(struct wf_source *source)
 {
     int fd = shared_of(source)->fd;
+    wf_owned_release(fd);
     if (source->fd == fd || source->fd < 0) {
         wf_shared_restore(fd);
     } else {
@@ -308,8 +310,12 @@ int weft_stream_adopt(weft_stream **stream, int fd)
 {
     struct wf_source *source;
     struct wf_io *io = wf_io_must("weft_stream_adopt");
+    if (!wf_owned_claim(fd)) {
+        return -EEXIST;
+    }
     int err = wf_shared_is(fd) ? adopt_shared(io, fd, &source) : adopt_own(io, fd, &source);
     if (err != 0) {
+        wf_owned_release(fd);
         return err;
     }
     if (source->kind == WF_FD_PIPE) {

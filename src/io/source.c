@@ -90,6 +90,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "io/io.h"
+#include "io/owned.h"
 #include "io/table.h"
 #include "sched/await.h"
 #include "sched/op.h"
@@ -540,6 +541,16 @@ int wf_source_open(struct wf_io *io, int fd, struct wf_source **out)
     return source != NULL ? 0 : is_closing ? WEFT_ESHUTDOWN : -ENOMEM;
 }
 
+void *wf_source_publish(struct wf_source *source)
+{
+    void *handle = wf_source_handle(source);
+    if (!source->is_foreign) {
+        (void)wf_owned_claim(source->fd);
+    }
+    wf_source_leave(source);
+    return handle;
+}
+
 int wf_source_enter_late(uint64_t users, uint64_t open)
 {
     return users - open == WF_SOURCE_USERS_MAX ? -EBUSY : WEFT_ECLOSED;
@@ -553,6 +564,7 @@ static void let_go(struct wf_source *source)
     }
     if (source->fd >= 0 && !source->is_foreign) {
         int saved = errno;
+        wf_owned_release(source->fd);
         (void)close(source->fd);
         errno = saved;
     }
@@ -676,6 +688,7 @@ int wf_source_give_up(struct wf_source *source)
     }
     int fd = source->fd;
     shut(source);
+    wf_owned_release(fd);
     source->fd = -1;
     wf_source_leave(source);
     return fd;

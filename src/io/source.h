@@ -190,13 +190,8 @@ static inline void wf_source_leave(struct wf_source *source)
 void wf_source_guard_add(struct wf_source *source, struct wf_source_guard *guard);
 void wf_source_guard_remove(struct wf_source *source, struct wf_source_guard *guard);
 
-/* The opener is done: returns the handle, and leaves. */
-static inline void *wf_source_publish(struct wf_source *source)
-{
-    void *handle = wf_source_handle(source);
-    wf_source_leave(source);
-    return handle;
-}
+/* The opener is done: returns the handle, and leaves. The descriptor is owned from now on. */
+void *wf_source_publish(struct wf_source *source);
 
 /* The opener has failed: closes the source, and leaves. */
 static inline void wf_source_abandon(struct wf_source *source)

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "io/fd_stream.h"
 #include "io/io.h"
+#include "io/owned.h"
 #include "io/source.h"
 #include "io/transfer.h"
 #include "net/path.h"
@@ -473,17 +474,23 @@ int weft_datagram_adopt(weft_datagram **socket, int fd)
     if (err == 0 && type == SOCK_STREAM) {
         err = -EINVAL;
     }
-    if (err == 0) {
-        err = wf_fd_do_not_block(fd);
+    if (err != 0) {
+        return err;
     }
+    if (!wf_owned_claim(fd)) {
+        return -EEXIST;
+    }
+    err = wf_fd_do_not_block(fd);
     if (err == 0) {
         err = open_source(io, fd, &source);
     }
-    if (err == 0) {
-        source->wants_proxy = true;
-        *socket = wf_source_publish(source);
+    if (err != 0) {
+        wf_owned_release(fd);
+        return err;
     }
-    return err;
+    source->wants_proxy = true;
+    *socket = wf_source_publish(source);
+    return 0;
 }
 
 int weft_datagram_pair(weft_datagram **one, weft_datagram **other)

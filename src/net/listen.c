@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "io/fd_stream.h"
 #include "io/io.h"
+#include "io/owned.h"
 #include "io/source.h"
 #include "io/transfer.h"
 #include "net/nap.h"
@@ -291,16 +292,22 @@ int weft_listener_adopt(weft_listener **listener, int fd)
     if (err == 0 && listens == 0) {
         err = -EINVAL;
     }
-    if (err == 0) {
-        err = wf_fd_do_not_block(fd);
+    if (err != 0) {
+        return err;
     }
+    if (!wf_owned_claim(fd)) {
+        return -EEXIST;
+    }
+    err = wf_fd_do_not_block(fd);
     if (err == 0) {
         err = open_listener(io, fd, &source);
     }
-    if (err == 0) {
-        *listener = wf_source_publish(source);
+    if (err != 0) {
+        wf_owned_release(fd);
+        return err;
     }
-    return err;
+    *listener = wf_source_publish(source);
+    return 0;
 }
 
 /* --- The rest --------------------------------------------------------------------------- */
