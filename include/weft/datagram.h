@@ -53,8 +53,8 @@ WEFT_API WEFT_NODISCARD int weft_datagram_open(weft_datagram **socket, const cha
  *
  * Context: a task, or a blocking job.
  * Owns:    the descriptor is the socket's, if this succeeds.
- * Errors:  -EINVAL: it is a socket of bytes; -EEXIST: it belongs to weft already; -EBADF, -ENOTSOCK,
- *          -ENOMEM.
+ * Errors:  -EINVAL: it is a socket of bytes; -EEXIST: it belongs to weft already; -EBADF,
+ *          -ENOTSOCK, -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_adopt(weft_datagram **socket, int fd);
 

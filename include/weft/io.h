@@ -282,8 +282,8 @@ WEFT_API void weft_writable_init(weft_op *op, weft_stream *stream);
  *
  * Context: a task, or a blocking job.
  * Owns:    the descriptor is the stream's, if this succeeds.
- * Errors:  -EBADF, -ENOMEM, -EMFILE; -EEXIST: the descriptor belongs to a stream, listener or socket
- *          of weft already, which would close it, too.
+ * Errors:  -EBADF, -ENOMEM, -EMFILE; -EEXIST: the descriptor belongs to a stream, listener or
+ *          socket of weft already, which would close it, too.
  */
 WEFT_API WEFT_NODISCARD int weft_stream_adopt(weft_stream **stream, int fd);
 
