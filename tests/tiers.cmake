@@ -17,7 +17,7 @@ else()
     # The same programs with other numbers of workers, or with each system call failing.
     set(tier_ci "_w(1|200)(_|$)|_ring4_w2|_fibers_w(1|8|200)|^faults_")
     # Scripts that compile or run other programs for long.
-    string(APPEND tier_ci "|^(errno|gdb_fibers|idle_syscalls|install|snippets|subproject)$")
+    string(APPEND tier_ci "|^(errno|gdb_fibers|idle_syscalls|install|refused|snippets|subproject)$")
     string(APPEND tier_ci "|^unit_fiber_valgrind$")
 endif()
 

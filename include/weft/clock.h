@@ -44,7 +44,8 @@ WEFT_API weft_time weft_after(weft_time duration);
 
 /*
  * Stops the clock of this process, for tests: from now on weft_now() stands still,
- * and deadlines come only when weft_clock_advance() passes them. What sleeps with a
+ * at a whole millisecond, and deadlines come only when weft_clock_advance() reaches
+ * them. What sleeps with a
  * deadline already goes on by the old clock until it is woken for another reason; so
  * pause before the first runtime is created.
  *

@@ -307,6 +307,8 @@ WEFT_EXTERN_C_END
     } name##_pair;                                                                                 \
     WEFT_STATIC_ASSERT(sizeof(name##_carried) <= sizeof(((weft_job *)0)->words),                   \
                        "the arguments of " #name " are too large: pass a pointer to them");        \
+    WEFT_STATIC_ASSERT(__alignof__(name##_carried) <= 16,                                          \
+                       "the arguments of " #name " are over-aligned: pass a pointer to them");     \
                                                                                                    \
     static result name##_body parameters;                                                          \
                                                                                                    \

@@ -200,6 +200,13 @@ weft_time weft_after(weft_time duration)
     return weft_time_add(wf_clock_now(), duration);
 }
 
+/* Timers come at whole milliseconds. From one on, an advance by some milliseconds reaches exactly
+ * those that were set for that time. */
+static int64_t next_millisecond(int64_t time)
+{
+    return (time + WEFT_MS - 1) / WEFT_MS * WEFT_MS;
+}
+
 void weft_clock_pause(void)
 {
     wf_lock(&lock);
@@ -209,7 +216,7 @@ void weft_clock_pause(void)
         wf_store_release(&mode, PAUSING);
         /* fence [C1]: and only then it is read. */
         wf_fence_full();
-        set_mode(wf_clock_real() + number_of(value) + PAUSE_STEP_NS, true);
+        set_mode(next_millisecond(wf_clock_real() + number_of(value) + PAUSE_STEP_NS), true);
     }
     wf_unlock(&lock);
 }

@@ -461,6 +461,19 @@ static void many_threads_sleep_at_once(void)
     weft_clock_resume();
 }
 
+static void pause_stops_clock_at_whole_millisecond(void)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        weft_time before = weft_now();
+        weft_clock_pause();
+        weft_time paused = weft_now();
+        CHECK_EQ(paused % WEFT_MS, 0);
+        CHECK_GE(paused, before);
+        weft_clock_resume();
+        CHECK_GE(weft_now(), paused);
+    }
+}
+
 TEST_MAIN({
     TEST(advance_of_a_clock_that_runs_aborts),
     TEST(advance_by_negative_duration_aborts_with_advice),
@@ -480,4 +493,5 @@ TEST_MAIN({
     TEST(a_clock_that_runs_again_keeps_deadlines),
     TEST(a_pause_holds_up_who_sleeps_already),
     TEST(many_threads_sleep_at_once),
+    TEST(pause_stops_clock_at_whole_millisecond), /* Last: the clock is ahead afterwards. */
 })
