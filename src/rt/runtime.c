@@ -25,6 +25,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/callout.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/futex.h"
@@ -276,7 +277,9 @@ static void end_sched(struct wf_sched *sched)
                        "weft_runtime_destroy: %u tasks have a handle that was neither joined nor "
                        "detached, or a waker: %s; the memory of the runtime stays until they end",
                        held.count, held.text);
+        WF_CALLOUT_BEGIN();
         on_message(ctx, text);
+        WF_CALLOUT_END();
     }
 }
 

@@ -27,6 +27,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/callout.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/lock.h"
@@ -249,14 +250,20 @@ static bool job_must_cancel(const struct wf_thread *self)
 static int poll_future(struct wf_thread *self, weft_future *future)
 {
     self->budget = WF_WORKER_BUDGET;
-    return future->ops->poll(future);
+    WF_CALLOUT_BEGIN();
+    int result = future->ops->poll(future);
+    WF_CALLOUT_END();
+    return result;
 }
 
 /* The same: a cancel may let a stackless task run to its end. */
 static bool cancel_future(struct wf_thread *self, weft_future *future)
 {
     self->budget = WF_WORKER_BUDGET;
-    return future->ops->cancel(future);
+    WF_CALLOUT_BEGIN();
+    bool ended = future->ops->cancel(future);
+    WF_CALLOUT_END();
+    return ended;
 }
 
 /* Beginning with what the last poll has come to. */
