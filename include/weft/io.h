@@ -24,6 +24,10 @@
  * and none but those that say so by their name do a part of their work: a call that was
  * cancelled, or whose deadline has passed, has read and written nothing. No buffer is in use
  * after the call.
+ *
+ * A weft_io that has its result, or was cancelled, or has lost a select, may be awaited again
+ * without being prepared anew: it does the same again, with the same buffer. Those of the _exact
+ * and _all forms do what was left to do. One task awaits it at a time.
  */
 #ifndef WEFT_IO_H
 #define WEFT_IO_H

@@ -107,10 +107,17 @@ static int join_start(struct wf_join *join)
 static int join_poll(weft_future *future)
 {
     struct wf_join *join = (struct wf_join *)future;
+    if (wf_unlikely(join->task == NULL)) {
+        wf_fatal("weft_join: this future has had its result, which ended the handle; prepare it "
+                 "anew with weft_join_init()");
+    }
     if (!wf_wait_is_started(&join->wait)) {
         return join_start(join);
     }
     int result = wf_wait_poll(&join->wait);
+    if (result == WEFT_PENDING) {
+        wf_thread_must_await(join->wait.task);
+    }
     return result == 0 ? take_result(join) : result;
 }
 

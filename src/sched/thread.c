@@ -160,6 +160,14 @@ struct wf_task *wf_thread_waiter(void)
     return self->waiter;
 }
 
+void wf_thread_must_await(const struct wf_task *waiter)
+{
+    if (wf_unlikely(waiter != wf_thread_waiter())) {
+        wf_fatal("weft_await: another task awaits this future already, and only that one would be "
+                 "woken; prepare a future for each task");
+    }
+}
+
 struct wf_task *wf_thread_running(void)
 {
     struct wf_worker *worker = wf_worker_current();

@@ -46,6 +46,10 @@ struct wf_thread *wf_thread_known(void);
  * a worker, the thread's own one inside weft_await(). Borrowed. */
 struct wf_task *wf_thread_waiter(void);
 
+/* In the poll of a future that is pending and will wake that task: aborts if it is not the one
+ * that polls. */
+void wf_thread_must_await(const struct wf_task *waiter);
+
 /* The task that runs here: the current one, or the blocking job. NULL on other
  * threads. Borrowed. */
 struct wf_task *wf_thread_running(void);
