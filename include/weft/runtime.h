@@ -153,7 +153,8 @@ WEFT_API WEFT_NODISCARD int weft_run(const weft_config *config, int (*main_fn)(v
  * Context: any thread.
  * Owns:    *rt is the caller's until weft_runtime_destroy().
  * Errors:  -EINVAL (a bad value; the message names the field and its range),
- *          -ENOMEM, -EAGAIN (the system refuses to start a thread).
+ *          -ENOMEM, -EAGAIN (the system refuses to start a thread, or the process had no two keys
+ *          left for pthread_key_create() when the library was first used).
  */
 WEFT_API WEFT_NODISCARD int weft_runtime_create(weft_runtime **rt, const weft_config *config);
 

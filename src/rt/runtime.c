@@ -144,6 +144,10 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
     if (err != 0) {
         return err;
     }
+    err = wf_thread_prepare();
+    if (err != 0) {
+        return err;
+    }
     wf_fork_watch(wf_worker_in_child);
     wf_overflow_watch();
     err = -ENOMEM;
@@ -307,11 +311,15 @@ void weft_runtime_destroy(weft_runtime *rt)
 int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
 {
     wf_thread_must_be_plain("weft_run", "spawn a task on the runtime that is there");
+    int err = wf_thread_prepare();
+    if (err != 0) {
+        return err;
+    }
     if (wf_thread_self() == NULL) { /* Else it could not wait for what has begun. */
         return -ENOMEM;
     }
     weft_runtime *rt;
-    int err = weft_runtime_create(&rt, config);
+    err = weft_runtime_create(&rt, config);
     if (err != 0) {
         return err;
     }

@@ -48,6 +48,7 @@ WF_TLS_DEFINE(struct wf_thread *, wf_tls_thread);
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t service_key; /* set while a thread of ours must not end */
 static pthread_key_t key;
+static bool has_keys; /* both */
 
 static void thread_task_schedule(struct wf_task *task)
 {
@@ -96,20 +97,30 @@ static void ended_early(void *arg)
              kind, task->name != NULL ? task->name : "", (unsigned long long)task->id);
 }
 
-static void make_key(void)
+static void make_keys(void)
 {
     /* In this order: the first destructor needs what the second one frees. */
-    if (pthread_key_create(&service_key, ended_early) != 0 ||
-        pthread_key_create(&key, thread_exit) != 0) {
-        wf_fatal("no thread-specific key is left (PTHREAD_KEYS_MAX); weft needs two");
+    if (pthread_key_create(&service_key, ended_early) != 0) {
+        return;
     }
+    has_keys = pthread_key_create(&key, thread_exit) == 0;
+    if (!has_keys) {
+        (void)pthread_key_delete(service_key);
+    }
+}
+
+int wf_thread_prepare(void)
+{
+    (void)pthread_once(&key_once, make_keys);
+    return has_keys ? 0 : -EAGAIN;
 }
 
 void wf_thread_must_return(bool must)
 {
 #ifndef WF_MODEL /* whose threads return */
-    (void)pthread_once(&key_once, make_key);
-    (void)pthread_setspecific(service_key, must ? &service_key : NULL);
+    if (wf_thread_prepare() == 0) {
+        (void)pthread_setspecific(service_key, must ? &service_key : NULL);
+    }
 #else
     (void)must;
 #endif
@@ -117,7 +128,9 @@ void wf_thread_must_return(bool must)
 
 static struct wf_thread *create_self(void)
 {
-    (void)pthread_once(&key_once, make_key);
+    if (wf_thread_prepare() != 0) {
+        return NULL;
+    }
     struct wf_thread *self =
         wf_alloc_zeroed(&wf_alloc_default, sizeof *self, _Alignof(struct wf_thread));
     struct thread_task *task =
