@@ -163,7 +163,7 @@ WEFT_API WEFT_NODISCARD int weft_runtime_create(weft_runtime **rt, const weft_co
  * until all have ended, and joins all threads. The handle stays valid, so other
  * threads may go on trying to spawn. May be called again, and by several threads.
  *
- * Context:  a plain thread. Aborts on a thread of this runtime.
+ * Context:  a plain thread. Aborts on a thread of this runtime, and on a worker of another one.
  * Suspends: until every task and every blocking job that runs has ended. A body
  *           that ignores its cancellation keeps the runtime alive.
  */
@@ -181,8 +181,8 @@ WEFT_API void weft_runtime_shutdown(weft_runtime *rt);
  * weft_par_broadcast() that have begun before. Handles and wakers of tasks, and timers, outlive
  * their runtime: every call on them is still safe, from any thread, also during the destroy.
  *
- * Context:  a plain thread. Aborts on a thread of this runtime, and inside of its
- *           weft_par_run().
+ * Context:  a plain thread. Aborts on a thread of this runtime, inside of its weft_par_run(), and
+ *           on a worker of another runtime.
  * Suspends: as weft_runtime_shutdown(), and until the calls named above have returned.
  */
 WEFT_API void weft_runtime_destroy(weft_runtime *rt);

@@ -203,6 +203,11 @@ static void must_be_outside(const weft_runtime *rt, const char *call)
                  "from a plain thread, for example after weft_run()'s main",
                  call);
     }
+    if (worker != NULL) {
+        wf_fatal("%s: called on a worker of another runtime, which would block it; call it from a "
+                 "plain thread, or in weft_block_in_place()",
+                 call);
+    }
 }
 
 static void shut_down(weft_runtime *rt)
@@ -278,9 +283,9 @@ static void end_sched(struct wf_sched *sched)
     if (held.count > 0) {
         char text[sizeof held.text + 200];
         (void)snprintf(text, sizeof text,
-                       "weft_runtime_destroy: %u tasks have a handle that was neither joined nor "
+                       "weft_runtime_destroy: %u task%s a handle that was neither joined nor "
                        "detached, or a waker: %s; the memory of the runtime stays until they end",
-                       held.count, held.text);
+                       held.count, held.count == 1 ? " has" : "s have", held.text);
         WF_CALLOUT_BEGIN();
         on_message(ctx, text);
         WF_CALLOUT_END();
