@@ -63,22 +63,22 @@ typedef struct weft_config {
     unsigned inject_interval_min;
     unsigned inject_interval_max;
     /* Above this length of the inject queue a spawn from outside gets -EAGAIN.
-     * Default 65536. WEFT_INJECT_CAPACITY */
+     * Default 65536, 1 to 2^63 - 1. WEFT_INJECT_CAPACITY */
     size_t inject_capacity;
 
     /* How long a worker that found nothing goes on looking before it sleeps.
      * Default 20 us, but a lone worker, whom no other hands anything, sleeps at
-     * once; at most 1 s; WEFT_SEARCH_OFF, and "off" in the environment: not at
+     * once; 1 ns to 1 s; WEFT_SEARCH_OFF, and "off" in the environment: not at
      * all. WEFT_SEARCH_NS */
     uint64_t search_ns;
     /* A safety net: a sleeping worker looks around after so long. 0, the default:
-     * it sleeps until it is woken. At least 1 us. The counter
+     * it sleeps until it is woken. 1 us to 1 h. The counter
      * unannounced_work tells whether it ever caught anything. WEFT_PARK_TIMEOUT_NS */
     uint64_t park_timeout_ns;
 
-    /* Threads of the blocking pool: at most so many (default 512, at most 65535;
+    /* Threads of the blocking pool: at most so many (default 512, 1 to 65535;
      * WEFT_BLOCKING_THREADS), each ending after so long without work (default
-     * 10 s; WEFT_BLOCKING_KEEP_ALIVE_NS). */
+     * 10 s, 1 us to 1 day; WEFT_BLOCKING_KEEP_ALIVE_NS). */
     unsigned blocking_threads;
     uint64_t blocking_keep_alive_ns;
 
@@ -92,7 +92,7 @@ typedef struct weft_config {
     /* So many descriptors the process will have, or as many as its limit allows. The kernel's
      * table of them gets that size at the start, 8 bytes for each: while threads run, whoever
      * opens one that does not fit waits for 10 to 20 ms until the table has grown. Default
-     * 4096, 1 (which leaves it as it is) to 2^30. WEFT_FDS_EXPECTED */
+     * 4096, 1 to 2^30; 1 leaves it as it is. WEFT_FDS_EXPECTED */
     unsigned fds_expected;
 
     /* Seeds the choice of whom to steal from. 0: from the clock. WEFT_SEED */
@@ -102,7 +102,7 @@ typedef struct weft_config {
     const weft_allocator *allocator;
 
     /* Threads are named PREFIX-w0, PREFIX-w1, ..., PREFIX-watch, PREFIX-block.
-     * Default "weft"; at most 8 characters. Not copied. */
+     * Default "weft"; 1 to 8 characters. Not copied. */
     const char *thread_name;
 
     /* Called on a worker's thread with its index: when it has started, before it
