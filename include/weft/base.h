@@ -33,7 +33,10 @@
 
 #ifdef __cplusplus
 #define WEFT_STATIC_ASSERT(condition, text) static_assert(condition, text)
+/* Marks functions in headers that call functions of the user; see weft/fiber.h. */
+#define WEFT_NOEXCEPT noexcept
 #else
+#define WEFT_NOEXCEPT
 #define WEFT_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
 

@@ -24,6 +24,13 @@
  * another's after a wait. A pinned fiber always comes back on the same worker.
  * errno is safe: weft.h defines it so that it is looked up anew each time. A fiber
  * must not end its thread: pthread_exit() aborts with a sentence.
+ *
+ * In C++, a fiber may throw and catch, and wait in between. An exception must not leave a function
+ * that the library calls: a fiber's or a job's, or what weft_block_in_place(), weft_once_run(),
+ * weft_join2(), a loop, a future's poll and all others are given. It ends the process by
+ * std::terminate(), also if the caller of the library would catch it: nothing is unwound through
+ * the library. Catch it in the function, and return an error. Blocks like WEFT_SCOPE() and
+ * WEFT_LOCKED() are not functions: an exception may leave them, and ends them.
  */
 #ifndef WEFT_FIBER_H
 #define WEFT_FIBER_H

@@ -147,6 +147,10 @@ WEFT_API WEFT_NODISCARD int weft_yield_result(const weft_co *co);
 /*
  * Waits for a future. Every call that waits is built on this one.
  *
+ * A future belongs to one task at a time, from its first poll to its result. A second task that
+ * awaits it meanwhile would not be woken; with a future of the library it aborts with a sentence,
+ * as far as that is detected. Prepare a future for each task.
+ *
  * Context:  a fiber, or a plain thread, which sleeps. Aborts in a stackless task, where
  *           a body uses WEFT_AWAIT().
  * Suspends: until the result or the deadline. After the deadline the future is

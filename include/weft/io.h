@@ -24,6 +24,10 @@
  * and none but those that say so by their name do a part of their work: a call that was
  * cancelled, or whose deadline has passed, has read and written nothing. No buffer is in use
  * after the call.
+ *
+ * A weft_io that has its result, or was cancelled, or has lost a select, may be awaited again
+ * without being prepared anew: it does the same again, with the same buffer. Those of the _exact
+ * and _all forms do what was left to do. One task awaits it at a time.
  */
 #ifndef WEFT_IO_H
 #define WEFT_IO_H
@@ -64,6 +68,7 @@ WEFT_API WEFT_NODISCARD ssize_t weft_read(weft_stream *stream, void *buffer, siz
  * The same into several buffers, up to 1024, one after the other.
  *
  * Context: as weft_read(); a body awaits a weft_readv_init().
+ * Errors:  as weft_read(); -EINVAL: the count is negative.
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_readv(weft_stream *stream, const struct iovec *vectors,
                                            int count, weft_time deadline);
@@ -83,7 +88,7 @@ WEFT_API WEFT_NODISCARD int weft_read_exact(weft_stream *stream, void *buffer, s
  * say what is missing, and the call may be repeated with them.
  *
  * Context: as weft_read(); a body awaits a weft_readv_exact_init().
- * Errors:  as weft_read_exact().
+ * Errors:  as weft_read_exact(); -EINVAL: the count is negative.
  */
 WEFT_API WEFT_NODISCARD int weft_readv_exact(weft_stream *stream, struct iovec *vectors, int count,
                                              weft_time deadline);
@@ -113,6 +118,7 @@ WEFT_API WEFT_NODISCARD ssize_t weft_write(weft_stream *stream, const void *data
  * The same from several buffers, up to 1024, one after the other.
  *
  * Context: as weft_write(); a body awaits a weft_writev_init().
+ * Errors:  as weft_write(); -EINVAL: the count is negative.
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_writev(weft_stream *stream, const struct iovec *vectors,
                                             int count, weft_time deadline);
@@ -131,7 +137,7 @@ WEFT_API WEFT_NODISCARD int weft_write_all(weft_stream *stream, const void *data
  * say what is left, and the call may be repeated with them.
  *
  * Context: as weft_write(); a body awaits a weft_writev_all_init().
- * Errors:  as weft_write().
+ * Errors:  as weft_write(); -EINVAL: the count is negative.
  */
 WEFT_API WEFT_NODISCARD int weft_writev_all(weft_stream *stream, struct iovec *vectors, int count,
                                             weft_time deadline);

@@ -13,6 +13,9 @@
  *
  * An operation that was cancelled, or whose deadline has passed, has done nothing. If it
  * was granted what it wants at the same moment, it has succeeded.
+ *
+ * An operation that has its result, or was cancelled, or has lost a select, may be awaited again
+ * without being prepared anew: it does the same again. One task awaits it at a time.
  */
 #ifndef WEFT_OP_H
 #define WEFT_OP_H

@@ -31,7 +31,8 @@
  * starts a fiber with weft_go(), which calls the algorithm, and awaits the end of that.
  *
  * Forks are joined in reverse order, and each by the function that has forked it, before
- * that returns.
+ * that returns. In C++, an exception must not leave the function that has forked before its joins,
+ * nor a function that is forked or was made by WEFT_PARALLEL(); see weft/fiber.h.
  */
 #ifndef WEFT_PAR_H
 #define WEFT_PAR_H
@@ -78,7 +79,7 @@ typedef struct weft_forked {
 } weft_forked;
 
 /* What another worker calls. */
-static inline void weft_forked_run(weft_job *job)
+static inline void weft_forked_run(weft_job *job) WEFT_NOEXCEPT
 {
     job->words[0].function(job->words[1].pointer);
 }
@@ -127,7 +128,7 @@ static inline void weft_fork(weft_forked *forked, void (*function)(void *arg), v
  * Suspends: if another worker is at it; not for cancellation, since the function may use
  *           what is on the caller's stack.
  */
-static inline void weft_fork_join(weft_forked *forked)
+static inline void weft_fork_join(weft_forked *forked) WEFT_NOEXCEPT
 {
     if (forked->job == NULL || weft_jobs_pop(forked->jobs, forked->job) ||
         weft_jobs_settle(forked->jobs, forked->job)) {
@@ -158,7 +159,7 @@ static void weft_join2_elsewhere(void *arg);
  * Suspends: as weft_fork_join().
  */
 static inline void weft_join2(void (*first)(void *arg), void *first_arg, void (*second)(void *arg),
-                              void *second_arg)
+                              void *second_arg) WEFT_NOEXCEPT
 {
     if (__builtin_expect(weft_jobs_stack_is_low(weft_jobs_here()), 0)) {
         weft_both both = { first, first_arg, second, second_arg };
@@ -316,17 +317,17 @@ WEFT_EXTERN_C_END
     {                                                                                              \
         return name##_body stored;                                                                 \
     }                                                                                              \
-    static inline void name##_run(weft_job *job)                                                   \
+    static inline void name##_run(weft_job *job) WEFT_NOEXCEPT                                     \
     {                                                                                              \
         name##_carried *carried = (name##_carried *)weft_job_words(job);                           \
         carried->value = name##_with(&carried->args);                                              \
     }                                                                                              \
-    static inline void name##_run_elsewhere(void *arg)                                             \
+    static inline void name##_run_elsewhere(void *arg) WEFT_NOEXCEPT                               \
     {                                                                                              \
         name##_carried *carried = (name##_carried *)arg;                                           \
         carried->value = name##_with(&carried->args);                                              \
     }                                                                                              \
-    static inline __attribute__((unused)) result name parameters                                   \
+    static inline __attribute__((unused)) result name parameters WEFT_NOEXCEPT                     \
     {                                                                                              \
         if (__builtin_expect(weft_jobs_stack_is_low(weft_jobs_here()), 0)) {                       \
             name##_carried weft_carried = { { WEFT_PARALLEL_BARE values } };                       \
@@ -365,7 +366,7 @@ WEFT_EXTERN_C_END
         weft_forked_at->args = weft_args;                                                          \
         name##_fork_at(weft_jobs_here(), weft_forked_at);                                          \
     }                                                                                              \
-    static inline __attribute__((unused)) result name##_join(name##_forked *forked)                \
+    static inline __attribute__((unused)) result name##_join(name##_forked *forked) WEFT_NOEXCEPT  \
     {                                                                                              \
         if (forked->job == NULL || weft_jobs_pop(forked->jobs, forked->job) ||                     \
             weft_jobs_settle(forked->jobs, forked->job)) {                                         \
@@ -374,7 +375,7 @@ WEFT_EXTERN_C_END
         return ((name##_carried *)weft_job_words(forked->job))->value;                             \
     }                                                                                              \
                                                                                                    \
-    static inline void name##_both_at(weft_jobs *jobs, const name##_pair *pair)                    \
+    static inline void name##_both_at(weft_jobs *jobs, const name##_pair *pair) WEFT_NOEXCEPT      \
     {                                                                                              \
         name##_forked forked;                                                                      \
         forked.args = pair->args[1];                                                               \
@@ -382,13 +383,13 @@ WEFT_EXTERN_C_END
         *pair->into[0] = name##_with(&pair->args[0]);                                              \
         *pair->into[1] = name##_join(&forked);                                                     \
     }                                                                                              \
-    static inline void name##_both_elsewhere(void *arg)                                            \
+    static inline void name##_both_elsewhere(void *arg) WEFT_NOEXCEPT                              \
     {                                                                                              \
         name##_both_at(weft_jobs_here(), (const name##_pair *)arg);                                \
     }                                                                                              \
     static inline __attribute__((unused)) void name##_both(                                        \
         result *weft_first, WEFT_PARALLEL_BARE parameters, result *weft_second,                    \
-        WEFT_PARALLEL_BARE others)                                                                 \
+        WEFT_PARALLEL_BARE others) WEFT_NOEXCEPT                                                   \
     {                                                                                              \
         weft_jobs *weft_own = weft_jobs_here();                                                    \
         name##_pair weft_pair = { { { WEFT_PARALLEL_BARE values },                                 \

@@ -63,22 +63,22 @@ typedef struct weft_config {
     unsigned inject_interval_min;
     unsigned inject_interval_max;
     /* Above this length of the inject queue a spawn from outside gets -EAGAIN.
-     * Default 65536. WEFT_INJECT_CAPACITY */
+     * Default 65536, 1 to 2^63 - 1. WEFT_INJECT_CAPACITY */
     size_t inject_capacity;
 
     /* How long a worker that found nothing goes on looking before it sleeps.
      * Default 20 us, but a lone worker, whom no other hands anything, sleeps at
-     * once; at most 1 s; WEFT_SEARCH_OFF, and "off" in the environment: not at
+     * once; 1 ns to 1 s; WEFT_SEARCH_OFF, and "off" in the environment: not at
      * all. WEFT_SEARCH_NS */
     uint64_t search_ns;
     /* A safety net: a sleeping worker looks around after so long. 0, the default:
-     * it sleeps until it is woken. At least 1 us. The counter
+     * it sleeps until it is woken. 1 us to 1 h. The counter
      * unannounced_work tells whether it ever caught anything. WEFT_PARK_TIMEOUT_NS */
     uint64_t park_timeout_ns;
 
-    /* Threads of the blocking pool: at most so many (default 512, at most 65535;
+    /* Threads of the blocking pool: at most so many (default 512, 1 to 65535;
      * WEFT_BLOCKING_THREADS), each ending after so long without work (default
-     * 10 s; WEFT_BLOCKING_KEEP_ALIVE_NS). */
+     * 10 s, 1 us to 1 day; WEFT_BLOCKING_KEEP_ALIVE_NS). */
     unsigned blocking_threads;
     uint64_t blocking_keep_alive_ns;
 
@@ -92,7 +92,7 @@ typedef struct weft_config {
     /* So many descriptors the process will have, or as many as its limit allows. The kernel's
      * table of them gets that size at the start, 8 bytes for each: while threads run, whoever
      * opens one that does not fit waits for 10 to 20 ms until the table has grown. Default
-     * 4096, 1 (which leaves it as it is) to 2^30. WEFT_FDS_EXPECTED */
+     * 4096, 1 to 2^30; 1 leaves it as it is. WEFT_FDS_EXPECTED */
     unsigned fds_expected;
 
     /* Seeds the choice of whom to steal from. 0: from the clock. WEFT_SEED */
@@ -102,7 +102,7 @@ typedef struct weft_config {
     const weft_allocator *allocator;
 
     /* Threads are named PREFIX-w0, PREFIX-w1, ..., PREFIX-watch, PREFIX-block.
-     * Default "weft"; at most 8 characters. Not copied. */
+     * Default "weft"; 1 to 8 characters. Not copied. */
     const char *thread_name;
 
     /* Called on a worker's thread with its index: when it has started, before it
@@ -153,7 +153,8 @@ WEFT_API WEFT_NODISCARD int weft_run(const weft_config *config, int (*main_fn)(v
  * Context: any thread.
  * Owns:    *rt is the caller's until weft_runtime_destroy().
  * Errors:  -EINVAL (a bad value; the message names the field and its range),
- *          -ENOMEM, -EAGAIN (the system refuses to start a thread).
+ *          -ENOMEM, -EAGAIN (the system refuses to start a thread, or the process had no two keys
+ *          left for pthread_key_create() when the library was first used).
  */
 WEFT_API WEFT_NODISCARD int weft_runtime_create(weft_runtime **rt, const weft_config *config);
 
@@ -164,7 +165,7 @@ WEFT_API WEFT_NODISCARD int weft_runtime_create(weft_runtime **rt, const weft_co
  * WEFT_ECLOSED. The handle stays valid, so other threads may go on trying to spawn.
  * May be called again, and by several threads.
  *
- * Context:  a plain thread. Aborts on a thread of this runtime.
+ * Context:  a plain thread. Aborts on a thread of this runtime, and on a worker of another one.
  * Suspends: until every task and every blocking job that runs has ended, and until
  *           calls on its streams have returned. A body that ignores its cancellation
  *           keeps the runtime alive.
@@ -183,8 +184,8 @@ WEFT_API void weft_runtime_shutdown(weft_runtime *rt);
  * weft_par_broadcast() that have begun before. Handles and wakers of tasks, and timers, outlive
  * their runtime: every call on them is still safe, from any thread, also during the destroy.
  *
- * Context:  a plain thread. Aborts on a thread of this runtime, and inside of its
- *           weft_par_run().
+ * Context:  a plain thread. Aborts on a thread of this runtime, inside of its weft_par_run(), and
+ *           on a worker of another runtime.
  * Suspends: as weft_runtime_shutdown(), and until the calls named above have returned.
  */
 WEFT_API void weft_runtime_destroy(weft_runtime *rt);

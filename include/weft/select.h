@@ -19,7 +19,8 @@
  * has sent nothing and received nothing, and a join leaves the handle as it was. Any other
  * future is cancelled, and awaited.
  *
- * An operation can be used again in the next select. Other futures are prepared anew.
+ * An operation, also one of I/O (weft_io), can be used again in the next select or await, whether
+ * it has won or lost. Other futures are prepared anew.
  */
 #ifndef WEFT_SELECT_H
 #define WEFT_SELECT_H
@@ -45,8 +46,8 @@ typedef struct weft_branch {
 
 /*
  * Waits until one of the branches is ready, and takes it. Returns its index; its result is in
- * the branch. flags is 0, or some of WEFT_SELECT_*. No future stands in two branches; a
- * barrier cannot be one.
+ * the branch. flags is 0, or some of WEFT_SELECT_*. No future stands in two
+ * branches, and a barrier is none: both abort with a sentence.
  *
  * Context:  a fiber, or a plain thread. A body awaits a weft_select_future.
  * Suspends: until a branch is ready, or the deadline; until the others have ended.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/callout.h"
 
 #ifdef WF_DEBUG
 bool (*wf_alloc_hook)(void);
@@ -51,7 +52,10 @@ void *wf_alloc(const weft_allocator *allocator, size_t size, size_t align)
     WF_ASSERT(size > 0);
     WF_ASSERT(align > 0);
     WF_ASSERT((align & (align - 1)) == 0);
-    return allocator->alloc(allocator->ctx, size, align);
+    WF_CALLOUT_BEGIN();
+    void *ptr = allocator->alloc(allocator->ctx, size, align);
+    WF_CALLOUT_END();
+    return ptr;
 }
 
 void *wf_alloc_zeroed(const weft_allocator *allocator, size_t size, size_t align)
@@ -66,6 +70,8 @@ void *wf_alloc_zeroed(const weft_allocator *allocator, size_t size, size_t align
 void wf_free(const weft_allocator *allocator, void *ptr, size_t size, size_t align)
 {
     if (ptr != NULL) {
+        WF_CALLOUT_BEGIN();
         allocator->free(allocator->ctx, ptr, size, align);
+        WF_CALLOUT_END();
     }
 }

@@ -40,6 +40,6 @@ void wf_fork_watch(wf_fork_hook in_child)
 _Noreturn void wf_fork_refuse(const char *call)
 {
     wf_fatal("%s: this process is a fork of the one that made the runtime, and has none of its "
-             "threads; call exec, or create a runtime after fork",
+             "threads; call exec, or fork on a plain thread and create a runtime after fork",
              call);
 }

@@ -15,6 +15,7 @@
 #include <weft/broadcast.h>
 
 #include "base/assert.h"
+#include "base/callout.h"
 #include "chan/feed.h"
 #include "chan/message.h"
 
@@ -237,7 +238,9 @@ static void clear(struct wf_feed *feed)
     struct wf_broadcast *broadcast = (struct wf_broadcast *)feed;
     size_t slots = broadcast->slots_mask + 1;
     for (uint64_t i = feed->sent > slots ? feed->sent - slots : 0; i < feed->sent; i++) {
+        WF_CALLOUT_BEGIN();
         feed->drop(slot(broadcast, i), feed->arg);
+        WF_CALLOUT_END();
     }
 }
 

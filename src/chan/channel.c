@@ -49,6 +49,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/callout.h"
 #include "chan/message.h"
 #include "sched/op.h"
 
@@ -497,7 +498,9 @@ static void use_room(struct handle *sender, bool sends, const void *message, con
     shrink(channel);
     wf_turn_end(&turn);
     if (sends && !is_wanted && channel->drop_message != NULL) {
+        WF_CALLOUT_BEGIN();
         channel->drop_message((void *)message, channel->drop_arg);
+        WF_CALLOUT_END();
     }
 }
 
@@ -632,7 +635,9 @@ struct leftover {
 static void drop_messages(struct leftover *unread)
 {
     while (unread->drop_message != NULL && unread->ring.length > 0) {
+        WF_CALLOUT_BEGIN();
         unread->drop_message(slot(&unread->ring, 0, unread->size), unread->drop_arg);
+        WF_CALLOUT_END();
         pop_first(&unread->ring);
     }
     free_ring(&unread->ring, unread->size);

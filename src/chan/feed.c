@@ -7,6 +7,7 @@
  *
  * Checked by tests/model/broadcast_model.c.
  */
+#include "base/callout.h"
 #include "chan/feed.h"
 
 #include <errno.h>
@@ -58,7 +59,9 @@ int wf_feed_spare_init(struct wf_feed_spare *spare, const struct wf_feed *feed, 
 void wf_feed_spare_end(struct wf_feed_spare *spare, const struct wf_feed *feed, size_t size)
 {
     if (spare->is_used) {
+        WF_CALLOUT_BEGIN();
         feed->drop(spare->message, feed->arg);
+        WF_CALLOUT_END();
     }
     if (spare->message != spare->here) {
         wf_free(&wf_alloc_default, spare->message, size, _Alignof(max_align_t));

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/assert.h"
+#include "base/callout.h"
 #include "chan/message.h"
 #include "sched/op.h"
 
@@ -77,7 +78,9 @@ static inline void wf_feed_give(const struct wf_feed *feed, void *to, const void
 {
     wf_message_copy(to, message, size);
     if (wf_unlikely(feed->retain != NULL)) {
+        WF_CALLOUT_BEGIN();
         feed->retain(to, feed->arg);
+        WF_CALLOUT_END();
     }
 }
 

@@ -14,6 +14,7 @@
 #include <weft/watch.h>
 
 #include "base/assert.h"
+#include "base/callout.h"
 #include "chan/feed.h"
 #include "chan/message.h"
 
@@ -52,7 +53,10 @@ static struct wf_watch *of_receiver(const weft_watch_receiver *receiver)
 static bool wants_it(const struct wf_watch *watch, const struct watching *self)
 {
     if (self->is_wanted != NULL) {
-        return self->is_wanted(watch->value, self->arg);
+        WF_CALLOUT_BEGIN();
+        bool is_wanted = self->is_wanted(watch->value, self->arg);
+        WF_CALLOUT_END();
+        return is_wanted;
     }
     return self->receiver->base.seen != watch->feed.sent;
 }
@@ -107,7 +111,9 @@ int weft_watch_change(weft_watch_sender *sender, weft_watch_change_fn change, vo
     wf_turn_begin(&turn, watch);
     int result = WEFT_ECLOSED;
     if (!watch->feed.is_closed) {
+        WF_CALLOUT_BEGIN();
         result = change(watch->value, arg) ? 1 : 0;
+        WF_CALLOUT_END();
         if (result == 1) {
             announce(watch, &turn);
         }
@@ -185,7 +191,9 @@ int weft_watch_wait_for(weft_watch_receiver *receiver, weft_watch_wanted_fn is_w
 
 static void clear(struct wf_feed *feed)
 {
+    WF_CALLOUT_BEGIN();
     feed->drop(((struct wf_watch *)feed)->value, feed->arg);
+    WF_CALLOUT_END();
 }
 
 int weft_watch_make(weft_watch_sender **sender, weft_watch_receiver **receiver, size_t size,

@@ -217,17 +217,18 @@ static bool install_guard(struct wf_stacks *stacks, char *at, size_t size, const
             wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MADVISE);
             return true;
         }
-        if (!installed && errno != EINVAL) {
-            *why = "the system has no memory for its guard pages";
-            return false;
+        /* EINVAL: it is too old; others: a sandbox is. Without memory it may succeed later. */
+        if (installed || errno != ENOMEM) {
+            /* relaxed: all find the same, as above. */
+            wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MPROTECT);
         }
-        /* relaxed: all find the same, as above. */
-        wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MPROTECT);
     }
     if (mprotect(at, size, PROT_NONE) == 0) {
         return true;
     }
-    *why = "before Linux 6.13 each needs two mappings of its own; raise vm.max_map_count";
+    *why =
+        "each needs two mappings of its own before Linux 6.13, where a sandbox forbids madvise(), "
+        "and where the system has no memory for its guard pages; raise vm.max_map_count";
     return false;
 }
 

@@ -103,24 +103,63 @@ static void draw_lots(struct select *select)
 }
 
 /* The object of the i-th operation in the order of latches. */
-static uintptr_t address_at(const struct select *select, uint32_t i)
+static uintptr_t object_at(const struct branch *branches, uint32_t i)
 {
-    const struct branch *branch = &select->branches[select->branches[i].place];
-    return (uintptr_t)((struct wf_op *)branch->future)->object;
+    return (uintptr_t)((struct wf_op *)branches[branches[i].place].future)->object;
+}
+
+static void swap_places(struct branch *branches, uint32_t i, uint32_t j)
+{
+    uint32_t place = branches[j].place;
+    branches[j].place = branches[i].place;
+    branches[i].place = place;
+}
+
+/* The i-th future by address; the lots are not drawn yet. */
+static uintptr_t future_at(const struct branch *branches, uint32_t i)
+{
+    return (uintptr_t)branches[branches[i].lot].future;
+}
+
+static void swap_lots(struct branch *branches, uint32_t i, uint32_t j)
+{
+    uint32_t lot = branches[j].lot;
+    branches[j].lot = branches[i].lot;
+    branches[i].lot = lot;
 }
 
 /* Shell's sort: in place, and good enough for thousands. */
+static inline __attribute__((always_inline)) void
+sort(struct branch *branches, size_t count, uintptr_t (*at)(const struct branch *, uint32_t),
+     void (*swap)(struct branch *, uint32_t, uint32_t))
+{
+    for (uint32_t gap = (uint32_t)count / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
+        for (uint32_t i = gap; i < count; i++) {
+            for (uint32_t j = i; j >= gap && at(branches, j - gap) > at(branches, j); j -= gap) {
+                swap(branches, j - gap, j);
+            }
+        }
+    }
+}
+
 static void sort_places(struct select *select)
 {
+    sort(select->branches, select->ops, object_at, swap_places);
+}
+
+static void must_be_distinct(struct select *select)
+{
     struct branch *branches = select->branches;
-    for (uint32_t gap = select->ops / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
-        for (uint32_t i = gap; i < select->ops; i++) {
-            for (uint32_t j = i; j >= gap && address_at(select, j - gap) > address_at(select, j);
-                 j -= gap) {
-                uint32_t place = branches[j].place;
-                branches[j].place = branches[j - gap].place;
-                branches[j - gap].place = place;
-            }
+    for (uint32_t i = 0; i < select->count; i++) {
+        branches[i].lot = i;
+    }
+    sort(branches, select->count, future_at, swap_lots);
+    for (uint32_t i = 1; i < select->count; i++) {
+        if (wf_unlikely(future_at(branches, i) == future_at(branches, i - 1) &&
+                        future_at(branches, i) != 0)) {
+            wf_fatal("weft_select: the operation of branch %u stands in branch %u, too; prepare "
+                     "one for each branch",
+                     branches[i - 1].lot, branches[i].lot);
         }
     }
 }
@@ -146,6 +185,7 @@ static void prepare(struct select *select)
         select->ops++;
     }
     sort_places(select);
+    must_be_distinct(select);
     draw_lots(select);
 }
 
@@ -203,10 +243,6 @@ static void enlist_all(struct select *select)
     for (uint32_t i = 0; i < select->ops; i++) {
         struct branch *branch = &select->branches[select->branches[i].place];
         struct wf_op *op = (struct wf_op *)branch->future;
-        if (wf_unlikely(!wf_list_is_empty(&op->node.link))) {
-            wf_fatal("weft_select: the operation of branch %u stands in another one, too",
-                     op->node.branch);
-        }
         op->result = 0;
         wf_op_wait(op, branch->turn_at);
     }
@@ -313,6 +349,7 @@ static void look_again(struct select *select)
         run_round(select);
         return;
     }
+    wf_thread_must_await(select->wait.task);
     if (wf_wait_look(&select->wait, &index) == WF_WAIT_DONE) {
         receive_grant(select, index);
     } else if (select->futures > 0 && wf_wait_abandon(&select->wait, WF_WAIT_CANCELLED)) {
@@ -340,7 +377,7 @@ static bool end_futures(struct select *select)
             continue;
         }
         branch->is_polled = false;
-        if (select->winner < 0) {
+        if (select->winner < 0 || (branch->future->ops->flags & WF_FUTURE_RENEWS) != 0) {
             int result = branch->future->ops->poll(branch->future);
             if (result != WEFT_ECANCELED) {
                 decide(select, i, result);

@@ -318,6 +318,10 @@ static int open_descriptors(struct wf_io *io, struct instance *instance)
     if (epoll_ctl(instance->fd, EPOLL_CTL_ADD, instance->wake_fd, &event) != 0) {
         return -errno;
     }
+    io->failed_call = "epoll_wait";
+    if (epoll_wait(instance->fd, &event, 1, 0) < 0 && errno != EINTR) {
+        return -errno;
+    }
     io->failed_call = NULL;
     instance->is_precise = knows_nanoseconds(instance->fd);
     return 0;

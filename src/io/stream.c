@@ -46,6 +46,7 @@ static void skip_empty(struct wf_transfer *self)
 
 /* --- Transfers -------------------------------------------------------------------------- */
 
+/* A negative one is kept, and refused by the first attempt. */
 static int limit(int count)
 {
     return count < VECTORS_MAX ? count : VECTORS_MAX;
@@ -55,7 +56,7 @@ static int attempt_read(struct wf_transfer *self)
 {
     struct wf_source *source = self->source;
     if (!have_room(self->vectors, self->count)) {
-        return 0;
+        return wf_likely(self->count >= 0) ? 0 : -EINVAL;
     }
     ssize_t n = wf_stream_ops(source)->try_read(source, self->vectors, self->count,
                                                 self->flags != 0 ? WF_TRY_PEEK : 0);
@@ -66,7 +67,7 @@ static int attempt_write(struct wf_transfer *self)
 {
     struct wf_source *source = self->source;
     if (!have_room(self->vectors, self->count)) {
-        return 0;
+        return wf_likely(self->count >= 0) ? 0 : -EINVAL;
     }
     ssize_t n = wf_stream_ops(source)->try_write(source, self->vectors, self->count, 0);
     return n == -EAGAIN ? wf_transfer_wait(self, WF_SOURCE_WRITABLE) : (int)n;
@@ -84,8 +85,8 @@ static int attempt_read_exact(struct wf_transfer *self)
 {
     struct wf_source *source = self->source;
     skip_empty(self);
-    if (self->count == 0) {
-        return 0;
+    if (self->count <= 0) {
+        return wf_likely(self->count == 0) ? 0 : -EINVAL;
     }
     ssize_t n = wf_stream_ops(source)->try_read(source, self->vectors, limit(self->count), 0);
     if (n <= 0) {
@@ -100,8 +101,8 @@ static int attempt_write_all(struct wf_transfer *self)
 {
     struct wf_source *source = self->source;
     skip_empty(self);
-    if (self->count == 0) {
-        return 0;
+    if (self->count <= 0) {
+        return wf_likely(self->count == 0) ? 0 : -EINVAL;
     }
     ssize_t n = wf_stream_ops(source)->try_write(source, self->vectors, limit(self->count), 0);
     if (n < 0) {

@@ -67,12 +67,13 @@ static bool is_stopped(const struct wf_transfer *self)
 static int transfer_poll(weft_future *future)
 {
     struct wf_transfer *self = (struct wf_transfer *)future;
-    if (wf_unlikely(is_stopped(self)) && !self->cancelled && transfer_cancel(future)) {
-        return WEFT_ECANCELED;
+    if (wf_unlikely(is_stopped(self)) && !self->cancelled) {
+        (void)transfer_cancel(future);
     }
     if (!self->is_in) {
         int err = self->cancelled ? WEFT_ECANCELED : self->ops->enter(self);
         if (err != 0) {
+            self->cancelled = false; /* It may be awaited again. */
             return err;
         }
         self->is_in = true;
@@ -80,6 +81,7 @@ static int transfer_poll(weft_future *future)
     int result = go_on(self);
     if (result != WEFT_PENDING) {
         leave(self);
+        self->cancelled = false;
     }
     return result;
 }
@@ -95,7 +97,7 @@ static void forgo(struct wf_transfer *self)
     self->waits_for = NULL;
 }
 
-/* It has ended then, and holds nothing: who has lost a select is not polled again. */
+/* It has ended then, and holds nothing; one more poll gives WEFT_ECANCELED. */
 static bool transfer_cancel(weft_future *future)
 {
     struct wf_transfer *self = (struct wf_transfer *)future;
@@ -112,7 +114,9 @@ static bool transfer_cancel(weft_future *future)
     return true;
 }
 
-static const weft_future_ops transfer_ops = { .poll = transfer_poll, .cancel = transfer_cancel };
+static const weft_future_ops transfer_ops = { .poll = transfer_poll,
+                                              .cancel = transfer_cancel,
+                                              .flags = WF_FUTURE_RENEWS };
 
 struct wf_transfer *wf_transfer_init(weft_io *io, const struct wf_transfer_ops *ops, void *object)
 {

@@ -43,7 +43,9 @@ _Static_assert(sizeof(struct connecting) <= 5 * sizeof(uint64_t), "wf_transfer i
 
 static int connect_enter(struct wf_transfer *self)
 {
-    (void)self;
+    connecting_of(self)->source = NULL;
+    self->flags = 0;
+    self->done = 0;
     return 0;
 }
 
@@ -164,7 +166,6 @@ void weft_connect_init(weft_io *io, weft_stream **stream, const weft_address *ad
     struct wf_transfer *self =
         wf_transfer_init(io, &connect_ops, (void *)(uintptr_t)(const void *)address);
     struct connecting *connecting = connecting_of(self);
-    connecting->source = NULL;
     connecting->from = options != NULL ? options->from : NULL;
     connecting->nagle = options != NULL && options->nagle;
     self->own.iov_base = stream;

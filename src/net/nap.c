@@ -48,7 +48,11 @@ static int nap_poll(weft_future *future)
     if (nap->cancelled) {
         return WEFT_ECANCELED;
     }
-    return wf_timer_has_fired(&nap->timer) ? 0 : WEFT_PENDING;
+    if (wf_timer_has_fired(&nap->timer)) {
+        return 0;
+    }
+    wf_thread_must_await(nap->timer.task);
+    return WEFT_PENDING;
 }
 
 static bool nap_cancel(weft_future *future)

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/callout.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 
@@ -60,7 +61,9 @@ static void complain(const weft_config *config, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (config->on_message != NULL) {
+        WF_CALLOUT_BEGIN();
         config->on_message(config->message_ctx, text);
+        WF_CALLOUT_END();
     } else {
         print_message(NULL, text);
     }

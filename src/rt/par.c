@@ -9,6 +9,7 @@
 #include <weft/task.h>
 
 #include "base/alloc.h"
+#include "base/callout.h"
 #include "rt/runtime.h"
 #include "sched/await.h"
 #include "sched/guest.h"
@@ -20,7 +21,7 @@ int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
     if (wf_worker_current() != NULL) {
         wf_runtime_check(rt, "weft_par_run");
-        return function(arg);
+        return wf_callout(function, arg);
     }
     wf_runtime_enter(rt, "weft_par_run");
     int result = wf_guest_run(rt->sched, function, arg);

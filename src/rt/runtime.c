@@ -25,6 +25,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/callout.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/futex.h"
@@ -143,6 +144,10 @@ int weft_runtime_create(weft_runtime **out, const weft_config *config)
     if (err != 0) {
         return err;
     }
+    err = wf_thread_prepare();
+    if (err != 0) {
+        return err;
+    }
     wf_fork_watch(wf_worker_in_child);
     wf_overflow_watch();
     err = -ENOMEM;
@@ -196,6 +201,11 @@ static void must_be_outside(const weft_runtime *rt, const char *call)
     if (on_worker || on_pool || wf_guest_is_of(rt->sched)) {
         wf_fatal("%s: called on a thread of this runtime, which would wait for itself; call it "
                  "from a plain thread, for example after weft_run()'s main",
+                 call);
+    }
+    if (worker != NULL) {
+        wf_fatal("%s: called on a worker of another runtime, which would block it; call it from a "
+                 "plain thread, or in weft_block_in_place()",
                  call);
     }
 }
@@ -275,10 +285,12 @@ static void end_sched(struct wf_sched *sched)
     if (held.count > 0) {
         char text[sizeof held.text + 200];
         (void)snprintf(text, sizeof text,
-                       "weft_runtime_destroy: %u tasks have a handle that was neither joined nor "
+                       "weft_runtime_destroy: %u task%s a handle that was neither joined nor "
                        "detached, or a waker: %s; the memory of the runtime stays until they end",
-                       held.count, held.text);
+                       held.count, held.count == 1 ? " has" : "s have", held.text);
+        WF_CALLOUT_BEGIN();
         on_message(ctx, text);
+        WF_CALLOUT_END();
     }
 }
 
@@ -306,11 +318,15 @@ void weft_runtime_destroy(weft_runtime *rt)
 int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
 {
     wf_thread_must_be_plain("weft_run", "spawn a task on the runtime that is there");
+    int err = wf_thread_prepare();
+    if (err != 0) {
+        return err;
+    }
     if (wf_thread_self() == NULL) { /* Else it could not wait for what has begun. */
         return -ENOMEM;
     }
     weft_runtime *rt;
-    int err = weft_runtime_create(&rt, config);
+    err = weft_runtime_create(&rt, config);
     if (err != 0) {
         return err;
     }

@@ -21,6 +21,7 @@
 #include <weft/future.h>
 
 #include "base/assert.h"
+#include "base/callout.h"
 #include "base/clock.h"
 #include "sched/driver.h"
 #include "sched/fiber.h"
@@ -38,7 +39,9 @@ void (*wf_await_hook)(weft_time *deadline);
 static int poll_future(struct wf_fiber *self, weft_future *future)
 {
     self->polling = true;
+    WF_CALLOUT_BEGIN();
     int result = future->ops->poll(future);
+    WF_CALLOUT_END();
     self->polling = false;
     return result;
 }
@@ -46,7 +49,9 @@ static int poll_future(struct wf_fiber *self, weft_future *future)
 static bool cancel_future(struct wf_fiber *self, weft_future *future)
 {
     self->polling = true;
+    WF_CALLOUT_BEGIN();
     bool ended = future->ops->cancel(future);
+    WF_CALLOUT_END();
     self->polling = false;
     return ended;
 }

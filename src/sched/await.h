@@ -14,6 +14,10 @@
 #include "sched/fiber.h"
 #include "sched/worker.h"
 
+/* A flag of weft_future_ops: after a cancel that has ended it, one poll makes the future as new. So
+ * the caller of cancel polls once also if the result does not matter. */
+#define WF_FUTURE_RENEWS (1u << 31)
+
 #ifdef WF_DEBUG
 /* For tests: is called where a call that may wait begins, and may change the deadline; and again,
  * with NULL, where a fiber has arranged to be woken and is about to be suspended. */

@@ -19,6 +19,7 @@
  */
 #include "sched/guest.h"
 
+#include "base/callout.h"
 #include "base/clock.h"
 #include "sched/job.h"
 #include "sched/sched.h"
@@ -96,12 +97,12 @@ int wf_guest_run(struct wf_sched *sched, int (*function)(void *arg), void *arg)
 {
     struct wf_thread *self = wf_thread_self();
     if (self == NULL) {
-        return function(arg); /* No memory: alone. */
+        return wf_callout(function, arg); /* No memory: alone. */
     }
     struct wf_guest guest = { .sched = sched, .outer = self->guest };
     self->guest = &guest;
     wf_strand_use(NULL);
-    int result = function(arg);
+    int result = wf_callout(function, arg);
     if (guest.strand != NULL) {
         leave(&guest);
     }

@@ -36,6 +36,11 @@
 
 enum {
     CHUNK_BYTES = 64 * 1024,
+#ifdef WF_MODEL
+    PATIENCE = 0,
+#else
+    PATIENCE = 1000, /* yields of a retire until a task is reported that is still held */
+#endif
 };
 
 struct wf_chunk {
@@ -336,10 +341,22 @@ static bool orphan_if_held(struct wf_heap *heap, struct wf_task *task)
     return false;
 }
 
+/* A thread that wakes a task, or a worker of another runtime, may be about to give up its
+ * reference: that is no handle or waker which was forgotten. */
+static void be_patient(struct wf_heap *heap, const struct wf_task *task)
+{
+    /* relaxed: only looked at; the mark is set by a CAS. */
+    while (heap->patience > 0 && wf_state_refs(wf_load_relaxed(&task->state)) > 0) {
+        heap->patience--;
+        (void)sched_yield();
+    }
+}
+
 /* The same, and reports it. Its memory stays while retire runs: that of a slab is freed with the
  * heap, and a large task needs the lock of the list, which the caller has. */
 static bool report_if_held(struct wf_heap *heap, struct wf_task *task)
 {
+    be_patient(heap, task);
     bool is_held = orphan_if_held(heap, task);
     if (is_held && heap->on_orphan != NULL) {
         heap->on_orphan(task, heap->orphan_arg);
@@ -392,6 +409,7 @@ static size_t count_free(const struct wf_slab *slab)
 void wf_heap_retire(struct wf_heap *heap, void (*free_sched)(struct wf_sched *sched))
 {
     heap->free_sched = free_sched;
+    heap->patience = heap->on_orphan != NULL ? PATIENCE : 0;
     /* relaxed: nobody is marked yet, so nobody counts down yet. */
     wf_store_relaxed(&heap->orphans, 1);
     for (unsigned i = 0; i <= heap->outside; i++) {

@@ -62,6 +62,7 @@ struct wf_heap {
     /* Retire calls it for each task that still has references, with locks held; or NULL. */
     void (*on_orphan)(struct wf_task *task, void *arg);
     void *orphan_arg;
+    unsigned patience;        /* of retire: yields that are left */
     _Atomic(int64_t) orphans; /* after retire: tasks alive, and one for retire */
     struct wf_join_lock join_locks[WF_HEAP_JOIN_LOCKS];
     struct wf_slab slabs[]; /* workers, then the outside one */

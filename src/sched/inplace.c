@@ -26,6 +26,7 @@
 
 #include <weft/fiber.h>
 
+#include "base/callout.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "sched/await.h"
@@ -192,7 +193,7 @@ int weft_block_in_place(int (*function)(void *arg), void *arg, weft_time deadlin
     struct wf_fiber *self = wf_fiber_current();
     if (self == NULL) { /* A plain thread may block. */
         int err = wf_await_enter(&deadline, "weft_block_in_place", "");
-        return err != 0 ? err : function(arg);
+        return err != 0 ? err : wf_callout(function, arg);
     }
     struct host host = { .future.ops = &host_ops, .fiber = self };
     wf_wait_node_init(&host.node, &host.wait, 0);
@@ -206,7 +207,7 @@ int weft_block_in_place(int (*function)(void *arg), void *arg, weft_time deadlin
     wf_task_release(host.job);
     wf_fiber_move(self, fiber_has_left, &host);
     wf_seat_take(&host.seat, &self->own);
-    int result = function(arg);
+    int result = wf_callout(function, arg);
     go_back(self, &host);
     return result;
 }

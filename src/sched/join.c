@@ -61,6 +61,8 @@ void wf_join_answer(struct wf_task *task)
 static int take_result(struct wf_join *join)
 {
     struct wf_task *task = join->task;
+    wf_task_check_handle(wf_task_state(task),
+                         "weft_join"); /* It may have been detached meanwhile. */
     if (join->result != NULL) {
         *join->result = task->result;
     }
@@ -88,6 +90,7 @@ static int join_start(struct wf_join *join)
     if (wf_state_is_complete(state)) {
         return take_result(join);
     }
+    wf_task_check_running(state, "weft_join");
     wf_fork_check(task->heap->sched->fork_number, "weft_join");
 
     struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
@@ -107,10 +110,17 @@ static int join_start(struct wf_join *join)
 static int join_poll(weft_future *future)
 {
     struct wf_join *join = (struct wf_join *)future;
+    if (wf_unlikely(join->task == NULL)) {
+        wf_fatal("weft_join: this future has had its result, which ended the handle; prepare it "
+                 "anew with weft_join_init()");
+    }
     if (!wf_wait_is_started(&join->wait)) {
         return join_start(join);
     }
     int result = wf_wait_poll(&join->wait);
+    if (result == WEFT_PENDING) {
+        wf_thread_must_await(join->wait.task);
+    }
     return result == 0 ? take_result(join) : result;
 }
 
@@ -177,6 +187,7 @@ static int fiber_join(struct wf_fiber *self, struct wf_worker *worker, struct wf
         worker->budget--;
         return take_ended(worker, task, result);
     }
+    wf_task_check_running(state, "weft_join");
     weft_join_future future;
     weft_join_init(&future, (weft_task *)task, result);
     struct wf_join *join = (struct wf_join *)&future;
@@ -206,6 +217,7 @@ int weft_try_join(weft_task *handle, int *result)
     uint64_t state = wf_task_state(task);
     wf_task_check_handle(state, "weft_try_join");
     if (!wf_state_is_complete(state)) {
+        wf_task_check_running(state, "weft_try_join");
         struct wf_lock *lock = wf_heap_join_lock(task->heap, task);
         wf_lock(lock);
         bool joined = task->joiner != NULL;
@@ -220,7 +232,9 @@ void weft_detach(weft_task *handle)
 {
     struct wf_task *task = (struct wf_task *)handle;
     if (task != NULL) {
-        wf_task_check_handle(wf_task_state(task), "weft_detach");
+        uint64_t state = wf_task_state(task);
+        wf_task_check_handle(state, "weft_detach");
+        wf_task_check_running(state, "weft_detach");
         wf_task_release(task);
     }
 }

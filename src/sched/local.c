@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/callout.h"
 #include "sched/await.h"
 #include "sched/fiber.h"
 #include "sched/thread.h"
@@ -126,7 +127,13 @@ static void *inherited(unsigned key, void *value)
 {
     /* acquire [K1]: the function. */
     bool is_ready = value != NULL && wf_load_acquire(&keys[key].state) == KEY_READY;
-    return is_ready && keys[key].inherit != NULL ? keys[key].inherit(value) : NULL;
+    if (!is_ready || keys[key].inherit == NULL) {
+        return NULL;
+    }
+    WF_CALLOUT_BEGIN();
+    void *copy = keys[key].inherit(value);
+    WF_CALLOUT_END();
+    return copy;
 }
 
 int wf_local_inherit(void ***locals)
@@ -156,7 +163,9 @@ static bool end_round(void **locals)
         /* acquire [K1]: the destructor. */
         if (value != NULL && wf_load_acquire(&keys[i].state) == KEY_READY &&
             keys[i].destructor != NULL) {
+            WF_CALLOUT_BEGIN();
             keys[i].destructor(value);
+            WF_CALLOUT_END();
             any = true;
         }
     }

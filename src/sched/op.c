@@ -28,13 +28,22 @@ static void wait_in_turn(struct wf_op *op, struct wf_task *waiter, struct wf_tur
     wf_op_wait(op, turn);
 }
 
+/* This task. Aborts if another one has begun to wait at the same moment. */
+static struct wf_task *sole_waiter(const struct wf_op *op)
+{
+    if (wf_unlikely(wf_wait_is_waiting(&op->own))) {
+        wf_thread_must_await(op->own.task);
+    }
+    return wf_thread_waiter();
+}
+
 static int begin(struct wf_op *op)
 {
     struct wf_turn turn;
     wf_turn_begin(&turn, op->object);
     int result = wf_op_ops_of(op)->take(op, &turn);
     if (result == WEFT_PENDING) {
-        wait_in_turn(op, wf_thread_waiter(), &turn);
+        wait_in_turn(op, sole_waiter(op), &turn);
     }
     wf_turn_end(&turn);
     return result;
@@ -48,6 +57,14 @@ int wf_op_end(struct wf_op *op)
     return result;
 }
 
+/* It has its result, and may be awaited again. */
+static void renew(struct wf_op *op)
+{
+    op->result = 0;
+    op->cancelled = false;
+    op->is_back = false;
+}
+
 int wf_op_poll(weft_future *future)
 {
     struct wf_op *op = (struct wf_op *)future;
@@ -55,14 +72,22 @@ int wf_op_poll(weft_future *future)
         return begin(op);
     }
     int result = wf_wait_poll(&op->own);
-    if (result != 0) {
-        return result;
+    if (result == WEFT_PENDING) {
+        wf_thread_must_await(op->own.task);
+        return WEFT_PENDING;
     }
-    result = wf_op_end(op);
-    if (result != WEFT_PENDING) {
-        return result;
+    if (result == 0) {
+        result = wf_op_end(op);
     }
-    return op->cancelled ? WEFT_ECANCELED : begin(op);
+    wf_wait_init(&op->own);
+    if (result == WEFT_PENDING) {
+        if (!op->cancelled) {
+            return begin(op);
+        }
+        result = WEFT_ECANCELED;
+    }
+    renew(op);
+    return result;
 }
 
 int wf_op_await_slowly(weft_op *op, weft_time deadline)

@@ -5,7 +5,8 @@
  * A fiber that runs into the guard below its stack gets SIGSEGV. The handler runs on
  * an alternate signal stack and reports which fiber it was and what to change. Then
  * the fault goes to the handler that was installed before: the process ends, or does
- * what it did before about faults. Any other fault goes there directly.
+ * what it did before about faults. Any other fault goes there directly. If that handler
+ * returns and the same overflow comes again, the default action ends the process.
  *
  * The handlers are installed while at least one runtime exists. The last runtime
  * restores the previous handlers, unless the program has installed another one on
@@ -40,6 +41,9 @@ static struct sigaction before[sizeof signals / sizeof signals[0]];
 static bool installed[sizeof signals / sizeof signals[0]]; /* under the lock */
 static unsigned runtimes;                                  /* under the lock */
 static struct wf_lock lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
+
+/* Where this thread's last fault was, if it was an overflow whose older handler has returned. */
+static WF_TLS_MODEL _Thread_local const void *returned_from;
 
 struct text {
     char bytes[TEXT_MAX];
@@ -139,16 +143,35 @@ static void report_segment(const struct wf_stack *segment)
     (void)!write(STDERR_FILENO, text.bytes, text.length);
 }
 
-static void handle_fault(int number, siginfo_t *info, void *context)
+/* Reports an overflow; false if the fault is another. */
+static bool report_overflow(const char *address)
 {
     const struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
     const struct wf_stack *segment = wf_segment_current();
-    if (is_in_guard(segment, info->si_addr)) {
+    bool is_of_segment = is_in_guard(segment, address);
+    bool is_of_fiber = fiber != NULL && is_in_guard(fiber->stack, address);
+    if ((is_of_segment || is_of_fiber) && address == returned_from) {
+        return true; /* As before. */
+    }
+    if (is_of_segment) {
         report_segment(segment);
-    } else if (fiber != NULL && is_in_guard(fiber->stack, info->si_addr)) {
+    } else if (is_of_fiber) {
         report(fiber);
     }
+    return is_of_segment || is_of_fiber;
+}
+
+static void handle_fault(int number, siginfo_t *info, void *context)
+{
+    bool is_overflow = report_overflow(info->si_addr);
+    if (is_overflow && info->si_addr == returned_from) {
+        /* The older handler has returned, and changed nothing: it would be called for ever. */
+        struct sigaction action = { .sa_handler = SIG_DFL };
+        (void)sigaction(number, &action, NULL);
+        return; /* The instruction is tried again, and ends the process. */
+    }
     pass_to_old(number, info, context);
+    returned_from = is_overflow ? info->si_addr : NULL;
 }
 
 static void install(size_t i)

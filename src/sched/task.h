@@ -83,6 +83,14 @@ static inline void wf_task_check_handle(uint64_t state, const char *call)
     }
 }
 
+/* The same for a task that has not ended: it holds one reference itself, and its handle another. */
+static inline void wf_task_check_running(uint64_t state, const char *call)
+{
+    if (wf_unlikely(wf_state_refs(state) <= 1 && !wf_state_is_complete(state))) {
+        wf_fatal("%s: this handle was joined or detached before; each handle ends once", call);
+    }
+}
+
 /* Who queues it, before: for those who look at it. */
 static inline void wf_task_mark_queued(struct wf_task *task)
 {

@@ -27,7 +27,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/callout.h"
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/futex.h"
 #include "base/lock.h"
 #include "fiber/sanitizer.h"
@@ -47,6 +49,7 @@ WF_TLS_DEFINE(struct wf_thread *, wf_tls_thread);
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t service_key; /* set while a thread of ours must not end */
 static pthread_key_t key;
+static bool has_keys; /* both */
 
 static void thread_task_schedule(struct wf_task *task)
 {
@@ -95,20 +98,30 @@ static void ended_early(void *arg)
              kind, task->name != NULL ? task->name : "", (unsigned long long)task->id);
 }
 
-static void make_key(void)
+static void make_keys(void)
 {
     /* In this order: the first destructor needs what the second one frees. */
-    if (pthread_key_create(&service_key, ended_early) != 0 ||
-        pthread_key_create(&key, thread_exit) != 0) {
-        wf_fatal("no thread-specific key is left (PTHREAD_KEYS_MAX); weft needs two");
+    if (pthread_key_create(&service_key, ended_early) != 0) {
+        return;
     }
+    has_keys = pthread_key_create(&key, thread_exit) == 0;
+    if (!has_keys) {
+        (void)pthread_key_delete(service_key);
+    }
+}
+
+int wf_thread_prepare(void)
+{
+    (void)pthread_once(&key_once, make_keys);
+    return has_keys ? 0 : -EAGAIN;
 }
 
 void wf_thread_must_return(bool must)
 {
 #ifndef WF_MODEL /* whose threads return */
-    (void)pthread_once(&key_once, make_key);
-    (void)pthread_setspecific(service_key, must ? &service_key : NULL);
+    if (wf_thread_prepare() == 0) {
+        (void)pthread_setspecific(service_key, must ? &service_key : NULL);
+    }
 #else
     (void)must;
 #endif
@@ -116,7 +129,9 @@ void wf_thread_must_return(bool must)
 
 static struct wf_thread *create_self(void)
 {
-    (void)pthread_once(&key_once, make_key);
+    if (wf_thread_prepare() != 0) {
+        return NULL;
+    }
     struct wf_thread *self =
         wf_alloc_zeroed(&wf_alloc_default, sizeof *self, _Alignof(struct wf_thread));
     struct thread_task *task =
@@ -159,6 +174,14 @@ struct wf_task *wf_thread_waiter(void)
     return self->waiter;
 }
 
+void wf_thread_must_await(const struct wf_task *waiter)
+{
+    if (wf_unlikely(waiter != wf_thread_waiter())) {
+        wf_fatal("weft_await: another task awaits this future already, and only that one would be "
+                 "woken; prepare a future for each task");
+    }
+}
+
 struct wf_task *wf_thread_running(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -189,7 +212,9 @@ struct wf_sched *wf_thread_must_sched(const char *call)
 
 void wf_thread_must_be_plain(const char *call, const char *instead)
 {
-    if (wf_worker_current() != NULL) {
+    const struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        wf_fork_check(worker->sched->fork_number, call);
         wf_fatal("%s: called on a worker, which would block it; %s", call, instead);
     }
 }
@@ -249,14 +274,20 @@ static bool job_must_cancel(const struct wf_thread *self)
 static int poll_future(struct wf_thread *self, weft_future *future)
 {
     self->budget = WF_WORKER_BUDGET;
-    return future->ops->poll(future);
+    WF_CALLOUT_BEGIN();
+    int result = future->ops->poll(future);
+    WF_CALLOUT_END();
+    return result;
 }
 
 /* The same: a cancel may let a stackless task run to its end. */
 static bool cancel_future(struct wf_thread *self, weft_future *future)
 {
     self->budget = WF_WORKER_BUDGET;
-    return future->ops->cancel(future);
+    WF_CALLOUT_BEGIN();
+    bool ended = future->ops->cancel(future);
+    WF_CALLOUT_END();
+    return ended;
 }
 
 /* Beginning with what the last poll has come to. */

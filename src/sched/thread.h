@@ -42,9 +42,17 @@ struct wf_thread *wf_thread_self(void);
 /* The same, or NULL if there is none yet. */
 struct wf_thread *wf_thread_known(void);
 
+/* Any thread, before a runtime is made. -EAGAIN: the process had no thread-specific keys left for
+ * the library. */
+int wf_thread_prepare(void);
+
 /* The task that is woken when what is polled here has news: the current task on
  * a worker, the thread's own one inside weft_await(). Borrowed. */
 struct wf_task *wf_thread_waiter(void);
+
+/* In the poll of a future that is pending and will wake that task: aborts if it is not the one
+ * that polls. */
+void wf_thread_must_await(const struct wf_task *waiter);
 
 /* The task that runs here: the current one, or the blocking job. NULL on other
  * threads. Borrowed. */

@@ -14,6 +14,7 @@
 #include <weft/once.h>
 
 #include "base/assert.h"
+#include "base/callout.h"
 #include "base/latch.h"
 #include "sched/op.h"
 
@@ -100,7 +101,7 @@ int weft_once_run(weft_once *once, int (*function)(void *arg), void *arg, weft_t
 {
     int result = weft_once_begin(once, deadline);
     if (result == 1) {
-        result = function(arg);
+        result = wf_callout(function, arg);
         weft_once_end(once, result == 0);
     }
     return result;
@@ -132,7 +133,9 @@ int weft_once_cell_get_or_make(weft_once_cell *cell, int (*make)(void **value, v
 {
     int result = weft_once_begin(&cell->once, deadline);
     if (result == 1) {
+        WF_CALLOUT_BEGIN();
         result = make(&cell->value, arg);
+        WF_CALLOUT_END();
         weft_once_end(&cell->once, result == 0);
     }
     if (result == 0) {

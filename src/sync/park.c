@@ -15,6 +15,7 @@
 
 #include <stdalign.h>
 
+#include "base/callout.h"
 #include "sched/op.h"
 
 enum {
@@ -57,7 +58,12 @@ static int park_take(struct wf_op *op, struct wf_turn *turn)
 {
     (void)turn;
     const struct question *question = &((struct parked *)op)->question;
-    bool waits = question->must_wait == NULL || question->must_wait(question->arg);
+    if (question->must_wait == NULL) {
+        return WEFT_PENDING;
+    }
+    WF_CALLOUT_BEGIN();
+    bool waits = question->must_wait(question->arg);
+    WF_CALLOUT_END();
     return waits ? WEFT_PENDING : -EAGAIN;
 }
 

@@ -61,7 +61,11 @@ static int sleep_poll(weft_future *future)
         if (sleep->cancelled) {
             return WEFT_ECANCELED;
         }
-        return wf_timer_has_fired(&sleep->timer) ? 0 : WEFT_PENDING;
+        if (wf_timer_has_fired(&sleep->timer)) {
+            return 0;
+        }
+        wf_thread_must_await(sleep->timer.task);
+        return WEFT_PENDING;
     }
     if (wf_clock_now() >= sleep->deadline) {
         return 0;

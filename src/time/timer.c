@@ -80,6 +80,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/callout.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "sched/callback.h"
@@ -438,7 +439,9 @@ static void carry_out(struct wf_timer_shard *shard, struct batch *batch)
         wf_task_wake(batch->tasks[i]);
     }
     if (batch->call.function != NULL) {
+        WF_CALLOUT_BEGIN();
         batch->call.function(batch->call.arg);
+        WF_CALLOUT_END();
         end_call(shard, &batch->call);
     }
 }

@@ -148,6 +148,48 @@ static void join_on_fiber(void)
     (void)test_run(test_start(1), join_two_times, NULL);
 }
 
+/* Of a task that has not ended. */
+static int wait_long(void *arg)
+{
+    (void)arg;
+    return weft_sleep(3600 * WEFT_S);
+}
+
+static weft_task *detached_task(void)
+{
+    rt = test_start(1);
+    weft_task *task = test_go(rt, wait_long, NULL);
+    test_wait_until_asleep(rt);
+    weft_detach(task);
+    return task;
+}
+
+static void join_detached(void)
+{
+    (void)test_join(detached_task());
+}
+
+static int join_task(void *task)
+{
+    return weft_join(task, NULL, WEFT_NEVER);
+}
+
+static void join_detached_on_fiber(void)
+{
+    weft_task *task = detached_task();
+    (void)test_run(rt, join_task, task);
+}
+
+static void try_join_detached(void)
+{
+    CHECK_EQ(weft_try_join(detached_task(), NULL), 0);
+}
+
+static void detach_detached(void)
+{
+    weft_detach(detached_task());
+}
+
 static void try_join(void)
 {
     CHECK_EQ(weft_try_join(joined_task(), NULL), 0);
@@ -411,6 +453,10 @@ static void second_end_aborts_with_the_name_of_the_call(void)
         { runtime_io, "weft_runtime_io:" DESTROYED },
         { join, "weft_join:" ENDED },
         { join_on_fiber, "weft_join:" ENDED },
+        { join_detached, "weft_join:" ENDED },
+        { join_detached_on_fiber, "weft_join:" ENDED },
+        { try_join_detached, "weft_try_join:" ENDED },
+        { detach_detached, "weft_detach:" ENDED },
         { try_join, "weft_try_join:" ENDED },
         { detach, "weft_detach:" ENDED },
         { detach_two_times, "weft_detach:" ENDED },

@@ -29,6 +29,7 @@ enum {
     CALL_ENDS = 1 << 9,             /* ends its object also if it is canceled or late */
     CALL_READY_FIRST = 1 << 11,     /* ends something: canceled only while it waits */
     CALL_STARTS_TASKS = 1 << 10,    /* which begin canceled if the deadline has passed */
+    CALL_PREPARED_ANEW = 1 << 12,   /* its future cannot be awaited again */
 };
 
 struct call {

@@ -167,7 +167,9 @@ static void oneshot_undo(void *state)
 {
     struct oneshot_state *self = state;
     CHECK_EQ(self->got, WANTED);
-    *self = (struct oneshot_state){ .slot = 0 };
+    self->oneshot = (weft_oneshot){ { 0 } };
+    self->slot = 0;
+    self->got = 0;
 }
 
 static void oneshot_close(void *state)

@@ -3,6 +3,8 @@
  * calls_flow.c - awaiting calls of structured concurrency: weft/select.h, token.h, scope.h,
  * join_set.h, gather.h, shutdown.h, sequence.h; and those of weft/task.h that start tasks.
  */
+#include <string.h>
+
 #include "calls.h"
 #include "test.h"
 
@@ -381,7 +383,7 @@ static weft_future *shutdown_prep(void *state)
 
 static void shutdown_undo(void *state)
 {
-    *(struct shutdown_state *)state = (struct shutdown_state){ .op = { .future = { 0 } } };
+    memset(&((struct shutdown_state *)state)->shutdown, 0, sizeof(weft_shutdown));
 }
 
 /* One piece of work, which ends when it is canceled. */
@@ -544,6 +546,7 @@ static void spawn_undo(void *state)
 
 static const struct call table[] = {
     { .name = "weft_select",
+      .flags = CALL_PREPARED_ANEW,
       .ready = 1,
       .make_ready = select_ready,
       .call = select_call,
@@ -582,7 +585,7 @@ static const struct call table[] = {
       .prep = scope_room_prep,
       .teardown = scope_teardown },
     { .name = "weft_scope_end",
-      .flags = CALL_NO_DEADLINE | CALL_ENDS | CALL_READY_FIRST,
+      .flags = CALL_PREPARED_ANEW | CALL_NO_DEADLINE | CALL_ENDS | CALL_READY_FIRST,
       .setup = scope_setup,
       .make_ready = scope_ready,
       .call = scope_end,
@@ -615,6 +618,7 @@ static const struct call table[] = {
       .make_ready = join_set_ready,
       .call = join_set_end },
     { .name = "weft_join_all",
+      .flags = CALL_PREPARED_ANEW,
       .setup = gather_setup,
       .make_ready = gather_ready,
       .call = join_all,

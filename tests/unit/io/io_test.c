@@ -285,6 +285,37 @@ static void sandbox_that_forbids_io_uring_is_an_error_or_falls_back(void)
     }
 }
 
+static void use_epoll_in_sandbox(const void *arg)
+{
+    const struct forbidden *forbidden = arg;
+    unsigned before = link_fds();
+    sandbox_forbid(forbidden->call, forbidden->error);
+    weft_runtime *rt = start_noting(WEFT_IO_EPOLL);
+    CHECK_EQ(test_run(rt, pass_a_byte, NULL), -forbidden->error);
+    CHECK_HAS(said, forbidden->name);
+    CHECK_HAS(said, weft_strerror(-forbidden->error));
+    weft_runtime_destroy(rt);
+    CHECK_EQ(link_fds(), before);
+}
+
+static void sandbox_that_forbids_epoll_is_an_error(void)
+{
+    static const struct forbidden table[] = {
+        { SYS_epoll_create1, "epoll_create1", EPERM, WEFT_IO_EPOLL },
+        { SYS_eventfd2, "eventfd", ENOSYS, WEFT_IO_EPOLL },
+        { SYS_epoll_ctl, "epoll_ctl", EPERM, WEFT_IO_EPOLL },
+#ifdef SYS_epoll_wait
+        { SYS_epoll_wait, "epoll_wait", EPERM, WEFT_IO_EPOLL },
+        { SYS_epoll_wait, "epoll_wait", ENOSYS, WEFT_IO_EPOLL },
+#else
+        { SYS_epoll_pwait, "epoll_wait", EPERM, WEFT_IO_EPOLL },
+#endif
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        sandbox_run(use_epoll_in_sandbox, &table[i]);
+    }
+}
+
 /* Without liburing the sentence says so. */
 static void forced_io_uring_that_is_not_built_in_is_reported(void)
 {
@@ -374,6 +405,7 @@ TEST_MAIN({
     TEST(places_are_made_as_they_are_needed),
     TEST(the_backend_is_what_was_asked_for),
     TEST_URING(sandbox_that_forbids_io_uring_is_an_error_or_falls_back),
+    TEST(sandbox_that_forbids_epoll_is_an_error),
     TEST_NO_URING(forced_io_uring_that_is_not_built_in_is_reported),
     TEST_URING(sandbox_that_forbids_io_uring_later_ends_the_process_with_a_sentence),
     TEST(a_plain_thread_waits_while_all_workers_sleep),

@@ -744,7 +744,67 @@ static void closing_null_is_nothing(void)
     weft_stream_close(NULL);
 }
 
+/* --- Counts that are none ----------------------------------------------------------------- */
+
+static int64_t readv_count(weft_stream *stream, struct iovec *vectors, int count)
+{
+    return weft_readv(stream, vectors, count, WEFT_NEVER);
+}
+
+static int64_t readv_exact_count(weft_stream *stream, struct iovec *vectors, int count)
+{
+    return weft_readv_exact(stream, vectors, count, WEFT_NEVER);
+}
+
+static int64_t writev_count(weft_stream *stream, struct iovec *vectors, int count)
+{
+    return weft_writev(stream, vectors, count, WEFT_NEVER);
+}
+
+static int64_t writev_all_count(weft_stream *stream, struct iovec *vectors, int count)
+{
+    return weft_writev_all(stream, vectors, count, WEFT_NEVER);
+}
+
+static int64_t readv_init_count(weft_stream *stream, struct iovec *vectors, int count)
+{
+    weft_io io;
+    weft_readv_init(&io, stream, vectors, count);
+    return weft_await(&io.future, WEFT_NEVER);
+}
+
+static int64_t writev_all_init_count(weft_stream *stream, struct iovec *vectors, int count)
+{
+    weft_io io;
+    weft_writev_all_init(&io, stream, vectors, count);
+    return weft_await(&io.future, WEFT_NEVER);
+}
+
+static int pass_negative_counts(void *arg)
+{
+    static int64_t (*const calls[])(weft_stream *, struct iovec *, int) = {
+        readv_count,      readv_exact_count, writev_count,
+        writev_all_count, readv_init_count,  writev_all_init_count,
+    };
+    struct link *link = arg;
+    char bytes[4] = "abc";
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        struct iovec vector = { bytes, sizeof bytes };
+        CHECK_EQ(calls[i](link->near, &vector, -1), -EINVAL);
+        CHECK_EQ(calls[i](link->near, &vector, INT_MIN), -EINVAL);
+        CHECK_EQ(calls[i](link->near, &vector, 0), 0);
+        CHECK_EQ(vector.iov_len, sizeof bytes);
+    }
+    return 0;
+}
+
+static void negative_count_of_vectors_is_einval(void)
+{
+    link_run_all(pass_negative_counts);
+}
+
 TEST_MAIN({
+    TEST(negative_count_of_vectors_is_einval),
     TEST(misuse_aborts_with_a_sentence),
     TEST(closing_null_is_nothing),
     TEST(a_read_waits_for_what_is_written),

@@ -599,7 +599,93 @@ static void a_bad_config_creates_no_runtime(void)
     CHECK_HAS(message, "tick_polls = 65536: must be 1 to 65535");
 }
 
+/* --- What the header says ----------------------------------------------------------------- */
+
+static char header[32 * 1024];
+
+/* The header of the tree that this file is in, without stars, and with one space between words. */
+static bool read_header(void)
+{
+    char path[1000];
+    const char *end = strstr(__FILE__, "tests/unit/rt/");
+    CHECK(end != NULL);
+    (void)snprintf(path, sizeof path, "%.*sinclude/weft/runtime.h", (int)(end - __FILE__),
+                   __FILE__);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return false;
+    }
+    size_t length = 0;
+    int byte;
+    while ((byte = fgetc(file)) != EOF) {
+        byte = byte == '\n' || byte == '*' ? ' ' : byte;
+        if (byte != ' ' || (length > 0 && header[length - 1] != ' ')) {
+            CHECK(length < sizeof header - 1);
+            header[length++] = (char)byte;
+        }
+    }
+    header[length] = '\0';
+    CHECK_EQ(fclose(file), 0);
+    return true;
+}
+
+/* A bound as the header writes it. */
+static const char *bound_text(const struct row *row, uint64_t bound)
+{
+    static const struct {
+        uint64_t bound;
+        const char *text;
+    } known[] = {
+        { 1, "1" },
+        { US, "1 us" },
+        { S, "1 s" },
+        { 3600 * S, "1 h" },
+        { 86400 * S, "1 day" },
+        { 1 << 30, "2^30" },
+        { 65535, "65535" },
+        { SIZE_MAX / 2, "2^63 - 1" },
+    };
+    if (bound == 1 && strcmp(row->field, "search_ns") == 0) {
+        return "1 ns";
+    }
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i].bound == bound) {
+            return known[i].text;
+        }
+    }
+    return NULL;
+}
+
+/* The comment that names a variable says its range. */
+static void header_says_each_range(void)
+{
+    if (!read_header()) {
+        test_skip("the source of the header is not here");
+        return;
+    }
+    for (unsigned i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        const char *min = bound_text(row, row->min);
+        const char *max = bound_text(row, row->max);
+        if (min == NULL || max == NULL) {
+            continue; /* Any number, or WEFT_WORKERS_MAX. */
+        }
+        char wanted[64];
+        (void)snprintf(wanted, sizeof wanted, "%s to %s", min, max);
+        char comment[2000] = "";
+        const char *name = strstr(header, row->variable);
+        CHECK(name != NULL);
+        const char *begin = name;
+        while (begin > header && strncmp(begin, "/ ", 2) != 0) {
+            begin--;
+        }
+        (void)snprintf(comment, sizeof comment, "%.*s", (int)(name - begin + 40), begin);
+        CHECK_HAS(comment, wanted);
+    }
+}
+
 TEST_MAIN({
+    TEST(header_says_each_range),
     TEST(unknown_variables_are_reported_once), /* First: no runtime was made before. */
     TEST(defaults_are_what_the_header_says),
     TEST(each_field_takes_the_ends_of_its_range_and_nothing_beyond),

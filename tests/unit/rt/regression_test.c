@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "gate.h"
 #include "rt.h"
 #include "rt/runtime.h"
+#include "sandbox.h"
 #include "sched/sched.h"
 #include "sched/spawn.h"
 #include "sched/worker.h"
@@ -604,7 +606,49 @@ static void a_full_ring_does_not_pass_its_tasks_around(void)
     weft_runtime_destroy(rt);
 }
 
+/* --- What the system refuses -------------------------------------------------------------- */
+
+/* No matter which error a sandbox answers with, there is another kind of guard. */
+static void use_fiber_without_madvise(const void *error)
+{
+    sandbox_forbid(SYS_madvise, *(const int *)error);
+    CHECK_EQ(weft_run(NULL, nothing, NULL), 0);
+}
+
+static void fiber_starts_where_a_sandbox_forbids_madvise(void)
+{
+    static const int errors[] = { EPERM, EACCES, ENOSYS, ENOMEM };
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        sandbox_run(use_fiber_without_madvise, &errors[i]);
+    }
+}
+
+static void run_without_keys(const void *left)
+{
+    pthread_key_t keys[2000];
+    size_t count = 0;
+    while (pthread_key_create(&keys[count], NULL) == 0) {
+        count++;
+    }
+    if (*(const int *)left == 1) { /* of the two that the library needs */
+        CHECK_EQ(pthread_key_delete(keys[0]), 0);
+    }
+    weft_runtime *rt;
+    CHECK_EQ(weft_run(NULL, nothing, NULL), -EAGAIN);
+    CHECK_EQ(weft_runtime_create(&rt, NULL), -EAGAIN);
+}
+
+/* First: the keys of the process are made once. */
+static void run_without_a_key_for_threads_returns_eagain(void)
+{
+    static const int left[] = { 0, 1 };
+    sandbox_run(run_without_keys, &left[0]);
+    sandbox_run(run_without_keys, &left[1]);
+}
+
 TEST_MAIN({
+    TEST(run_without_a_key_for_threads_returns_eagain),
+    TEST(fiber_starts_where_a_sandbox_forbids_madvise),
     TEST(ids_of_jobs_spawned_on_a_worker_are_unique),
     TEST(a_job_spawned_during_the_shutdown_is_refused_or_cancelled),
     TEST(no_thread_runs_after_the_shutdown),

@@ -655,10 +655,42 @@ static void calls_in_a_forked_child_abort_with_a_sentence(void)
     CHECK_ABORTS(spawn_wait_in_child, "weft_runtime_spawn_wait: this process is a fork");
     CHECK_ABORTS(spawn_blocking_in_child, "weft_runtime_spawn_blocking: this process is a fork");
     CHECK_ABORTS(shut_down_in_child, "weft_runtime_shutdown: this process is a fork");
-    CHECK_ABORTS(destroy_in_child, "call exec, or create a runtime after fork");
+    CHECK_ABORTS(destroy_in_child,
+                 "call exec, or fork on a plain thread and create a runtime after fork");
     /* The parent goes on. */
     CHECK(look(forked, 0).rt == forked);
     weft_runtime_destroy(forked);
+}
+
+static int end_at_once(void *arg)
+{
+    (void)arg;
+    return 3;
+}
+
+static int run_in_child_of_fiber(void *arg)
+{
+    (void)arg;
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK_EQ(weft_run(NULL, end_at_once, NULL), 3);
+        _exit(0);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFSIGNALED(status));
+    abort();
+}
+
+static void run_in_child_of_a_fiber(void)
+{
+    (void)test_run(test_start(1), run_in_child_of_fiber, NULL);
+}
+
+static void run_in_a_child_that_a_fiber_forked_aborts_with_a_sentence(void)
+{
+    CHECK_ABORTS(run_in_child_of_a_fiber, "weft_run: this process is a fork of the one that made "
+                                          "the runtime");
 }
 
 /* Ends with an abort of its own if all is well. */
@@ -768,12 +800,6 @@ static weft_runtime *start_keeping(void)
     return test_start_with(&config);
 }
 
-static int end_at_once(void *arg)
-{
-    (void)arg;
-    return 3;
-}
-
 static void destroy_names_tasks_whose_handles_are_left(void)
 {
     weft_runtime *rt = start_keeping();
@@ -798,6 +824,63 @@ static void destroy_names_tasks_whose_handles_are_left(void)
     CHECK_EQ(result, 3);
     weft_detach(tasks[1]);
     weft_detach(tasks[2]);
+}
+
+static void destroy_names_the_one_task_whose_handle_is_left(void)
+{
+    weft_runtime *rt = start_keeping();
+    weft_task *task = test_go(rt, end_at_once, NULL);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(held_messages, 1);
+    CHECK_HAS(held_text, "weft_runtime_destroy: 1 task has a handle that was neither joined nor");
+    weft_detach(task);
+}
+
+/* --- From another runtime ----------------------------------------------------------------- */
+
+static int destroy_it(void *rt)
+{
+    weft_runtime_destroy(rt);
+    return 0;
+}
+
+static int shut_it_down(void *rt)
+{
+    weft_runtime_shutdown(rt);
+    return 0;
+}
+
+static int destroy_in_place(void *rt)
+{
+    return weft_block_in_place(destroy_it, rt, WEFT_NEVER);
+}
+
+static void destroy_on_other_worker(void)
+{
+    (void)test_run(test_start(1), destroy_it, test_start(1));
+}
+
+static void shut_down_on_other_worker(void)
+{
+    (void)test_run(test_start(1), shut_it_down, test_start(1));
+}
+
+static void destroy_on_a_worker_of_another_runtime_aborts(void)
+{
+    CHECK_ABORTS(destroy_on_other_worker,
+                 "weft_runtime_destroy: called on a worker of another runtime");
+    CHECK_ABORTS(shut_down_on_other_worker,
+                 "weft_runtime_shutdown: called on a worker of another runtime");
+}
+
+static void destroy_off_the_workers_of_another_runtime_succeeds(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_task *job;
+    CHECK_EQ(test_run(rt, destroy_in_place, test_start(1)), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, destroy_it, test_start(1)), 0);
+    CHECK_EQ(test_join(job), 0);
+    weft_runtime_destroy(rt);
 }
 
 static void destroy_names_few_of_many_tasks(void)
@@ -842,6 +925,10 @@ TEST_MAIN({
     TEST(run_needs_little_address_space),
     TEST(use_in_the_wrong_place_aborts_with_a_sentence),
     TEST(calls_in_a_forked_child_abort_with_a_sentence),
+    TEST(run_in_a_child_that_a_fiber_forked_aborts_with_a_sentence),
+    TEST(destroy_on_a_worker_of_another_runtime_aborts),
+    TEST(destroy_off_the_workers_of_another_runtime_succeeds),
+    TEST(destroy_names_the_one_task_whose_handle_is_left),
     TEST(a_forked_child_may_create_a_runtime_of_its_own),
     TEST(several_runtimes_live_side_by_side),
     TEST(workers_are_as_many_as_the_config_says),

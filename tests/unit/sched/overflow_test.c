@@ -475,6 +475,38 @@ static void an_older_handler_can_mend_the_fault(void)
                        &(struct fault){ .function = write_page, .in_place = true });
 }
 
+static void returning_handler(int number)
+{
+    (void)number;
+    (void)!write(STDERR_FILENO, "returns\n", 8);
+}
+
+static void overflow_with_returning_handler(void *arg)
+{
+    set_handler(SIGSEGV, returning_handler, 0);
+    commit_on_fiber(arg);
+}
+
+/* It would be called again and again. */
+static void overflow_whose_older_handler_returns_ends_the_process(void)
+{
+    static const struct fault faults[] = {
+        { touch_guard_top, 64 * KIB, "returned to", false },
+        { touch_guard_top, 64 * KIB, "returned to", true },
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        struct child child;
+        child_run(&child, overflow_with_returning_handler, (void *)(uintptr_t)&faults[i]);
+        CHECK_EQ(child.signal, SIGSEGV);
+        const char *report = strstr(child.text, said);
+        CHECK(report != NULL);
+        CHECK(strstr(report + 1, said) == NULL);
+        const char *call = strstr(child.text, "returns\n");
+        CHECK(call != NULL);
+        CHECK(strstr(call + 1, "returns\n") == NULL);
+    }
+}
+
 static void fault_where_it_is_ignored(void *arg)
 {
     set_handler(SIGSEGV, SIG_IGN, 0);
@@ -780,6 +812,7 @@ TEST_MAIN({
     TEST(a_signal_that_was_sent_does_what_it_did),
     TEST(last_runtime_restores_handlers),
     TEST(handler_on_top_keeps_its_place),
+    TEST(overflow_whose_older_handler_returns_ends_the_process),
     TEST(threads_that_run_fibers_have_a_stack_for_handlers),
     TEST(a_thread_without_one_gets_one_for_a_while),
     TEST(a_thread_that_has_one_keeps_it),
