@@ -229,10 +229,9 @@ void weft_gather_init(weft_gather_future *future, weft_gather_mode mode, weft_ta
 static int await_gather(weft_gather_mode mode, weft_task **tasks, size_t count, int *results,
                         weft_time deadline, const char *call)
 {
-    wf_await_must_suspend(call, "await a weft_gather_future in a body");
     weft_gather_future gather;
     weft_gather_init(&gather, mode, tasks, count, results);
-    return weft_await(&gather.future, deadline);
+    return wf_await(&gather.future, deadline, call, "await a weft_gather_future in a body");
 }
 
 int weft_join_all(weft_task **tasks, size_t count, int *results, weft_time deadline)

@@ -168,7 +168,7 @@ int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
 {
     static const weft_future_ops introduce_ops = { .poll = introduce };
     struct introduction introduction = { .future.ops = &introduce_ops };
-    int err = weft_await(&introduction.future, deadline);
+    int err = wf_await(&introduction.future, deadline, "weft_copy_both", "copy in a fiber");
     if (err != 0) { /* It was cancelled before. */
         weft_waker_drop(introduction.waker);
         return err;
