@@ -117,9 +117,10 @@ typedef struct weft_listen_options {
  *
  * Context:  a fiber, a blocking job, or a plain thread that runs a blocking job; numbers do not
  *           wait.
+ * Suspends: while a name is looked up.
  * Owns:     *listener is the caller's until weft_listener_close().
  * Errors:   -EADDRINUSE, -EADDRNOTAVAIL, -EACCES and others of bind(2); -EINVAL: no such place;
- *           those of weft_resolve(); -EMFILE, -ENFILE, -ENOMEM.
+ *           those of weft_resolve(), WEFT_ECANCELED also for numbers; -EMFILE, -ENFILE, -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_listen(weft_listener **listener, const char *place,
                                         const weft_listen_options *options);

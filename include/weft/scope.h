@@ -121,7 +121,9 @@ WEFT_API size_t weft_scope_children(weft_scope *scope);
 
 /*
  * Ends a scope: waits for all children. Returns the first error of a child; else
- * WEFT_ETIMEDOUT if its deadline has cancelled it, WEFT_ECANCELED if anything else has, or 0.
+ * WEFT_ETIMEDOUT if its deadline has cancelled it, WEFT_ECANCELED if anything else has, or 0. A
+ * scope whose calling task is canceled counts as canceled, also without children: a loop over
+ * scopes ends.
  *
  * Context:  a fiber, or a plain thread; not a child. A body awaits a weft_scope_future.
  * Suspends: until all have ended.
@@ -135,6 +137,7 @@ WEFT_API int weft_scope_end(weft_scope *scope);
  *
  * Context:  as weft_scope_end().
  * Suspends: as weft_scope_end().
+ * Cancel:   as weft_scope_end().
  */
 WEFT_API int weft_scope_drain(weft_scope *scope, weft_time deadline);
 

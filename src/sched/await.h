@@ -131,6 +131,10 @@ static inline bool wf_await_is_late(void)
 /* weft_await() for the call of that name, which its sentences name. */
 int wf_await(weft_future *future, weft_time deadline, const char *call, const char *instead);
 
+/* Beside WEFT_FUTURE_ALWAYS_STARTS: in a canceled stackless task the future is canceled before its
+ * first poll, so that its result reports the cancellation also if it has nothing to wait for. */
+#define WF_FUTURE_CANCELS_FIRST 2u
+
 /* On this fiber, whose future is pending, and will wake it: waits for its result. */
 int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline);
 
