@@ -44,7 +44,8 @@ typedef struct weft_joined {
  * Begins a set. Of the options, is_supervised means nothing.
  *
  * Context: as weft_scope_begin().
- * Owns:    the set stays in place until it has ended: weft_join_set_end().
+ * Owns:    the set stays in place until it has ended: weft_join_set_end(). A task that returns
+ *          with an open set in its frame or its state aborts.
  * Errors:  -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_join_set_begin(weft_join_set *set,

@@ -47,7 +47,8 @@ typedef struct weft_scope {
  * Begins a scope.
  *
  * Context: a task, a blocking job, or a plain thread (with options->runtime).
- * Owns:    the scope stays in place until it has ended: weft_scope_end().
+ * Owns:    the scope stays in place until it has ended: weft_scope_end(). A task that returns with
+ *          an open scope in its frame or its state aborts.
  */
 WEFT_API void weft_scope_begin(weft_scope *scope, const weft_scope_options *options);
 

@@ -35,6 +35,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/latch.h"
+#include "sched/frame.h"
 #include "sched/op.h"
 
 enum {
@@ -60,6 +61,7 @@ struct scope {
     size_t limit;            /* constant */
     weft_runtime *runtime;   /* constant */
     weft_time deadline;      /* constant */
+    _Atomic(uint32_t) *open; /* constant: counts it, see sched/frame.h; NULL: nothing does */
     weft_token token;
     weft_on_cancel on_cancel;
     weft_timer timer;
@@ -435,6 +437,7 @@ void weft_scope_begin(weft_scope *scope, const weft_scope_options *options)
                             .runtime = options->runtime,
                             .deadline = options->deadline != 0 ? options->deadline : WEFT_NEVER };
     wf_list_init(&self->children);
+    self->open = wf_frame_begin(self);
     weft_token_init(&self->token, options->token);
     weft_on_cancel_add(&self->on_cancel, &self->token, cancel_children, self);
     /* On a plain thread the end of the scope looks at the clock. */
@@ -468,6 +471,7 @@ static void must_be_open(const struct scope *scope, const char *call)
 static int finish(struct scope *scope)
 {
     scope->is_over = true;
+    wf_frame_end(scope->open);
     if (scope->has_timer) {
         (void)weft_timer_stop(&scope->timer);
     }
