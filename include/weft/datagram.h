@@ -40,10 +40,11 @@ typedef struct weft_datagram_options {
  * Opens a socket at a place: "udp://127.0.0.1:9000", "udp://[::]:0", "unixgram:/run/log.sock",
  * "unixgram:@name".
  *
- * Context: a task, or a blocking job. Numbers do not wait; a name is looked up in a fiber.
- * Owns:    *socket is the caller's until weft_datagram_close().
- * Errors:  -EADDRINUSE and others of bind(2), -EINVAL, those of weft_resolve(), -EMFILE,
- *          -ENOMEM.
+ * Context:  a task, or a blocking job. Numbers do not wait; a name is looked up in a fiber.
+ * Suspends: while a name is looked up.
+ * Owns:     *socket is the caller's until weft_datagram_close().
+ * Errors:   -EADDRINUSE and others of bind(2), -EINVAL, those of weft_resolve(), WEFT_ECANCELED
+ *           also for numbers, -EMFILE, -ENFILE, -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_open(weft_datagram **socket, const char *place,
                                                const weft_datagram_options *options);

@@ -31,7 +31,7 @@ typedef struct weft_join_set {
     weft_scope scope;
     weft_sender *sender;
     weft_receiver *receiver;
-    uint64_t opaque_[1];
+    uint64_t opaque_[4];
 } weft_join_set;
 
 /* A task of a set that has ended. */
@@ -44,7 +44,8 @@ typedef struct weft_joined {
  * Begins a set. Of the options, is_supervised means nothing.
  *
  * Context: as weft_scope_begin().
- * Owns:    the set stays in place until it has ended: weft_join_set_end().
+ * Owns:    the set stays in place until it has ended: weft_join_set_end(). A task that returns
+ *          with an open set in its frame or its state aborts.
  * Errors:  -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_join_set_begin(weft_join_set *set,
@@ -61,10 +62,11 @@ WEFT_API WEFT_NODISCARD int weft_join_set_go(weft_join_set *set, int (*function)
                                              void *arg);
 
 /*
- * Waits for the next task that ends. One at a time.
+ * Waits for the next task that ends. If several callers wait, each result goes to one of them.
  *
  * Context:  a fiber, or a plain thread.
- * Suspends: until a task has ended, or the deadline.
+ * Suspends: until a task has ended, until other callers have taken the last result, or until the
+ *           deadline.
  * Errors:   -ENOENT: the set has no more tasks; WEFT_ETIMEDOUT; WEFT_ECANCELED: the calling task
  *           is cancelled; -ENOMEM (on a thread's first wait).
  */
@@ -87,7 +89,8 @@ WEFT_API void weft_join_set_cancel(weft_join_set *set);
 
 /*
  * Ends a set: waits for all tasks; results that nobody has asked for are gone. Returns
- * WEFT_ETIMEDOUT or WEFT_ECANCELED if the set was cancelled, or 0.
+ * WEFT_ETIMEDOUT or WEFT_ECANCELED if the set was cancelled, or 0. A set whose calling task is
+ * canceled counts as canceled, also without tasks.
  *
  * Context:  as weft_scope_end().
  * Suspends: until all have ended.

@@ -88,8 +88,8 @@ WEFT_API WEFT_NODISCARD int weft_address_set_port(weft_address *address, uint16_
  *
  * Context:  a fiber, or a plain thread.
  * Suspends: until there is an answer, or the deadline: then the thread goes on until it has it.
- * Errors:   WEFT_ENONAME: there is no such name; -EAGAIN: no answer, for now; -EINVAL; -ENOMEM;
- *           WEFT_ETIMEDOUT, WEFT_ECANCELED.
+ * Errors:   WEFT_ENONAME: there is no such name; -EAGAIN: no answer, for now; -EMFILE, -ENFILE: no
+ *           descriptor is left for the lookup; -EINVAL; -ENOMEM; WEFT_ETIMEDOUT, WEFT_ECANCELED.
  */
 WEFT_API WEFT_NODISCARD int weft_resolve(weft_address *addresses, size_t most, const char *place,
                                          weft_time deadline);
@@ -117,9 +117,10 @@ typedef struct weft_listen_options {
  *
  * Context:  a fiber, a blocking job, or a plain thread that runs a blocking job; numbers do not
  *           wait.
+ * Suspends: while a name is looked up.
  * Owns:     *listener is the caller's until weft_listener_close().
  * Errors:   -EADDRINUSE, -EADDRNOTAVAIL, -EACCES and others of bind(2); -EINVAL: no such place;
- *           those of weft_resolve(); -EMFILE, -ENOMEM.
+ *           those of weft_resolve(), WEFT_ECANCELED also for numbers; -EMFILE, -ENFILE, -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_listen(weft_listener **listener, const char *place,
                                         const weft_listen_options *options);
@@ -195,8 +196,8 @@ typedef struct weft_connect_options {
  * Suspends: until there is a connection, all addresses have failed, or the deadline.
  * Owns:     *stream is the caller's until weft_stream_close().
  * Errors:   -ECONNREFUSED, -EHOSTUNREACH and others of connect(2), of the address that failed
- *           last; those of weft_resolve(); -EINVAL; -EMFILE, -ENOMEM; WEFT_ETIMEDOUT,
- *           WEFT_ECANCELED. There is no connection then.
+ *           last; those of weft_resolve(); -EINVAL; -EMFILE, -ENFILE, -ENOMEM;
+ *           WEFT_ETIMEDOUT, WEFT_ECANCELED. There is no connection then.
  */
 WEFT_API WEFT_NODISCARD int weft_connect(weft_stream **stream, const char *place,
                                          const weft_connect_options *options, weft_time deadline);

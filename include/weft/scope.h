@@ -47,7 +47,8 @@ typedef struct weft_scope {
  * Begins a scope.
  *
  * Context: a task, a blocking job, or a plain thread (with options->runtime).
- * Owns:    the scope stays in place until it has ended: weft_scope_end().
+ * Owns:    the scope stays in place until it has ended: weft_scope_end(). A task that returns with
+ *          an open scope in its frame or its state aborts.
  */
 WEFT_API void weft_scope_begin(weft_scope *scope, const weft_scope_options *options);
 
@@ -121,7 +122,9 @@ WEFT_API size_t weft_scope_children(weft_scope *scope);
 
 /*
  * Ends a scope: waits for all children. Returns the first error of a child; else
- * WEFT_ETIMEDOUT if its deadline has cancelled it, WEFT_ECANCELED if anything else has, or 0.
+ * WEFT_ETIMEDOUT if its deadline has cancelled it, WEFT_ECANCELED if anything else has, or 0. A
+ * scope whose calling task is canceled counts as canceled, also without children: a loop over
+ * scopes ends.
  *
  * Context:  a fiber, or a plain thread; not a child. A body awaits a weft_scope_future.
  * Suspends: until all have ended.
@@ -135,6 +138,7 @@ WEFT_API int weft_scope_end(weft_scope *scope);
  *
  * Context:  as weft_scope_end().
  * Suspends: as weft_scope_end().
+ * Cancel:   as weft_scope_end().
  */
 WEFT_API int weft_scope_drain(weft_scope *scope, weft_time deadline);
 

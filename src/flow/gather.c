@@ -229,10 +229,9 @@ void weft_gather_init(weft_gather_future *future, weft_gather_mode mode, weft_ta
 static int await_gather(weft_gather_mode mode, weft_task **tasks, size_t count, int *results,
                         weft_time deadline, const char *call)
 {
-    wf_await_must_suspend(call, "await a weft_gather_future in a body");
     weft_gather_future gather;
     weft_gather_init(&gather, mode, tasks, count, results);
-    return weft_await(&gather.future, deadline);
+    return wf_await(&gather.future, deadline, call, "await a weft_gather_future in a body");
 }
 
 int weft_join_all(weft_task **tasks, size_t count, int *results, weft_time deadline)
@@ -262,6 +261,8 @@ enum {
     LIMIT_DEFAULT = 16,
 };
 
+static const char instead[] = "call it on a fiber";
+
 struct each {
     int (*function)(size_t index, void *arg);
     void *arg;
@@ -269,19 +270,25 @@ struct each {
     _Atomic(size_t) next;
 };
 
+/* Each call of the function uses the poll budget and checks for cancellation: the function itself
+ * need not wait for anything. */
 static int call_next(void *arg)
 {
     struct each *each = arg;
-    int result = 0;
-    while (result >= 0 && !weft_cancelled()) {
+    weft_time never = WEFT_NEVER;
+    int result;
+    while ((result = wf_await_begin(&never, "weft_go_each", instead)) == 0) {
         /* relaxed: it only shares them out. */
         size_t index = wf_fetch_add_relaxed(&each->next, 1);
         if (index >= each->count) {
-            return 0;
+            break;
         }
         result = each->function(index, each->arg);
+        if (result < 0) {
+            break;
+        }
     }
-    return result < 0 ? result : WEFT_ECANCELED;
+    return result;
 }
 
 int weft_go_each(size_t count, size_t limit, int (*function)(size_t index, void *arg), void *arg,
@@ -291,7 +298,7 @@ int weft_go_each(size_t count, size_t limit, int (*function)(size_t index, void 
     weft_scope_options options = { .deadline = deadline != 0 ? deadline : 1 };
     size_t fibers = limit != 0 ? limit : LIMIT_DEFAULT;
     weft_scope scope;
-    int err = wf_await_begin(&deadline, "weft_go_each", "call it on a fiber");
+    int err = wf_await_begin(&deadline, "weft_go_each", instead);
     if (err != 0) {
         return err;
     }
@@ -325,7 +332,7 @@ int weft_call_until(int (*function)(void *arg), void *arg, weft_time deadline)
     struct call call = { function, arg, WEFT_ECANCELED };
     weft_scope_options options = { .deadline = deadline != 0 ? deadline : 1 };
     weft_scope scope;
-    int err = wf_await_begin(&deadline, "weft_call_until", "call it on a fiber");
+    int err = wf_await_begin(&deadline, "weft_call_until", instead);
     if (err != 0) {
         return err;
     }

@@ -3,35 +3,75 @@
  * join_set.c - tasks whose results come in the order in which they end.
  *
  * Results go through a channel without a limit. Room is reserved before a task is started, so
- * that it can report when there is no memory any more.
+ * that it can report when there is no memory any more. The channel is not what callers wait for:
+ * a caller must also wake when another caller has taken the last result. So the set has a queue
+ * of its own, under its latch, and the number of tasks whose results were not taken:
+ *
+ *   Caller                                 Task
+ *   J1  turn: no task: -ENOENT             T1  send the result
+ *   J2  a result: take it; the last one    T2  turn: claim one caller
+ *       claims all others, with -ENOENT
+ *   J3  else wait; woken: as J1
+ *
+ * T1 comes before T2, and both J2 and J3 are in one turn: a caller that finds no result is in the
+ * queue when T2 looks. One that is woken and finds that another was faster waits again.
  */
 #include <weft/join_set.h>
 
 #include "base/assert.h"
-#include "base/atomic.h"
+#include "base/latch.h"
 #include "flow/scope.h"
+#include "sched/op.h"
 
-static _Atomic(uint64_t) *count_of(const weft_join_set *set)
+struct results {
+    _Atomic(uint32_t) word; /* the latch alone; what follows is under it */
+    size_t count;           /* of tasks whose results were not taken */
+    struct wf_waitq waiters;
+};
+
+_Static_assert(sizeof(struct results) <= sizeof(((weft_join_set *)NULL)->opaque_), "");
+
+static struct results *results_of(weft_join_set *set)
 {
-    return (_Atomic(uint64_t) *)(uintptr_t)&set->opaque_[0];
+    return (struct results *)(void *)set->opaque_;
 }
 
 int weft_join_set_begin(weft_join_set *set, const weft_scope_options *options)
 {
     int err = weft_channel_make(&set->sender, &set->receiver, sizeof(weft_joined), WEFT_UNBOUNDED);
     if (err == 0) {
-        /* relaxed: nobody else has seen the set. */
-        wf_store_relaxed(count_of(set), (uint64_t)0);
+        *results_of(set) = (struct results){ .count = 0 };
         weft_scope_begin(&set->scope, options);
     }
     return err;
 }
 
+/* T1 and T2. */
 static void report(void *to, void *arg, int result)
 {
     weft_join_set *set = to;
     weft_joined joined = { arg, result };
     weft_send_reserved(set->sender, &joined);
+    struct wf_turn turn;
+    wf_turn_begin(&turn, results_of(set));
+    (void)wf_turn_claim(&turn, &results_of(set)->waiters);
+    wf_turn_end(&turn);
+}
+
+static void add_task(struct results *results)
+{
+    (void)wf_latch_lock(&results->word);
+    results->count++;
+    wf_latch_unlock(&results->word, 0);
+}
+
+/* In a turn: one task less. Callers that wait for the last one do so in vain. */
+static void remove_task(struct results *results, struct wf_turn *turn)
+{
+    results->count--;
+    if (results->count == 0) {
+        wf_turn_claim_all(turn, &results->waiters, -ENOENT);
+    }
 }
 
 int weft_join_set_go(weft_join_set *set, int (*function)(void *arg), void *arg)
@@ -42,34 +82,66 @@ int weft_join_set_go(weft_join_set *set, int (*function)(void *arg), void *arg)
     if (err != 0) {
         return err;
     }
-    /* relaxed: it is counted before its message can come. */
-    (void)wf_fetch_add_relaxed(count_of(set), 1);
-    err = wf_scope_go(&set->scope, &spec, &reporting);
+    add_task(results_of(set)); /* Before its result can come. */
+    err = wf_scope_go(&set->scope, &spec, &reporting, "weft_join_set_go");
     if (err != 0) {
+        struct wf_turn turn;
         weft_unreserve(set->sender);
-        /* relaxed: only who starts tasks, or waits for them, looks at it. */
-        (void)wf_fetch_sub_relaxed(count_of(set), 1);
+        wf_turn_begin(&turn, results_of(set));
+        remove_task(results_of(set), &turn);
+        wf_turn_end(&turn);
     }
     return err;
 }
 
+/* J1 and J2. The data of the operation is where the result goes. */
+static int next_take(struct wf_op *op, struct wf_turn *turn)
+{
+    struct results *results = op->object;
+    const weft_join_set *set = wf_container_of((uint64_t(*)[4])op->object, weft_join_set, opaque_);
+    if (results->count == 0) {
+        return -ENOENT;
+    }
+    int result = weft_try_recv(set->receiver, op->data);
+    if (result == 0) {
+        remove_task(results, turn);
+    }
+    return result == -EAGAIN ? WEFT_PENDING : result;
+}
+
+/* J3: woken, by a task, or because the set has no more. */
+static int next_end(struct wf_op *op)
+{
+    if (op->result != 0) {
+        return op->result;
+    }
+    struct wf_turn turn;
+    wf_turn_begin(&turn, op->object);
+    int result = next_take(op, &turn);
+    wf_turn_end(&turn);
+    return result;
+}
+
+static const struct wf_op_ops next_ops = { .future = WF_OP_FUTURE,
+                                           .take = next_take,
+                                           .queue = offsetof(struct results, waiters),
+                                           .end = next_end };
+
 int weft_join_set_next(weft_join_set *set, weft_joined *joined, weft_time deadline)
 {
-    if (weft_join_set_count(set) == 0) {
-        return weft_cancelled() ? WEFT_ECANCELED : -ENOENT;
-    }
-    int err = weft_recv(set->receiver, joined, deadline);
-    if (err == 0) {
-        /* relaxed: only who starts tasks, or waits for them, looks at it. */
-        (void)wf_fetch_sub_relaxed(count_of(set), 1);
-    }
-    return err;
+    weft_op op;
+    wf_op_init(&op, &next_ops, results_of(set))->data = joined;
+    int err = wf_await_begin(&deadline, "weft_join_set_next", "call it on a fiber");
+    return err == 0 ? wf_op_await_slowly(&op, deadline) : err;
 }
 
 size_t weft_join_set_count(const weft_join_set *set)
 {
-    /* relaxed: a message that is received was counted before. */
-    return (size_t)wf_load_relaxed(count_of(set));
+    struct results *results = results_of((weft_join_set *)(uintptr_t)set);
+    (void)wf_latch_lock(&results->word);
+    size_t count = results->count;
+    wf_latch_unlock(&results->word, 0);
+    return count;
 }
 
 void weft_join_set_cancel(weft_join_set *set)
@@ -79,10 +151,11 @@ void weft_join_set_cancel(weft_join_set *set)
 
 int weft_join_set_end(weft_join_set *set)
 {
+    wf_await_must_suspend("weft_join_set_end", "call it on a fiber");
     if (wf_unlikely(set->sender == NULL)) {
         wf_fatal("weft_join_set_end: this set was ended before");
     }
-    int result = weft_scope_end(&set->scope);
+    int result = wf_scope_end(&set->scope, "weft_join_set_end");
     weft_sender_drop(set->sender);
     weft_receiver_drop(set->receiver);
     set->sender = NULL;

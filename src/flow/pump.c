@@ -7,11 +7,11 @@
  * dropped, so nobody waits to give an item that nobody takes. When the last of them has ended,
  * or one has failed, the channel is closed; the first error is then the end of the sequence.
  */
-#include <weft/scope.h>
-
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "flow/scope.h"
 #include "flow/sequence.h"
+#include "sched/await.h"
 
 struct pump;
 
@@ -34,6 +34,7 @@ struct pump {
 
 int weft_give(weft_generator *to, const void *item)
 {
+    wf_await_must_suspend("weft_give", "give items on the fiber of the generator");
     return weft_send(to->sender, item, WEFT_NEVER);
 }
 
@@ -68,7 +69,7 @@ static void pump_drop(weft_sequence *sequence)
     weft_receiver_drop(self->receiver);
     if (self->is_open) {
         weft_scope_cancel(&self->scope);
-        (void)weft_scope_end(&self->scope);
+        (void)wf_scope_end(&self->scope, "weft_sequence_drop");
     }
 }
 
@@ -76,8 +77,14 @@ static const struct wf_sequence_ops pump_ops = { .bytes = sizeof(struct pump),
                                                  .next = pump_next,
                                                  .drop = pump_drop };
 
+static int start_fiber(struct pump *pump, weft_generator *generator, const char *call)
+{
+    weft_fiber_spec spec = { .function = run_generator, .arg = generator };
+    return wf_scope_go(&pump->scope, &spec, NULL, call);
+}
+
 /* Starts the fibers of a pump, whose functions and arguments are set. */
-static int start(struct pump *pump, unsigned count, size_t capacity)
+static int start(struct pump *pump, unsigned count, size_t capacity, const char *call)
 {
     weft_sender *sender;
     int err = weft_channel_make(&sender, &pump->receiver, pump->sequence.size, capacity);
@@ -90,8 +97,7 @@ static int start(struct pump *pump, unsigned count, size_t capacity)
         pump->generators[i].pump = pump;
         weft_sender *own = weft_sender_clone(sender);
         pump->generators[i].sender = own;
-        err = own != NULL ? weft_scope_go(&pump->scope, run_generator, &pump->generators[i])
-                          : -ENOMEM;
+        err = own != NULL ? start_fiber(pump, &pump->generators[i], call) : -ENOMEM;
         if (err != 0) {
             weft_sender_drop(own);
         }
@@ -100,9 +106,10 @@ static int start(struct pump *pump, unsigned count, size_t capacity)
     return err;
 }
 
-static weft_sequence *start_or_drop(struct pump *pump, unsigned count, size_t capacity)
+static weft_sequence *start_or_drop(struct pump *pump, unsigned count, size_t capacity,
+                                    const char *call)
 {
-    if (start(pump, count, capacity) != 0) {
+    if (start(pump, count, capacity, call) != 0) {
         weft_sequence_drop(&pump->sequence);
         return NULL;
     }
@@ -117,7 +124,7 @@ weft_sequence *weft_generate(size_t size, int (*function)(weft_generator *to, vo
     }
     self->generators[0].function = function;
     self->generators[0].arg = arg;
-    return start_or_drop(self, 1, 0);
+    return start_or_drop(self, 1, 0, "weft_generate");
 }
 
 static int give_item(void *item, void *arg)
@@ -128,7 +135,7 @@ static int give_item(void *item, void *arg)
 /* Gives all items of an inner sequence; that stays the stage's. */
 static int give_all(weft_generator *to, void *arg)
 {
-    return wf_sequence_run(arg, give_item, to);
+    return wf_sequence_run(arg, give_item, to, "weft_sequence_next");
 }
 
 weft_sequence *weft_sequence_buffered(weft_sequence *sequence, size_t count)
@@ -140,7 +147,7 @@ weft_sequence *weft_sequence_buffered(weft_sequence *sequence, size_t count)
     }
     self->generators[0].function = give_all;
     self->generators[0].arg = sequence;
-    return start_or_drop(self, 1, count);
+    return start_or_drop(self, 1, count, "weft_sequence_buffered");
 }
 
 weft_sequence *weft_sequence_merge(weft_sequence *one, weft_sequence *two)
@@ -157,5 +164,5 @@ weft_sequence *weft_sequence_merge(weft_sequence *one, weft_sequence *two)
         self->generators[i].function = give_all;
         self->generators[i].arg = self->sequence.inner[i];
     }
-    return start_or_drop(self, 2, 0);
+    return start_or_drop(self, 2, 0, "weft_sequence_merge");
 }

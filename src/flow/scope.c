@@ -35,6 +35,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/latch.h"
+#include "sched/frame.h"
 #include "sched/op.h"
 
 enum {
@@ -60,6 +61,7 @@ struct scope {
     size_t limit;            /* constant */
     weft_runtime *runtime;   /* constant */
     weft_time deadline;      /* constant */
+    _Atomic(uint32_t) *open; /* constant: counts it, see sched/frame.h; NULL: nothing does */
     weft_token token;
     weft_on_cancel on_cancel;
     weft_timer timer;
@@ -306,14 +308,14 @@ static void look_at_clock(struct scope *scope)
     }
 }
 
-/* Suspends while there is no room. */
+/* Suspends while there is no room. The caller has passed wf_op_enter(). */
 static int await_room(struct scope *scope)
 {
     weft_op op;
     look_at_clock(scope);
     wf_op_init(&op, &room_ops, scope)->flag = true;
     weft_time deadline = scope->has_timer ? WEFT_NEVER : scope->deadline;
-    int result = wf_op_await(&op, deadline, "weft_scope_go");
+    int result = wf_op_await_slowly(&op, deadline);
     if (result != WEFT_ETIMEDOUT || deadline == WEFT_NEVER) {
         return result;
     }
@@ -356,24 +358,27 @@ static int start_fiber(struct scope *scope, const weft_fiber_spec *spec,
 }
 
 int wf_scope_go(weft_scope *scope, const weft_fiber_spec *spec,
-                const struct wf_scope_report *report)
+                const struct wf_scope_report *report, const char *call)
 {
-    if (spec->function == NULL || spec->arg_size != 0) {
-        return -EINVAL;
+    weft_time never = WEFT_NEVER;
+    int result =
+        wf_await_begin(&never, call, "in a body, call weft_scope_try_go() or weft_scope_spawn()");
+    if (result == 0) {
+        bool is_valid = spec->function != NULL && spec->arg_size == 0;
+        result = is_valid ? await_room(scope_of(scope)) : -EINVAL;
     }
-    int result = await_room(scope_of(scope));
     return result == 0 ? start_fiber(scope_of(scope), spec, report) : result;
 }
 
 int weft_scope_go_with(weft_scope *scope, const weft_fiber_spec *spec)
 {
-    return wf_scope_go(scope, spec, NULL);
+    return wf_scope_go(scope, spec, NULL, "weft_scope_go_with");
 }
 
 int weft_scope_go(weft_scope *scope, int (*function)(void *arg), void *arg)
 {
     weft_fiber_spec spec = { .function = function, .arg = arg };
-    return weft_scope_go_with(scope, &spec);
+    return wf_scope_go(scope, &spec, NULL, "weft_scope_go");
 }
 
 int weft_scope_try_go(weft_scope *scope, int (*function)(void *arg), void *arg)
@@ -432,6 +437,7 @@ void weft_scope_begin(weft_scope *scope, const weft_scope_options *options)
                             .runtime = options->runtime,
                             .deadline = options->deadline != 0 ? options->deadline : WEFT_NEVER };
     wf_list_init(&self->children);
+    self->open = wf_frame_begin(self);
     weft_token_init(&self->token, options->token);
     weft_on_cancel_add(&self->on_cancel, &self->token, cancel_children, self);
     /* On a plain thread the end of the scope looks at the clock. */
@@ -460,10 +466,12 @@ static void must_be_open(const struct scope *scope, const char *call)
     }
 }
 
-/* All children have ended. */
+/* All children have ended. A scope whose owner is canceled counts as canceled also if it has had no
+ * children, so that a loop over scopes ends. */
 static int finish(struct scope *scope)
 {
     scope->is_over = true;
+    wf_frame_end(scope->open);
     if (scope->has_timer) {
         (void)weft_timer_stop(&scope->timer);
     }
@@ -475,14 +483,15 @@ static int finish(struct scope *scope)
     if (scope->is_late) {
         return WEFT_ETIMEDOUT;
     }
-    return scope->is_cancelled ? WEFT_ECANCELED : 0;
+    return scope->is_cancelled || weft_cancelled() ? WEFT_ECANCELED : 0;
 }
 
+/* The caller has passed wf_op_enter(), or is shielded. */
 static int await_ended(struct scope *scope, weft_time deadline)
 {
     weft_op op;
     (void)wf_op_init(&op, &ended_ops, scope);
-    return wf_op_await(&op, deadline, "weft_scope_end");
+    return wf_op_await_slowly(&op, deadline);
 }
 
 /* Waits for the last one, whatever happens to who waits. */
@@ -500,13 +509,9 @@ static void await_ended_shielded(struct scope *scope)
     }
 }
 
-static int end_until(struct scope *self, weft_time deadline, const char *call)
+/* The result of the first wait is 0 if all have ended. Else cancels those that are left. */
+static void await_rest(struct scope *self, int result)
 {
-    wf_await_must_suspend(call, "in a body, prepare a weft_scope_future with "
-                                "weft_scope_end_init() and await it");
-    must_be_open(self, call);
-    /* If all have ended, a cancel of the caller has nothing to cancel. */
-    int result = live_children(self) == 0 ? WEFT_PENDING : await_ended(self, deadline);
     if (result == WEFT_ETIMEDOUT) {
         be_late(self);
     } else if (result == WEFT_ECANCELED) {
@@ -514,6 +519,17 @@ static int end_until(struct scope *self, weft_time deadline, const char *call)
     }
     if (result != 0) {
         await_ended_shielded(self);
+    }
+}
+
+static int end_until(struct scope *self, weft_time deadline, const char *call)
+{
+    int result = wf_await_begin(&deadline, call,
+                                "in a body, prepare a weft_scope_future with "
+                                "weft_scope_end_init() and await it");
+    must_be_open(self, call);
+    if (live_children(self) > 0) {
+        await_rest(self, result == 0 ? await_ended(self, deadline) : result);
     }
     return finish(self);
 }
@@ -523,10 +539,15 @@ int weft_scope_drain(weft_scope *scope, weft_time deadline)
     return end_until(scope_of(scope), deadline, "weft_scope_drain");
 }
 
-int weft_scope_end(weft_scope *scope)
+int wf_scope_end(weft_scope *scope, const char *call)
 {
     struct scope *self = scope_of(scope);
-    return end_until(self, self->has_timer ? WEFT_NEVER : self->deadline, "weft_scope_end");
+    return end_until(self, self->has_timer ? WEFT_NEVER : self->deadline, call);
+}
+
+int weft_scope_end(weft_scope *scope)
+{
+    return wf_scope_end(scope, "weft_scope_end");
 }
 
 static bool look_whether_over(weft_scope_future *self)
@@ -555,7 +576,8 @@ static bool end_cancel(weft_future *future)
 
 static const weft_future_ops end_ops = { .poll = end_poll,
                                          .cancel = end_cancel,
-                                         .flags = WEFT_FUTURE_ALWAYS_STARTS };
+                                         .flags =
+                                             WEFT_FUTURE_ALWAYS_STARTS | WF_FUTURE_CANCELS_FIRST };
 
 void weft_scope_end_init(weft_scope_future *future, weft_scope *scope)
 {
@@ -564,13 +586,16 @@ void weft_scope_end_init(weft_scope_future *future, weft_scope *scope)
     (void)wf_op_init(&future->ended, &ended_ops, scope);
 }
 
+static const char in_a_body[] = "in a body, call weft_scope_begin() and await the future of "
+                                "weft_scope_end_init()";
+
 /* The block has its own error, or none. */
-static int leave_with(weft_scope *scope, int result)
+static int leave_with(weft_scope *scope, int result, const char *call)
 {
     if (result < 0) {
         weft_scope_cancel(scope);
     }
-    int end = weft_scope_end(scope);
+    int end = wf_scope_end(scope, call);
     /* An error of a child may be why the block has failed. */
     bool is_first = result < 0 && (end == 0 || end == WEFT_ECANCELED || result != WEFT_ECANCELED);
     return is_first ? result : end;
@@ -580,8 +605,9 @@ int weft_scope_run(int (*body)(weft_scope *scope, void *arg), void *arg,
                    const weft_scope_options *options)
 {
     weft_scope scope;
+    wf_await_must_suspend("weft_scope_run", in_a_body);
     weft_scope_begin(&scope, options);
-    return leave_with(&scope, body(&scope, arg));
+    return leave_with(&scope, body(&scope, arg), "weft_scope_run");
 }
 
 bool weft_scope_block_enter(weft_scope_block *block)
@@ -590,6 +616,7 @@ bool weft_scope_block_enter(weft_scope_block *block)
         return false;
     }
     block->stage = 1;
+    wf_await_must_suspend("WEFT_SCOPE", in_a_body);
     weft_scope_begin(&block->scope, block->options);
     return true;
 }
@@ -598,6 +625,6 @@ void weft_scope_block_leave(weft_scope_block *block)
 {
     if (block->stage == 1) {
         block->stage = 2;
-        *block->result = leave_with(&block->scope, *block->result);
+        *block->result = leave_with(&block->scope, *block->result, "WEFT_SCOPE");
     }
 }

@@ -14,8 +14,11 @@ struct wf_scope_report {
     void *to;
 };
 
-/* weft_scope_go_with(), and the child reports; NULL: it does not. */
+/* weft_scope_go_with() in the call of that name, and the child reports; NULL: it does not. */
 int wf_scope_go(weft_scope *scope, const weft_fiber_spec *spec,
-                const struct wf_scope_report *report);
+                const struct wf_scope_report *report, const char *call);
+
+/* weft_scope_end() in the call of that name. */
+int wf_scope_end(weft_scope *scope, const char *call);
 
 #endif

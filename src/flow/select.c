@@ -443,8 +443,8 @@ void weft_select_init(weft_select_future *future, weft_branch *branches, size_t 
 
 int weft_select(weft_branch *branches, size_t count, unsigned flags, weft_time deadline)
 {
-    wf_await_must_suspend("weft_select", "await a weft_select_future in a body");
     weft_select_future select;
     weft_select_init(&select, branches, count, flags);
-    return weft_await(&select.future, deadline);
+    return wf_await(&select.future, deadline, "weft_select",
+                    "await a weft_select_future in a body");
 }

@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "sched/await.h"
 
+static const char instead[] = "pull from a fiber";
+
 weft_sequence *wf_sequence_make(const struct wf_sequence_ops *ops, size_t size, size_t inner_count,
                                 weft_sequence *one, weft_sequence *two)
 {
@@ -29,9 +31,10 @@ weft_sequence *wf_sequence_make(const struct wf_sequence_ops *ops, size_t size, 
     return self;
 }
 
-int weft_sequence_next(weft_sequence *sequence, void *item, weft_time deadline)
+/* weft_sequence_next(), in the call of that name. */
+static int next(weft_sequence *sequence, void *item, weft_time deadline, const char *call)
 {
-    int err = wf_await_begin(&deadline, "weft_sequence_next", "pull from a fiber");
+    int err = wf_await_begin(&deadline, call, instead);
     if (err != 0) {
         return err;
     }
@@ -43,6 +46,11 @@ int weft_sequence_next(weft_sequence *sequence, void *item, weft_time deadline)
         sequence->end = result;
     }
     return result;
+}
+
+int weft_sequence_next(weft_sequence *sequence, void *item, weft_time deadline)
+{
+    return next(sequence, item, deadline, "weft_sequence_next");
 }
 
 size_t weft_sequence_size(const weft_sequence *sequence)
@@ -84,12 +92,13 @@ void wf_sequence_free_items(void *items, size_t count, size_t size)
     wf_free(&wf_alloc_default, items, bytes_of(count, size), _Alignof(max_align_t));
 }
 
-int wf_sequence_run(weft_sequence *sequence, int (*function)(void *item, void *arg), void *arg)
+int wf_sequence_run(weft_sequence *sequence, int (*function)(void *item, void *arg), void *arg,
+                    const char *call)
 {
     void *item = wf_sequence_items(1, sequence->size);
     int result = item != NULL ? 1 : -ENOMEM;
     while (result > 0) {
-        result = weft_sequence_next(sequence, item, WEFT_NEVER);
+        result = next(sequence, item, WEFT_NEVER, call);
         if (result > 0) {
             int err = function(item, arg);
             result = err < 0 ? err : 1;
@@ -99,9 +108,21 @@ int wf_sequence_run(weft_sequence *sequence, int (*function)(void *item, void *a
     return result;
 }
 
-static int run_all(weft_sequence *sequence, int (*function)(void *item, void *arg), void *arg)
+/* The answer for a sequence that could not be made. */
+static int without_memory(const char *call)
 {
-    int result = sequence != NULL ? wf_sequence_run(sequence, function, arg) : -ENOMEM;
+    weft_time never = WEFT_NEVER;
+    int err = wf_await_begin(&never, call, instead);
+    return err != 0 ? err : -ENOMEM;
+}
+
+static int run_all(weft_sequence *sequence, int (*function)(void *item, void *arg), void *arg,
+                   const char *call)
+{
+    if (sequence == NULL) {
+        return without_memory(call);
+    }
+    int result = wf_sequence_run(sequence, function, arg, call);
     weft_sequence_drop(sequence);
     return result;
 }
@@ -109,7 +130,7 @@ static int run_all(weft_sequence *sequence, int (*function)(void *item, void *ar
 int weft_sequence_for_each(weft_sequence *sequence, int (*function)(void *item, void *arg),
                            void *arg)
 {
-    return run_all(sequence, function, arg);
+    return run_all(sequence, function, arg, "weft_sequence_for_each");
 }
 
 struct folding {
@@ -129,18 +150,20 @@ int weft_sequence_fold(weft_sequence *sequence, void *value,
                        void (*fold)(void *value, const void *item, void *arg), void *arg)
 {
     struct folding folding = { value, fold, arg };
-    return run_all(sequence, fold_item, &folding);
+    return run_all(sequence, fold_item, &folding, "weft_sequence_fold");
 }
 
 int64_t weft_sequence_collect(weft_sequence *sequence, void *items, size_t most)
 {
+    static const char call[] = "weft_sequence_collect";
+    weft_time never = WEFT_NEVER;
     if (sequence == NULL) {
-        return -ENOMEM;
+        return without_memory(call);
     }
     size_t count = 0;
-    int result = 1;
+    int result = most == 0 ? wf_await_begin(&never, call, instead) : 1;
     while (result > 0 && count < most) {
-        result = weft_sequence_next(sequence, (char *)items + count * sequence->size, WEFT_NEVER);
+        result = next(sequence, (char *)items + count * sequence->size, never, call);
         count += result > 0;
     }
     weft_sequence_drop(sequence);
@@ -154,5 +177,5 @@ static int send_item(void *item, void *arg)
 
 int weft_sequence_send_to(weft_sequence *sequence, weft_sender *sender)
 {
-    return run_all(sequence, send_item, sender);
+    return run_all(sequence, send_item, sender, "weft_sequence_send_to");
 }

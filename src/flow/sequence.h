@@ -35,7 +35,9 @@ weft_sequence *wf_sequence_make(const struct wf_sequence_ops *ops, size_t size, 
 void *wf_sequence_items(size_t count, size_t size);
 void wf_sequence_free_items(void *items, size_t count, size_t size);
 
-/* Calls function(item, arg) for each item while it returns 0 or more. 0, or an error. */
-int wf_sequence_run(weft_sequence *sequence, int (*function)(void *item, void *arg), void *arg);
+/* Calls function(item, arg) for each item while it returns 0 or more, in the call of that name. 0,
+ * or an error. */
+int wf_sequence_run(weft_sequence *sequence, int (*function)(void *item, void *arg), void *arg,
+                    const char *call);
 
 #endif

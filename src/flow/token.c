@@ -294,7 +294,11 @@ int weft_token_await(weft_token *token, weft_future *future, weft_time deadline)
     weft_op cancelled;
     weft_token_wait_init(&cancelled, token);
     weft_branch branches[] = { { .future = &cancelled.future }, { .future = future } };
-    int winner = weft_select(branches, 2, WEFT_SELECT_ORDERED, deadline);
+    weft_select_future select;
+    weft_select_init(&select, branches, 2, WEFT_SELECT_ORDERED);
+    int winner = wf_await(&select.future, deadline, "weft_token_await",
+                          "in a body, await a weft_select_future with a weft_token_wait_init() "
+                          "as its first branch");
     if (winner == 1) {
         return branches[1].result;
     }

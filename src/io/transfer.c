@@ -157,8 +157,7 @@ int wf_transfer_wait(struct wf_transfer *self, uint32_t what)
 int wf_transfer_await(weft_io *io, weft_time deadline, const char *call)
 {
     struct wf_transfer *self = (struct wf_transfer *)io;
-    wf_await_must_suspend(call, "in a body, prepare a weft_io and await it");
-    int result = weft_await(&io->future, deadline);
+    int result = wf_await(&io->future, deadline, call, "in a body, prepare a weft_io and await it");
     if (wf_unlikely(self->is_in)) { /* It was entered by who has made it, and never polled. */
         leave(self);
     }

@@ -75,11 +75,11 @@ static int introduce(weft_future *future)
     return 0;
 }
 
-static int get_waker(weft_waker **waker, weft_time deadline)
+static int get_waker(weft_waker **waker, weft_time deadline, const char *caller)
 {
     static const weft_future_ops introduce_ops = { .poll = introduce };
     struct introduction introduction = { .future.ops = &introduce_ops };
-    int err = weft_await(&introduction.future, deadline);
+    int err = wf_await(&introduction.future, deadline, caller, "copy in a fiber");
     if (err != 0) {
         weft_waker_drop(introduction.waker);
         introduction.waker = NULL;
@@ -140,7 +140,7 @@ int weft_copy(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time de
     uint64_t all = 0;
     int err = wf_await_begin(&deadline, "weft_copy", "copy in a fiber");
     if (err == 0) {
-        err = get_waker(&ending.waker, WEFT_NEVER);
+        err = get_waker(&ending.waker, WEFT_NEVER, call);
     }
     if (err == 0) {
         err = copy(from, to, &all, &ending);
@@ -192,7 +192,7 @@ static int copy_there(void *arg)
 {
     struct both *both = arg;
     struct ending ending = { .deadline = both->deadline, .error = &both->error };
-    int err = get_waker(&ending.waker, WEFT_NEVER);
+    int err = get_waker(&ending.waker, WEFT_NEVER, call);
     if (err == 0) {
         err = copy_one_way(both->one, both->other, &ending);
         weft_waker_drop(ending.waker);
@@ -221,7 +221,7 @@ static int join_there(weft_task *task, struct both *both)
 int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
 {
     struct both both = { .one = one, .other = other, .deadline = deadline };
-    int err = get_waker(&both.caller, deadline);
+    int err = get_waker(&both.caller, deadline, "weft_copy_both");
     if (err != 0) { /* It was canceled before. */
         return err;
     }

@@ -448,6 +448,10 @@ int weft_datagram_open(weft_datagram **socket, const char *place,
     struct wf_io *io = wf_io_must("weft_datagram_open");
     const char *rest = place;
     enum wf_place kind = wf_place_kind(&rest);
+    int err = wf_socket_begin("weft_datagram_open");
+    if (err != 0) {
+        return err;
+    }
     if (kind != WF_PLACE_UDP && kind != WF_PLACE_UNIXGRAM) {
         return -EINVAL;
     }

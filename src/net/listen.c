@@ -266,6 +266,10 @@ int weft_listen(weft_listener **listener, const char *place, const weft_listen_o
     struct wf_io *io = wf_io_must("weft_listen");
     const char *rest = place;
     enum wf_place kind = wf_place_kind(&rest);
+    int err = wf_socket_begin("weft_listen");
+    if (err != 0) {
+        return err;
+    }
     if (kind == WF_PLACE_UDP || kind == WF_PLACE_UNIXGRAM) {
         return -EINVAL;
     }

@@ -190,9 +190,11 @@ static int read_until_found(weft_reader *reader, char delimiter, const char **fo
     return more < 0 ? more : 0;
 }
 
-int weft_read_until(weft_reader *reader, char delimiter, weft_text *text, weft_time deadline)
+/* weft_read_until(), in the call of that name. */
+static int read_until(weft_reader *reader, char delimiter, weft_text *text, weft_time deadline,
+                      const char *call)
 {
-    int err = begin(&deadline, "weft_read_until");
+    int err = begin(&deadline, call);
     if (err != 0) {
         return err;
     }
@@ -211,9 +213,14 @@ int weft_read_until(weft_reader *reader, char delimiter, weft_text *text, weft_t
     return 1;
 }
 
+int weft_read_until(weft_reader *reader, char delimiter, weft_text *text, weft_time deadline)
+{
+    return read_until(reader, delimiter, text, deadline, "weft_read_until");
+}
+
 int weft_read_line(weft_reader *reader, weft_text *line, weft_time deadline)
 {
-    int result = weft_read_until(reader, '\n', line, deadline);
+    int result = read_until(reader, '\n', line, deadline, "weft_read_line");
     if (result == 1 && line->size > 0 && line->at[line->size - 1] == '\r') {
         line->size--;
     }

@@ -12,6 +12,7 @@
  */
 #include <weft/net.h>
 
+#include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +60,18 @@ static void drop_request(void *arg)
     give_up(arg);
 }
 
-static int error_of(int code)
+/* The C library reports a name that does not exist also if it could not open what it reads: then
+ * errno is the reason, and another attempt may succeed. */
+static bool is_shortage(int error)
 {
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+static int error_of(int code, int error)
+{
+    if (is_shortage(error)) {
+        return -error;
+    }
     switch (code) {
     case EAI_NONAME:
     case EAI_NODATA:
@@ -70,7 +81,7 @@ static int error_of(int code)
     case EAI_MEMORY:
         return -ENOMEM;
     case EAI_SYSTEM:
-        return errno != 0 ? -errno : -EIO;
+        return error != 0 ? -error : -EIO;
     case EAI_AGAIN:
         return -EAGAIN;
     default:
@@ -84,10 +95,11 @@ static int look_up(struct request *request)
                               .ai_socktype = request->type,
                               .ai_flags = request->is_passive ? AI_PASSIVE : AI_ADDRCONFIG };
     struct addrinfo *list = NULL;
+    errno = 0;
     int code =
         getaddrinfo(request->host[0] != '\0' ? request->host : NULL, request->port, &hints, &list);
     if (code != 0) {
-        return error_of(code);
+        return error_of(code, errno);
     }
     int count = 0;
     for (const struct addrinfo *at = list; at != NULL && count < ADDRESSES_MAX; at = at->ai_next) {

@@ -11,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weft/task.h>
+
 #include "io/source.h"
+#include "sched/await.h"
 
 int wf_socket_new(int family, int type)
 {
@@ -218,4 +221,14 @@ static int credentials_of(int fd, weft_credentials *credentials)
 int weft_stream_credentials(weft_stream *stream, weft_credentials *credentials)
 {
     WITH_FD(stream, credentials_of(fd, credentials));
+}
+
+/* A stackless task may open a socket at an address in numbers, which never suspends. */
+int wf_socket_begin(const char *call)
+{
+    weft_time never = WEFT_NEVER;
+    if (wf_worker_current() != NULL && wf_fiber_current() == NULL) {
+        return weft_cancelled() ? WEFT_ECANCELED : 0;
+    }
+    return wf_await_begin(&never, call, "resolve names in a fiber");
 }

@@ -37,4 +37,8 @@ int wf_socket_option(int fd, weft_option option, int *value);
 /* Closes a descriptor that nobody has seen, and returns the error that led to it. */
 int wf_socket_undo(int fd, int err);
 
+/* The start of a call of that name that opens a socket at a place: returns 0, or WEFT_ECANCELED if
+ * the calling task is canceled, and takes one from the poll budget. */
+int wf_socket_begin(const char *call);
+
 #endif

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "io/source.h"
+#include "io/transfer.h"
 #include "sched/await.h"
 
 void weft_writer_init(weft_writer *writer, weft_stream *stream, void *buffer, size_t size)
@@ -25,7 +26,9 @@ void weft_writer_init(weft_writer *writer, weft_stream *stream, void *buffer, si
 int weft_writer_flush(weft_writer *writer, weft_time deadline)
 {
     struct iovec rest = { writer->buffer + writer->first, writer->end - writer->first };
-    int err = weft_writev_all(writer->stream, &rest, 1, deadline);
+    weft_io io;
+    weft_writev_all_init(&io, writer->stream, &rest, 1);
+    int err = wf_transfer_await(&io, deadline, "weft_writer_flush");
     writer->first = writer->end - rest.iov_len;
     if (err == 0) {
         writer->first = 0;

@@ -195,7 +195,9 @@ void wf_await_must_suspend(const char *call, const char *instead)
 {
     const struct wf_worker *worker = wf_worker_current();
     if (worker != NULL) {
-        (void)wf_await_fiber(worker, call, instead);
+        (void)must_suspend(worker, call, instead);
+    } else {
+        (void)wf_thread_enter(call);
     }
 }
 
@@ -211,9 +213,11 @@ static int await_in_canceled(weft_future *future)
     return result != WEFT_PENDING ? result : await_cancelled(self, future);
 }
 
-int weft_await(weft_future *future, weft_time deadline)
+/* Inlined, as above. */
+static inline __attribute__((always_inline)) int
+await_named(weft_future *future, weft_time deadline, const char *call, const char *instead)
 {
-    int result = wf_await_enter(&deadline, "weft_await", "use WEFT_AWAIT() in a body");
+    int result = wf_await_enter(&deadline, call, instead);
     if (wf_unlikely(result != 0)) {
         bool starts = (future->ops->flags & WEFT_FUTURE_ALWAYS_STARTS) != 0;
         return starts ? await_in_canceled(future) : result;
@@ -229,6 +233,16 @@ int weft_await(weft_future *future, weft_time deadline)
     return result != WEFT_PENDING ? result : await_pending(self, worker, future, deadline);
 }
 
+int weft_await(weft_future *future, weft_time deadline)
+{
+    return await_named(future, deadline, "weft_await", "use WEFT_AWAIT() in a body");
+}
+
+int wf_await(weft_future *future, weft_time deadline, const char *call, const char *instead)
+{
+    return await_named(future, deadline, call, instead);
+}
+
 int weft_yield(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -236,7 +250,7 @@ int weft_yield(void)
         (void)sched_yield();
         return wf_thread_enter("weft_yield");
     }
-    struct wf_fiber *self = wf_await_fiber(worker, "weft_yield", "use WEFT_YIELD() in a body");
+    struct wf_fiber *self = must_suspend(worker, "weft_yield", "use WEFT_YIELD() in a body");
     wf_fiber_yield(self, worker);
     return wf_await_must_cancel(self) ? WEFT_ECANCELED : 0;
 }

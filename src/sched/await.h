@@ -48,7 +48,8 @@ static inline struct wf_fiber *wf_await_fiber(const struct wf_worker *worker, co
     return self;
 }
 
-/* Any thread: aborts where nothing can be suspended, on a worker outside of a fiber. */
+/* Any thread: aborts where nothing can be suspended: on a worker outside of a fiber, and in the
+ * poll of a future that is being awaited. */
 void wf_await_must_suspend(const char *call, const char *instead);
 
 static inline bool wf_await_must_cancel(const struct wf_fiber *self)
@@ -130,6 +131,13 @@ static inline bool wf_await_is_late(void)
     int64_t deadline = WF_TLS_LOAD(wf_tls_deadline);
     return deadline != 0 && wf_clock_now() >= deadline;
 }
+
+/* weft_await() for the call of that name, which its sentences name. */
+int wf_await(weft_future *future, weft_time deadline, const char *call, const char *instead);
+
+/* Beside WEFT_FUTURE_ALWAYS_STARTS: in a canceled stackless task the future is canceled before its
+ * first poll, so that its result reports the cancellation also if it has nothing to wait for. */
+#define WF_FUTURE_CANCELS_FIRST 2u
 
 /* On this fiber, whose future is pending, and will wake it: waits for its result. */
 int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline);

@@ -40,6 +40,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/futex.h"
+#include "sched/frame.h"
 #include "sched/heap.h"
 #include "sched/overflow.h"
 #include "sched/park.h"
@@ -121,7 +122,10 @@ static int call_function(struct wf_sched *sched, struct job *job)
     wf_lock(&pool->lock);
     job->waiter = self->waiter;
     wf_unlock(&pool->lock);
+    self->job_frame = __builtin_frame_address(0);
     int result = job->spec.function(job->spec.arg);
+    self->job_frame = NULL;
+    wf_frame_must_be_empty(&self->open, &job->task);
     wf_lock(&pool->lock);
     job->waiter = NULL;
     wf_unlock(&pool->lock);

@@ -38,6 +38,7 @@
 
 #include "base/assert.h"
 #include "base/fork.h"
+#include "sched/frame.h"
 #include "sched/heap.h"
 #include "sched/inplace.h"
 #include "sched/job.h"
@@ -319,6 +320,7 @@ static void fiber_main(void *carried)
         int result = self->function(self->arg);
         must_be_result(self, result);
         must_have_ended_scopes(self);
+        wf_frame_must_be_empty(&self->open, &self->task);
         if (wf_unlikely(self->locals != NULL)) {
             wf_local_end(&self->locals);
         }
@@ -384,6 +386,8 @@ static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsi
     self->class = (uint8_t) class;
     self->polling = false;
     self->scopes = 0;
+    /* relaxed: not shared yet. */
+    wf_store_relaxed(&self->open, 0u);
     self->locals = locals;
     self->runs = NULL;
     self->hosting = NULL;

@@ -26,6 +26,7 @@ struct wf_fiber {
     uint8_t class;                     /* constant: of its stack */
     bool polling;                      /* a future's poll is under way */
     uint16_t scopes;                   /* parallel scopes that it has begun and not ended */
+    _Atomic(uint32_t) open;            /* objects on its stack that were not ended: frame.h */
     struct wf_belongings own;          /* while it is suspended: its seat's */
     int (*function)(void *arg);        /* constant */
     union {

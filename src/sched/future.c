@@ -9,6 +9,7 @@
 #include <weft/future.h>
 
 #include "base/assert.h"
+#include "sched/await.h"
 #include "sched/task.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
@@ -53,7 +54,8 @@ static int give_way(struct wf_worker *worker, struct wf_task *task)
 /* In a canceled task: starts an operation that ends something, and cancels it. */
 static int poll_and_cancel(weft_co *co, weft_future *future)
 {
-    int result = future->ops->poll(future);
+    bool is_pending = (future->ops->flags & WF_FUTURE_CANCELS_FIRST) != 0;
+    int result = is_pending ? WEFT_PENDING : future->ops->poll(future);
     if (result == WEFT_PENDING && future->ops->cancel(future)) {
         result = future->ops->poll(future);
     }

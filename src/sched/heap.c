@@ -108,6 +108,13 @@ static struct wf_task *alloc_large(struct wf_heap *heap, size_t size)
     return task;
 }
 
+size_t wf_heap_size_of(struct wf_task *task)
+{
+    const struct large *large = (struct large *)(void *)task - 1;
+    return wf_heap_is_large(task) ? large->bytes - sizeof *large
+                                  : (size_t)wf_heap_class_of(task) * WF_HEAP_GRAIN;
+}
+
 static void free_large(struct wf_heap *heap, struct wf_task *task)
 {
     struct large *large = (struct large *)(void *)task - 1;

@@ -117,6 +117,9 @@ static inline bool wf_heap_is_large(const struct wf_task *task)
     return wf_heap_class_of(task) == 0;
 }
 
+/* Returns the size of the memory of a task, at least what was asked for. */
+size_t wf_heap_size_of(struct wf_task *task);
+
 /* The owner of a slab: as wf_heap_alloc(). A slot that was used before knows where it
  * belongs. */
 static inline struct wf_task *wf_heap_alloc_own(struct wf_heap *heap, unsigned slab, size_t size)

@@ -197,7 +197,7 @@ int weft_block_in_place(int (*function)(void *arg), void *arg, weft_time deadlin
     }
     struct host host = { .future.ops = &host_ops, .fiber = self };
     wf_wait_node_init(&host.node, &host.wait, 0);
-    int err = weft_await(&host.future, deadline);
+    int err = wf_await(&host.future, deadline, "weft_block_in_place", "");
     if (err != 0) {
         if (host.job != NULL) {
             take_back((weft_task *)host.job);

@@ -176,6 +176,8 @@ static int join_lent(struct wf_fiber *self, struct wf_join *join)
     return take_ended(wf_worker_current(), join->task, join->result);
 }
 
+static const char instead[] = "await a weft_join_future in a body";
+
 static int fiber_join(struct wf_fiber *self, struct wf_worker *worker, struct wf_task *task,
                       int *result, weft_time deadline)
 {
@@ -195,20 +197,19 @@ static int fiber_join(struct wf_fiber *self, struct wf_worker *worker, struct wf
         wf_loan_make(self, worker, join)) {
         return join_lent(self, join);
     }
-    return weft_await(&future.future, deadline);
+    return wf_await(&future.future, deadline, "weft_join", instead);
 }
 
 int weft_join(weft_task *task, int *result, weft_time deadline)
 {
     struct wf_worker *worker = wf_worker_current();
     if (worker != NULL) {
-        struct wf_fiber *self =
-            wf_await_fiber(worker, "weft_join", "await a weft_join_future in a body");
+        struct wf_fiber *self = wf_await_fiber(worker, "weft_join", instead);
         return fiber_join(self, worker, (struct wf_task *)task, result, deadline);
     }
     weft_join_future future;
     weft_join_init(&future, task, result);
-    return weft_await(&future.future, deadline);
+    return wf_await(&future.future, deadline, "weft_join", instead);
 }
 
 int weft_try_join(weft_task *handle, int *result)

@@ -71,7 +71,10 @@ int weft_local_create_inherited(weft_local *out, void *(*inherit)(void *value),
 /* Where the values of whoever runs here are kept. */
 static void ***locals_here(const char *call)
 {
-    wf_await_must_suspend(call, "keep it in the state of the task");
+    const struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        (void)wf_await_fiber(worker, call, "keep it in the state of the task");
+    }
     struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
     if (fiber != NULL) {
         return &fiber->locals;

@@ -18,6 +18,7 @@
 
 #include "base/assert.h"
 #include "base/fork.h"
+#include "sched/frame.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/task.h"
@@ -40,12 +41,21 @@ static bool must_cancel(const struct wf_task *task)
     return wf_state_must_cancel(wf_load_relaxed(&task->state));
 }
 
+/* The flags of a body that is not awaited as a future are free but for the low bits (future.c). */
+static _Atomic(uint32_t) *counter_of(struct stackless *self)
+{
+    return (_Atomic(uint32_t) *)&self->co.flags;
+}
+
 static int stackless_end(struct stackless *self, int result)
 {
     if (self->co.waiting != NULL) {
         wf_fatal("task '%s' (#%llu) returned while an await of its was pending; return "
                  "WEFT_PENDING until the await has its result",
                  self->task.name != NULL ? self->task.name : "", (unsigned long long)self->task.id);
+    }
+    if (wf_unlikely(self->co.flags != 0)) {
+        wf_frame_must_be_empty(counter_of(self), &self->task);
     }
     if (self->drop != NULL) {
         self->drop(self->state);
@@ -94,6 +104,16 @@ static uint64_t new_id(struct wf_sched *sched, unsigned slab)
     /* relaxed: any order of numbers will do. */
     uint64_t count = wf_fetch_add_relaxed(&sched->outside_spawned, 1);
     return count * (sched->options.workers + 1) + slab + 1;
+}
+
+_Atomic(uint32_t) *wf_spawn_counter(struct wf_task *task, const void *object)
+{
+    struct stackless *self = (struct stackless *)task;
+    if (task->ops != &stackless_ops) {
+        return NULL;
+    }
+    uintptr_t offset = (uintptr_t)object - (uintptr_t)self->state;
+    return offset < wf_heap_size_of(task) - sizeof *self ? counter_of(self) : NULL;
 }
 
 weft_body_fn wf_spawn_body(const struct wf_task *task)

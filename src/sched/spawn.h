@@ -75,6 +75,10 @@ static inline void wf_spawn_publish(struct wf_worker *worker, struct wf_task *ta
     wf_store_release(&task->state, wf_spawn_state(detached));
 }
 
+/* Returns the counter of open objects in the state of a stackless task (frame.h), or NULL if the
+ * object is not in the state, or the task is of another kind. */
+_Atomic(uint32_t) *wf_spawn_counter(struct wf_task *task, const void *object);
+
 /* Returns the body of a stackless task, or NULL: it is another kind of task. */
 weft_body_fn wf_spawn_body(const struct wf_task *task);
 

@@ -17,6 +17,7 @@
 
 #include <weft/future.h>
 
+#include "base/atomic.h"
 #include "base/tls.h"
 
 struct weft_runtime;
@@ -34,6 +35,8 @@ struct wf_thread {
     void **locals;                /* see local.c; NULL if it has none */
     struct wf_guest *guest;       /* see guest.c; NULL if it is none */
     char *stack_low;              /* NULL: not asked for yet */
+    const void *job_frame;        /* above those of the blocking job that runs here, or NULL */
+    _Atomic(uint32_t) open;       /* objects in frames of the job that were not ended: frame.h */
 };
 
 /* The record of this thread, made at the first call. NULL: no memory. */

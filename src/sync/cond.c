@@ -107,6 +107,6 @@ int weft_cond_wait(weft_cond *cond, weft_mutex *mutex, weft_time deadline)
 {
     weft_cond_future future;
     weft_cond_wait_init(&future, cond, mutex);
-    wf_await_must_suspend("weft_cond_wait", "await a weft_cond_future in a body");
-    return weft_await(&future.future, deadline);
+    return wf_await(&future.future, deadline, "weft_cond_wait",
+                    "await a weft_cond_future in a body");
 }

@@ -178,10 +178,12 @@ int weft_mutex_lock(weft_mutex *mutex, weft_time deadline)
 
 void weft_mutex_hold(weft_mutex *mutex)
 {
-    wf_await_spend("weft_mutex_hold", "in a body, await a weft_mutex_lock_init()");
+    static const char instead[] = "in a body, await a weft_mutex_lock_init()";
+    wf_await_spend("weft_mutex_hold", instead);
     if (wf_likely(take((struct wf_mutex *)mutex))) {
         return;
     }
+    wf_await_must_suspend("weft_mutex_hold", instead);
     bool is_task = wf_thread_shielded() != NULL;
     if (is_task) {
         weft_shield_enter();

@@ -62,9 +62,10 @@ void weft_once_begin_init(weft_op *op, weft_once *once)
     (void)wf_op_init(op, &begin_ops, once);
 }
 
-int weft_once_begin(weft_once *once, weft_time deadline)
+/* weft_once_begin(), in the call of that name. */
+static int begin(weft_once *once, weft_time deadline, const char *call)
 {
-    int err = wf_op_enter(&deadline, "weft_once_begin");
+    int err = wf_op_enter(&deadline, call);
     if (wf_unlikely(err != 0)) {
         return err;
     }
@@ -74,6 +75,11 @@ int weft_once_begin(weft_once *once, weft_time deadline)
     weft_op op;
     weft_once_begin_init(&op, once);
     return wf_op_await_slowly(&op, deadline);
+}
+
+int weft_once_begin(weft_once *once, weft_time deadline)
+{
+    return begin(once, deadline, "weft_once_begin");
 }
 
 void weft_once_end(weft_once *once, bool is_done)
@@ -99,7 +105,7 @@ void weft_once_end(weft_once *once, bool is_done)
 
 int weft_once_run(weft_once *once, int (*function)(void *arg), void *arg, weft_time deadline)
 {
-    int result = weft_once_begin(once, deadline);
+    int result = begin(once, deadline, "weft_once_run");
     if (result == 1) {
         result = wf_callout(function, arg);
         weft_once_end(once, result == 0);
@@ -131,7 +137,7 @@ int weft_once_cell_set(weft_once_cell *cell, void *value)
 int weft_once_cell_get_or_make(weft_once_cell *cell, int (*make)(void **value, void *arg),
                                void *arg, void **value, weft_time deadline)
 {
-    int result = weft_once_begin(&cell->once, deadline);
+    int result = begin(&cell->once, deadline, "weft_once_cell_get_or_make");
     if (result == 1) {
         WF_CALLOUT_BEGIN();
         result = make(&cell->value, arg);

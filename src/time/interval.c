@@ -5,6 +5,7 @@
 #include <weft/time.h>
 
 #include "base/clock.h"
+#include "time/timer.h"
 
 void weft_interval_init(weft_interval *interval, weft_time first, weft_time period,
                         weft_interval_policy policy)
@@ -37,6 +38,6 @@ int weft_interval_advance(weft_interval *interval)
 
 int weft_interval_tick(weft_interval *interval)
 {
-    int err = weft_sleep_until(interval->next);
+    int err = wf_sleep_until(interval->next, "weft_interval_tick");
     return err != 0 ? err : weft_interval_advance(interval);
 }

@@ -30,17 +30,21 @@ static bool never_cancel(weft_future *future)
 
 static const weft_future_ops never_ops = { .poll = never_poll, .cancel = never_cancel };
 
+int wf_sleep_until(weft_time deadline, const char *call)
+{
+    struct never never = { .future.ops = &never_ops };
+    int result = wf_await(&never.future, deadline, call, "await a weft_sleep_future in a body");
+    return result == WEFT_ETIMEDOUT ? 0 : result;
+}
+
 int weft_sleep_until(weft_time deadline)
 {
-    wf_await_must_suspend("weft_sleep", "await a weft_sleep_future in a body");
-    struct never never = { .future.ops = &never_ops };
-    int result = weft_await(&never.future, deadline);
-    return result == WEFT_ETIMEDOUT ? 0 : result;
+    return wf_sleep_until(deadline, "weft_sleep_until");
 }
 
 int weft_sleep(weft_time duration)
 {
-    return weft_sleep_until(weft_after(duration));
+    return wf_sleep_until(weft_after(duration), "weft_sleep");
 }
 
 struct sleep {

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weft/clock.h>
+
 #include "base/lock.h"
 #include "time/precise.h"
 #include "time/wheel.h"
@@ -72,6 +74,9 @@ void wf_timer_arm(struct wf_sched *sched, struct wf_timer *timer, int64_t deadli
  * says.
  */
 bool wf_timer_disarm(struct wf_timer *timer);
+
+/* weft_sleep_until(), in the call of that name. */
+int wf_sleep_until(weft_time deadline, const char *call);
 
 /* Whoever waits for the timer. */
 static inline bool wf_timer_has_fired(const struct wf_timer *timer)

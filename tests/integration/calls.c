@@ -20,7 +20,8 @@
 #include "test.h"
 
 static const struct call_group *const groups[] = { &calls_sync, &calls_chan, &calls_flow,
-                                                   &calls_time, &calls_io,   &calls_net };
+                                                   &calls_time, &calls_io,   &calls_net,
+                                                   &calls_early };
 
 enum {
     GROUPS = sizeof groups / sizeof groups[0],
@@ -152,9 +153,8 @@ static bool makes_sense(const struct call *call, enum context context, unsigned 
 /* The order of precedence. */
 static int64_t expected(const struct call *call, unsigned bits)
 {
-    bool is_ready_first = (call->flags & CALL_READY_FIRST) != 0 && (bits & IS_READY) != 0;
     bool is_canceled = (bits & IS_CANCELED) != 0 && (bits & IS_SHIELDED) == 0 &&
-                       (call->flags & CALL_NEVER_CANCELED) == 0 && !is_ready_first;
+                       (call->flags & CALL_NEVER_CANCELED) == 0;
     if (is_canceled) {
         return WEFT_ECANCELED;
     }
@@ -168,6 +168,12 @@ static int64_t expected(const struct call *call, unsigned bits)
         return call->ready;
     }
     return (bits & GETS_CANCELED) != 0 ? WEFT_ECANCELED : WEFT_ETIMEDOUT;
+}
+
+static bool is_expected(const struct call *call, unsigned bits, int64_t result)
+{
+    int64_t wanted = expected(call, bits);
+    return wanted == call->ready ? is_success(call, result) : result == wanted;
 }
 
 /* --- Contexts ------------------------------------------------------------------------- */
@@ -380,10 +386,7 @@ static void run_trial(struct trial *trial)
         call->close(trial->state);
     }
     run_subject(trial);
-    int64_t wanted = expected(call, trial->bits);
-    bool is_as_wanted =
-        wanted == call->ready ? is_success(call, trial->result) : trial->result == wanted;
-    if (!is_as_wanted) {
+    if (!is_expected(call, trial->bits, trial->result)) {
         fail(trial, "not what the order of precedence says");
     }
     bool is_closed = (trial->bits & (IS_CLOSED | GETS_CLOSED)) != 0;
@@ -477,9 +480,12 @@ enum {
 
 struct many {
     const struct call *call;
+    enum context context;
+    unsigned bits; /* IS_READY, IS_CLOSED or IS_LATE */
     char (*states)[CALL_STATE_SIZE];
     unsigned made;
     weft_future *future;
+    weft_timeout_future timeout;
     unsigned turns; /* of the other fiber, when the first call was made; then in all */
 };
 
@@ -502,9 +508,14 @@ static void end_of_many(struct many *many)
     atomic_store(&has_ended, true);
 }
 
+static weft_time deadline_of_many(const struct many *many)
+{
+    return (many->bits & IS_LATE) != 0 ? weft_now() - 1 : WEFT_NEVER;
+}
+
 static void check_made(const struct many *many, int64_t result)
 {
-    if (!is_success(many->call, result)) {
+    if (!is_expected(many->call, many->bits, result)) {
         test_fail(__FILE__, __LINE__, "%s: call %u of many gave %lld", many->call->name, many->made,
                   (long long)result);
     }
@@ -515,7 +526,7 @@ static int call_many(void *arg)
     struct many *many = arg;
     many->turns = atomic_load(&turns);
     for (; many->made < MANY; many->made++) {
-        check_made(many, many->call->call(many->states[many->made], WEFT_NEVER));
+        check_made(many, many->call->call(many->states[many->made], deadline_of_many(many)));
     }
     end_of_many(many);
     return 0;
@@ -529,6 +540,10 @@ static int await_many(weft_co *co, void *arg)
     many->turns = atomic_load(&turns);
     for (; many->made < MANY; many->made++) {
         many->future = many->call->prep(many->states[many->made]);
+        if ((many->bits & IS_LATE) != 0) {
+            weft_timeout_init(&many->timeout, many->future, deadline_of_many(many));
+            many->future = &many->timeout.future;
+        }
         WEFT_AWAIT(co, result, many->future);
         check_made(many, result);
     }
@@ -536,16 +551,38 @@ static int await_many(weft_co *co, void *arg)
     WEFT_END(co, 0);
 }
 
-static void run_many(const struct call *call, enum context context)
+static void set_up_many(struct many *many)
 {
-    struct many many = { .call = call };
-    struct many *self = &many;
-    many.states = aligned_alloc(64, MANY * sizeof *many.states);
-    memset(many.states, 0, MANY * sizeof *many.states);
+    const struct call *call = many->call;
+    many->states = aligned_alloc(64, MANY * sizeof *many->states);
+    memset(many->states, 0, MANY * sizeof *many->states);
     for (unsigned i = 0; i < MANY; i++) {
-        on_fiber(call->setup, many.states[i]);
-        make_ready(call, many.states[i]);
+        on_fiber(call->setup, many->states[i]);
+        if ((many->bits & IS_READY) != 0) {
+            make_ready(call, many->states[i]);
+        }
+        if ((many->bits & IS_CLOSED) != 0) {
+            call->close(many->states[i]);
+        }
     }
+}
+
+static void tear_down_many(const struct many *many)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        if ((many->bits & IS_READY) != 0 && many->call->undo != NULL) {
+            many->call->undo(many->states[i]);
+        }
+        on_fiber(many->call->teardown, many->states[i]);
+    }
+    free(many->states);
+}
+
+static void run_many(const struct call *call, enum context context, unsigned bits)
+{
+    struct many many = { .call = call, .context = context, .bits = bits };
+    struct many *self = &many;
+    set_up_many(&many);
     atomic_store(&has_ended, false);
     weft_task *other = calls_go(count_turns, NULL);
     weft_spec spec = { .body = await_many, .state = &self, .state_size = sizeof self };
@@ -558,27 +595,25 @@ static void run_many(const struct call *call, enum context context)
     CHECK_EQ(test_join_soon(task), 0);
     CHECK_EQ(test_join_soon(other), 0);
     if (many.turns == 0) {
-        test_fail(__FILE__, __LINE__, "%s in a %s: %u ready calls let no other task run",
-                  call->name, context_names[context], (unsigned)MANY);
+        test_fail(__FILE__, __LINE__, "%s in a %s: %u %s calls let no other task run", call->name,
+                  context_names[context], (unsigned)MANY,
+                  bits == IS_READY  ? "ready"
+                  : bits == IS_LATE ? "late"
+                                    : "closed");
     }
-    for (unsigned i = 0; i < MANY; i++) {
-        if (call->undo != NULL) {
-            call->undo(many.states[i]);
-        }
-        on_fiber(call->teardown, many.states[i]);
-    }
-    free(many.states);
+    tear_down_many(&many);
 }
 
-static void run_many_of_all(enum context context)
+/* The call returns at once: the object is ready or closed, or the deadline has passed. */
+static void run_many_of_all(enum context context, unsigned bits)
 {
     calls_runtime = test_start(1);
     for (unsigned i = 0; i < GROUPS; i++) {
         for (size_t j = 0; j < groups[i]->count; j++) {
             const struct call *call = &groups[i]->calls[j];
-            if ((call->flags & CALL_NEVER_READY) == 0 && may_be_called(call, context) &&
+            if (may_be_called(call, context) && makes_sense(call, context, bits) &&
                 is_chosen(call)) {
-                run_many(call, context);
+                run_many(call, context, bits);
             }
         }
     }
@@ -587,12 +622,24 @@ static void run_many_of_all(enum context context)
 
 static void ready_calls_of_a_fiber_let_others_run(void)
 {
-    run_many_of_all(FIBER);
+    run_many_of_all(FIBER, IS_READY);
 }
 
 static void ready_calls_of_a_stackless_task_let_others_run(void)
 {
-    run_many_of_all(STACKLESS);
+    run_many_of_all(STACKLESS, IS_READY);
+}
+
+static void calls_of_closed_objects_let_others_run(void)
+{
+    run_many_of_all(FIBER, IS_CLOSED);
+    run_many_of_all(STACKLESS, IS_CLOSED);
+}
+
+static void late_calls_let_others_run(void)
+{
+    run_many_of_all(FIBER, IS_LATE);
+    run_many_of_all(STACKLESS, IS_LATE);
 }
 
 /* --- Shutdown -------------------------------------------------------------------------- */
@@ -726,19 +773,52 @@ static void call_in_stackless(void)
     (void)test_join_soon(test_spawn(calls_runtime, call_in_body, NULL));
 }
 
+static int poll_and_call(weft_future *future)
+{
+    (void)future;
+    (void)forbidden->call(state, WEFT_NEVER);
+    return 0;
+}
+
+static int await_poll(void *arg)
+{
+    static const weft_future_ops ops = { .poll = poll_and_call };
+    weft_future future = { &ops };
+    (void)arg;
+    return weft_await(&future, WEFT_NEVER);
+}
+
+static void call_in_poll(void)
+{
+    calls_runtime = test_start(1);
+    memset(state, 0, sizeof state);
+    on_fiber(forbidden->setup, state);
+    make_ready(forbidden, state);
+    (void)test_run(calls_runtime, await_poll, NULL);
+}
+
+/* The sentence names the call that the program has made, not one that is behind it. */
+static void check_sentence(void (*place)(void), const char *what)
+{
+    char sentence[128];
+    (void)snprintf(sentence, sizeof sentence, "weft: %s: called %s", forbidden->name, what);
+    CHECK_ABORTS(place, sentence);
+}
+
 /* Also if its object is ready: what works in a test must not abort in production. */
 static void ready_calls_abort_where_nothing_can_be_suspended(void)
 {
     for (unsigned i = 0; i < GROUPS; i++) {
         for (size_t j = 0; j < groups[i]->count; j++) {
             forbidden = &groups[i]->calls[j];
-            if (forbidden->call == NULL || (forbidden->flags & CALL_NEVER_READY) != 0 ||
-                !is_chosen(forbidden)) {
+            if (forbidden->call == NULL || !is_chosen(forbidden) ||
+                (forbidden->flags & (CALL_NEVER_READY | CALL_ALSO_IN_BODY)) != 0) {
                 continue;
             }
-            CHECK_ABORTS(call_in_stackless, "called on a worker outside of a fiber");
-            CHECK_ABORTS(call_in_timer, "called on a worker outside of a fiber");
-            CHECK_ABORTS(call_in_drop, "called on a worker outside of a fiber");
+            check_sentence(call_in_stackless, "on a worker outside of a fiber");
+            check_sentence(call_in_timer, "on a worker outside of a fiber");
+            check_sentence(call_in_drop, "on a worker outside of a fiber");
+            check_sentence(call_in_poll, "from the poll of a future");
         }
     }
 }
@@ -751,5 +831,6 @@ TEST_MAIN({ TEST(calls_in_a_fiber_keep_the_order_of_precedence),
             TEST(calls_in_a_parallel_body_keep_the_order_of_precedence),
             TEST(ready_calls_of_a_fiber_let_others_run),
             TEST(ready_calls_of_a_stackless_task_let_others_run),
+            TEST(calls_of_closed_objects_let_others_run), TEST(late_calls_let_others_run),
             TEST(shutdown_cancels_calls_that_wait),
             TEST(ready_calls_abort_where_nothing_can_be_suspended) })

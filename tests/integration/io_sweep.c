@@ -243,7 +243,9 @@ static int streams(void *arg)
 {
     int err = 0;
     (void)arg;
+    weft_shield_enter();
     listener = port_listen("tcp://127.0.0.1:0", &where);
+    weft_shield_leave();
     open_pair(&flows[1].to, &flows[1].from);
     CHECK_EQ(weft_pipe(&flows[2].from, &flows[2].to), 0);
     WEFT_SCOPE(scope, NULL, &err)
@@ -461,8 +463,10 @@ static int datagrams(void *arg)
     weft_address address;
     (void)arg;
     CHECK_EQ(weft_datagram_pair(&posts[0].to, &posts[0].from), 0);
+    weft_shield_enter();
     CHECK_EQ(weft_datagram_open(&posts[1].from, "udp://127.0.0.1:0", NULL), 0);
     CHECK_EQ(weft_datagram_open(&posts[1].to, "udp://127.0.0.1:0", NULL), 0);
+    weft_shield_leave();
     CHECK_EQ(weft_datagram_address(posts[1].from, &address), 0);
     CHECK_EQ(weft_datagram_connect(posts[1].to, &address), 0);
     WEFT_SCOPE(scope, NULL, &err)

@@ -7,6 +7,8 @@
  */
 #include "sched/local.h"
 
+#include <stdlib.h>
+
 #include <weft/fiber.h>
 
 #include "base/alloc.h"
@@ -18,10 +20,10 @@
 static int value;
 static int destroyed;
 
-void wf_await_must_suspend(const char *call, const char *instead)
+void wf_await_refuse(const char *call, const char *instead)
 {
-    (void)call;
-    (void)instead;
+    mc_assert(call == NULL && instead == NULL); /* There are no workers. */
+    abort();
 }
 
 const struct wf_task_ops wf_fiber_ops; /* nobody's */

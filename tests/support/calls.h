@@ -27,8 +27,8 @@ enum {
     CALL_PREPARED_ONLY = 1 << 7,    /* has no blocking form */
     CALL_WAITS_FOR_THREAD = 1 << 8, /* waits a moment also if it is ready: a deadline may pass */
     CALL_ENDS = 1 << 9,             /* ends its object also if it is canceled or late */
-    CALL_READY_FIRST = 1 << 11,     /* ends something: canceled only while it waits */
     CALL_STARTS_TASKS = 1 << 10,    /* which begin canceled if the deadline has passed */
+    CALL_ALSO_IN_BODY = 1 << 11,    /* never suspends so: also for stackless tasks and callbacks */
     CALL_PREPARED_ANEW = 1 << 12,   /* its future cannot be awaited again */
 };
 
@@ -68,6 +68,10 @@ extern const struct call_group calls_flow;
 extern const struct call_group calls_time;
 extern const struct call_group calls_io;
 extern const struct call_group calls_net;
+
+/* Calls that have their answer without an object that is ready: the arguments are wrong, or there
+ * is nothing to do. */
+extern const struct call_group calls_early;
 
 enum {
     CALL_STATE_SIZE = 2048,

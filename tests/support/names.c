@@ -8,6 +8,7 @@
 #include "names.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <netdb.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,6 +28,7 @@ _Atomic(uint64_t) names_ended;
 static _Atomic(uint64_t) is_free = 1;
 static const char *known[NUMBERS_MAX + 1];
 static int failure;
+static int failure_errno;
 
 void names_set(const char *const *numbers)
 {
@@ -40,9 +42,10 @@ void names_set(const char *const *numbers)
     failure = 0;
 }
 
-void names_fail(int code)
+void names_fail(int code, int error)
 {
     failure = code;
+    failure_errno = error;
 }
 
 void names_hold(void)
@@ -87,5 +90,8 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
     test_wait_for(&is_free, 1);
     int code = look_up(libc, port, hints, list);
     atomic_fetch_add(&names_ended, 1);
+    if (code != 0) {
+        errno = failure_errno;
+    }
     return code;
 }

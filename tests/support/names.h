@@ -13,8 +13,8 @@
 /* All names that end in ".test" have these addresses (numbers), up to NULL, from now on. */
 void names_set(const char *const *numbers);
 
-/* Or none, and getaddrinfo() gives this code. */
-void names_fail(int code);
+/* Or none, and getaddrinfo() returns this code, with this errno. */
+void names_fail(int code, int error);
 
 /* Who looks up a name waits until names_release(). */
 void names_hold(void);

@@ -18,6 +18,13 @@ int weft_await(weft_future *future, weft_time deadline)
     return wf_thread_await(future, deadline);
 }
 
+int wf_await(weft_future *future, weft_time deadline, const char *call, const char *instead)
+{
+    (void)call;
+    (void)instead;
+    return weft_await(future, deadline);
+}
+
 int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline)
 {
     (void)self;

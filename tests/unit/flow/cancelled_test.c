@@ -159,8 +159,15 @@ static int next_of_empty_set(void)
     weft_joined joined;
     CHECK_EQ(weft_join_set_begin(&set, NULL), 0);
     int result = weft_join_set_next(&set, &joined, 0);
-    CHECK_EQ(weft_join_set_end(&set), 0);
+    CHECK_EQ(weft_join_set_end(&set), result == WEFT_ECANCELED ? WEFT_ECANCELED : 0);
     return result;
+}
+
+static int end_set(void)
+{
+    weft_join_set set;
+    CHECK_EQ(weft_join_set_begin(&set, NULL), 0);
+    return weft_join_set_end(&set);
 }
 
 static int join_all(void)
@@ -231,12 +238,12 @@ static const struct row {
     { "weft_scope_try_go", try_go_in_scope, WEFT_ECANCELED, 0, 1, false },
     { "weft_scope_spawn", spawn_in_scope, WEFT_ECANCELED, 0, 1, false },
     { "WEFT_SCOPE", run_scope, WEFT_ECANCELED, 0, 1, false },
-    /* These are not cancelled: they have nothing to cancel. */
-    { "weft_scope_end", end_scope, 0, 0, 0, false },
-    { "weft_scope_drain", drain_scope, 0, 0, 0, false },
+    { "weft_scope_end", end_scope, WEFT_ECANCELED, 0, 0, false },
+    { "weft_scope_drain", drain_scope, WEFT_ECANCELED, 0, 0, false },
     { "weft_join_set_go", go_in_set, WEFT_ECANCELED, 0, 1, false },
     { "weft_join_set_next", next_of_ready_set, WEFT_ECANCELED, 0, 0, false },
     { "weft_join_set_next of none", next_of_empty_set, WEFT_ECANCELED, -ENOENT, 0, false },
+    { "weft_join_set_end", end_set, WEFT_ECANCELED, 0, 0, false },
     { "weft_join_all", join_all, WEFT_ECANCELED, 0, 0, false },
     { "weft_join_all of none", join_none, WEFT_ECANCELED, 0, 0, false },
     { "weft_try_join_all", try_join_all, WEFT_ECANCELED, 0, 0, false },

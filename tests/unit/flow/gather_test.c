@@ -469,6 +469,62 @@ static void mistakes_abort_with_a_sentence(void)
     CHECK_ABORTS(join_without_a_stack, "weft_join_all: called on a worker outside of a fiber");
 }
 
+/* --- Functions that never wait ---------------------------------------------------------------- */
+
+static _Atomic(uint64_t) endless_calls;
+static _Atomic(uint64_t) turns;
+
+static int count_call(size_t index, void *arg)
+{
+    (void)index;
+    (void)arg;
+    atomic_fetch_add(&endless_calls, 1);
+    return 0;
+}
+
+static int count_turns(void *arg)
+{
+    (void)arg;
+    while (weft_yield() == 0) {
+        atomic_fetch_add(&turns, 1);
+    }
+    return 0;
+}
+
+static int call_without_end(void *deadline)
+{
+    return weft_go_each(SIZE_MAX, 0, count_call, NULL, *(const weft_time *)deadline);
+}
+
+static void go_each_of_function_that_never_waits_ends_at_deadline(void)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        weft_runtime *rt = test_start(workers);
+        weft_time deadline = weft_after(5 * WEFT_MS);
+        weft_task *other = test_go(rt, count_turns, NULL);
+        atomic_store(&turns, 0);
+        CHECK_EQ(test_join_soon(test_go(rt, call_without_end, &deadline)), WEFT_ETIMEDOUT);
+        CHECK_GE(atomic_load(&turns), 1);
+        weft_cancel(other);
+        CHECK_EQ(test_join_soon(other), 0);
+        weft_runtime_destroy(rt);
+    }
+}
+
+static void go_each_of_function_that_never_waits_can_be_canceled(void)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        weft_runtime *rt = test_start(workers);
+        weft_time deadline = WEFT_NEVER;
+        atomic_store(&endless_calls, 0);
+        weft_task *task = test_go(rt, call_without_end, &deadline);
+        test_wait_for(&endless_calls, 1000);
+        weft_cancel(task);
+        CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+        weft_runtime_destroy(rt);
+    }
+}
+
 TEST_MAIN({
     TEST(all_are_joined),
     TEST(all_are_joined_though_some_fail),
@@ -483,5 +539,7 @@ TEST_MAIN({
     TEST(a_fiber_that_is_cancelled_calls_no_more),
     TEST(what_cannot_be_called_is_an_error),
     TEST(at_the_deadline_calls_are_cancelled),
+    TEST(go_each_of_function_that_never_waits_ends_at_deadline),
+    TEST(go_each_of_function_that_never_waits_can_be_canceled),
     TEST(mistakes_abort_with_a_sentence),
 })

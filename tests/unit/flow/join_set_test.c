@@ -178,9 +178,123 @@ static void each_is_told_of_once(void)
     run(run_many, NULL, 8);
 }
 
+/* --- Several callers at once ------------------------------------------------------------------ */
+
+struct caller {
+    weft_join_set *set;
+    unsigned results;
+    int end;
+};
+
+static int call_next(void *arg)
+{
+    struct caller *self = arg;
+    weft_joined joined;
+    while ((self->end = weft_join_set_next(self->set, &joined, WEFT_NEVER)) == 0) {
+        self->results++;
+    }
+    return 0;
+}
+
+/* With one worker: two callers wait for the only task. */
+static int wait_twice(void *arg)
+{
+    weft_join_set set;
+    weft_scope callers;
+    struct caller two[2] = { { &set, 0, 0 }, { &set, 0, 0 } };
+    (void)arg;
+    CHECK_EQ(weft_join_set_begin(&set, NULL), 0);
+    CHECK_EQ(weft_join_set_go(&set, run_one, &runners[0]), 0);
+    weft_scope_begin(&callers, NULL);
+    CHECK_EQ(weft_scope_go(&callers, call_next, &two[0]), 0);
+    CHECK_EQ(weft_scope_go(&callers, call_next, &two[1]), 0);
+    CHECK_EQ(weft_yield(), 0);
+    CHECK_EQ(weft_scope_children(&callers), 2);
+    weft_event_set(&runners[0].gate);
+    CHECK_EQ(weft_scope_end(&callers), 0);
+    CHECK_EQ(two[0].results + two[1].results, 1);
+    CHECK_EQ(two[0].end, -ENOENT);
+    CHECK_EQ(two[1].end, -ENOENT);
+    return weft_join_set_end(&set);
+}
+
+static void last_result_wakes_other_callers_with_enoent(void)
+{
+    run(wait_twice, NULL, 1);
+}
+
+/* The task is not started: the caller waits for none. */
+static int wait_for_refused_task(void *arg)
+{
+    weft_join_set set;
+    weft_scope callers;
+    struct caller one = { &set, 0, 0 };
+    weft_scope_options options = { .limit = 1 };
+    (void)arg;
+    CHECK_EQ(weft_join_set_begin(&set, &options), 0);
+    CHECK_EQ(weft_join_set_go(&set, run_one, &runners[0]), 0);
+    weft_scope_begin(&callers, NULL);
+    CHECK_EQ(weft_scope_go(&callers, call_next, &one), 0);
+    CHECK_EQ(weft_yield(), 0);
+    weft_join_set_cancel(&set);
+    CHECK_EQ(weft_join_set_go(&set, run_one, &runners[0]), WEFT_ECANCELED);
+    CHECK_EQ(weft_scope_end(&callers), 0);
+    CHECK_EQ(one.results, 1);
+    CHECK_EQ(one.end, -ENOENT);
+    CHECK_EQ(weft_join_set_end(&set), WEFT_ECANCELED);
+    return 0;
+}
+
+static void task_that_cannot_be_started_is_not_waited_for(void)
+{
+    run(wait_for_refused_task, NULL, 1);
+}
+
+static int share_results(void *arg)
+{
+    enum {
+        CALLERS = 4,
+    };
+    uint64_t count = (uint64_t)test_scale(300);
+    weft_join_set set;
+    struct caller callers[CALLERS];
+    unsigned results = 0;
+    (void)arg;
+    for (unsigned round = 0; round < 20; round++) {
+        weft_scope scope;
+        CHECK_EQ(weft_join_set_begin(&set, NULL), 0);
+        for (uint64_t i = 0; i < count; i++) {
+            CHECK_EQ(weft_join_set_go(&set, yield_and_add, (void *)(uintptr_t)i), 0);
+        }
+        weft_scope_begin(&scope, NULL);
+        for (unsigned i = 0; i < CALLERS; i++) {
+            callers[i] = (struct caller){ &set, 0, 0 };
+            CHECK_EQ(weft_scope_go(&scope, call_next, &callers[i]), 0);
+        }
+        CHECK_EQ(weft_scope_end(&scope), 0);
+        for (unsigned i = 0; i < CALLERS; i++) {
+            CHECK_EQ(callers[i].end, -ENOENT);
+            results += callers[i].results;
+        }
+        CHECK_EQ(weft_join_set_end(&set), 0);
+    }
+    CHECK_EQ(results, 20 * count);
+    return 0;
+}
+
+static void each_result_goes_to_one_of_several_callers(void)
+{
+    run(share_results, NULL, 1);
+    run(share_results, NULL, 2);
+    run(share_results, NULL, 8);
+}
+
 TEST_MAIN({
     TEST(results_come_as_tasks_end),
     TEST(those_that_are_cancelled_tell_so),
     TEST(a_set_has_the_options_of_a_scope),
     TEST(each_is_told_of_once),
+    TEST(last_result_wakes_other_callers_with_enoent),
+    TEST(task_that_cannot_be_started_is_not_waited_for),
+    TEST(each_result_goes_to_one_of_several_callers),
 })

@@ -853,6 +853,67 @@ static void scopes_end_whatever_happens(void)
     }
 }
 
+/* --- Empty scopes ----------------------------------------------------------------------------- */
+
+struct empty {
+    weft_scope scope;
+    weft_scope_future end;
+};
+
+static int loop_over_empty_scopes(weft_co *co, void *state)
+{
+    struct empty *self = state;
+    int result = 0;
+    WEFT_BEGIN(co);
+    while (result == 0) {
+        weft_scope_begin(&self->scope, NULL);
+        weft_scope_end_init(&self->end, &self->scope);
+        WEFT_AWAIT(co, result, &self->end.future);
+    }
+    WEFT_END(co, result);
+}
+
+/* The body is canceled, not the task that awaits it. */
+static int loop_until_timeout(void *arg)
+{
+    struct empty empty;
+    weft_co_future body;
+    weft_timeout_future timeout;
+    (void)arg;
+    weft_co_init(&body, loop_over_empty_scopes, &empty);
+    weft_timeout_init(&timeout, &body.future, weft_after(WEFT_MS));
+    CHECK_EQ(weft_await(&timeout.future, WEFT_NEVER), WEFT_ETIMEDOUT);
+    return 0;
+}
+
+static void loop_over_empty_scopes_ends_at_timeout_of_body(void)
+{
+    run(loop_until_timeout, NULL, 1);
+}
+
+static int loop_over_blocks(void *arg)
+{
+    int err = 0;
+    (void)arg;
+    while (err == 0) {
+        WEFT_SCOPE(scope, NULL, &err)
+        {
+        }
+    }
+    return err;
+}
+
+static void loop_over_empty_blocks_ends_with_runtime(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_detach(test_go(rt, loop_over_blocks, NULL));
+    weft_task *body;
+    weft_spec spec = { .body = loop_over_empty_scopes, .state_size = sizeof(struct empty) };
+    CHECK_EQ(weft_runtime_spawn(rt, &body, &spec), 0);
+    weft_detach(body);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
     TEST(children_have_ended_behind_the_block),
     TEST(children_can_start_more),
@@ -873,4 +934,6 @@ TEST_MAIN({
     TEST(what_is_left_at_the_end_of_a_drain_is_cancelled),
     TEST(what_cannot_be_started_is_not_counted),
     TEST(scopes_end_whatever_happens),
+    TEST(loop_over_empty_scopes_ends_at_timeout_of_body),
+    TEST(loop_over_empty_blocks_ends_with_runtime),
 })

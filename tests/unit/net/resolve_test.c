@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <weft.h>
 
@@ -166,13 +167,25 @@ static int resolve_failures(void *arg)
 {
     static const struct {
         int code;
+        int error;
         int wanted;
-    } cases[] = { { EAI_NONAME, WEFT_ENONAME }, { EAI_NODATA, WEFT_ENONAME },
-                  { EAI_AGAIN, -EAGAIN },       { EAI_MEMORY, -ENOMEM },
-                  { EAI_FAIL, WEFT_ENONAME },   { EAI_ADDRFAMILY, WEFT_ENONAME } };
+    } cases[] = { { EAI_NONAME, 0, WEFT_ENONAME },
+                  { EAI_NODATA, 0, WEFT_ENONAME },
+                  { EAI_AGAIN, 0, -EAGAIN },
+                  { EAI_MEMORY, 0, -ENOMEM },
+                  { EAI_FAIL, 0, WEFT_ENONAME },
+                  { EAI_ADDRFAMILY, 0, WEFT_ENONAME },
+                  { EAI_NONAME, ENOENT, WEFT_ENONAME },
+                  { EAI_SYSTEM, ENOENT, -ENOENT },
+                  { EAI_NONAME, EMFILE, -EMFILE },
+                  { EAI_SERVICE, EMFILE, -EMFILE },
+                  { EAI_NONAME, ENFILE, -ENFILE },
+                  { EAI_NODATA, ENOMEM, -ENOMEM },
+                  { EAI_AGAIN, EMFILE, -EMFILE },
+                  { EAI_SYSTEM, ENFILE, -ENFILE } };
     (void)arg;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        names_fail(cases[i].code);
+        names_fail(cases[i].code, cases[i].error);
         CHECK_EQ(resolve("broken.test:80"), cases[i].wanted);
     }
     return 0;
@@ -433,6 +446,30 @@ static void without_memory_it_fails(void)
     port_run(1, try_without_memory, NULL);
 }
 
+/* The C library reports that there is no such name. */
+static int resolve_without_descriptors(void *arg)
+{
+    struct rlimit before;
+    weft_stream *stream;
+    (void)arg;
+    CHECK_GE(resolve("localhost:80"), 1);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = { .rlim_cur = 0, .rlim_max = before.rlim_max };
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int resolved = resolve("localhost:80");
+    int connected = weft_connect(&stream, "tcp://localhost:1", NULL, WEFT_NEVER);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    CHECK_EQ(resolved, -EMFILE);
+    CHECK_EQ(connected, -EMFILE);
+    CHECK_GE(resolve("localhost:80"), 1);
+    return 0;
+}
+
+static void resolve_out_of_descriptors_fails_with_emfile(void)
+{
+    port_run(1, resolve_without_descriptors, NULL);
+}
+
 static int resolve_a_name_in_a_body(weft_co *co, void *state)
 {
     (void)co;
@@ -477,6 +514,7 @@ TEST_MAIN({
     TEST(a_runtime_may_end_in_the_middle),
     TEST(answers_come_when_nobody_waits_any_more),
     TEST(a_blocking_job_looks_up_names),
+    TEST(resolve_out_of_descriptors_fails_with_emfile),
     TEST_DEBUG(without_memory_it_fails),
     TEST(a_number_that_is_no_port_is_refused),
 })

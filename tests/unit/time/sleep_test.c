@@ -420,7 +420,7 @@ static void a_sleep_in_the_wrong_place_aborts_with_advice(void)
 {
     CHECK_ABORTS(sleep_in_a_body, "weft_sleep: called on a worker");
     CHECK_ABORTS(sleep_in_a_body, "await a weft_sleep_future in a body");
-    CHECK_ABORTS(sleep_in_a_timer, "weft_sleep: called on a worker");
+    CHECK_ABORTS(sleep_in_a_timer, "weft_sleep_until: called on a worker");
     CHECK_ABORTS(sleep_in_a_poll, "called from the poll of a future");
     CHECK_ABORTS(sleep_in_a_poll_on_a_thread, "called from the poll of a future");
     CHECK_ABORTS(await_a_sleep_without_a_runtime, "weft_sleep_init: this thread belongs to no");
