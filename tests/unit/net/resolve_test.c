@@ -457,9 +457,11 @@ static int resolve_without_descriptors(void *arg)
     struct rlimit none = { .rlim_cur = 0, .rlim_max = before.rlim_max };
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
     int resolved = resolve("localhost:80");
+    int service = resolve("localhost:http");
     int connected = weft_connect(&stream, "tcp://localhost:1", NULL, WEFT_NEVER);
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
     CHECK_EQ(resolved, -EMFILE);
+    CHECK_EQ(service, -EMFILE);
     CHECK_EQ(connected, -EMFILE);
     CHECK_GE(resolve("localhost:80"), 1);
     return 0;
