@@ -118,8 +118,8 @@ typedef struct weft_reduction {
  *
  * Context:  anywhere.
  * Suspends: as weft_for().
- * Errors:   as weft_for(); -ENOMEM; -EINVAL if the scratch is too small. *result is then
- *           the identity.
+ * Errors:   as weft_for(); -ENOMEM; -EINVAL if the size of a value is 0 or the scratch is too
+ *           small. *result is then the identity.
  */
 WEFT_API WEFT_NODISCARD int weft_reduce(size_t first, size_t end, const weft_reduction *how,
                                         void *arg, void *result, const weft_par_options *options);
@@ -143,8 +143,8 @@ typedef struct weft_scanner {
  *
  * Context:  anywhere.
  * Suspends: as weft_for().
- * Errors:   as weft_for(); -ENOMEM; -EINVAL if the scratch is too small. *total is
- *           unchanged then.
+ * Errors:   as weft_for(); -ENOMEM; -EINVAL if the size of a value is 0 or the scratch is too
+ *           small. *total is unchanged then.
  */
 WEFT_API WEFT_NODISCARD int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg,
                                       void *total, const weft_par_options *options);

@@ -215,8 +215,10 @@ WEFT_API void weft_par_scope_begin(weft_par_scope *scope, const weft_stop *stop)
  * scope. It may spawn others there. An error ends the scope: what has not begun then is
  * not run.
  *
- * Context: between begin and end, and inside what was spawned. Outside of tasks and
- *          weft_par_run(), and without memory, it is called at once.
+ * Context:  between begin and end, and inside what was spawned. Outside of tasks and
+ *           weft_par_run(), and without memory, it is called at once.
+ * Suspends: if the caller has spawned for long and other tasks wait for its worker; not for
+ *           cancellation.
  */
 WEFT_API void weft_par_spawn(weft_par_scope *scope, int (*function)(void *arg), void *arg);
 

@@ -203,15 +203,45 @@ static inline const void *weft_sort_pick(size_t mask, const void *zero, const vo
 #define WEFT_SORT_LOOK_MIN 32
 /* Other tasks may run after the sort of more than these, */
 #define WEFT_SORT_PAUSE_MIN 64
-/* and within longer merges after so many steps, of two or four comparisons each. */
+/* within longer merges after so many steps, of two or four comparisons each, */
 #define WEFT_SORT_PAUSE_STEPS 128
+/* and after so many bytes were copied. */
+#define WEFT_SORT_PAUSE_BYTES 65536
+
+/* How many small elements one of this size is worth. */
+static inline size_t weft_sort_weight(size_t size)
+{
+    return 1 + size / 128;
+}
+
+/* Steps between two pauses, for elements of this size. */
+static inline size_t weft_sort_stride(size_t size)
+{
+    size_t steps = WEFT_SORT_PAUSE_STEPS / weft_sort_weight(size);
+    return steps > 0 ? steps : 1;
+}
 
 /* After step i of a loop. */
-static inline void weft_sort_pause_each(size_t i)
+static inline void weft_sort_pause_each(size_t i, size_t size)
 {
-    if (i % WEFT_SORT_PAUSE_STEPS == WEFT_SORT_PAUSE_STEPS - 1) {
-        weft_jobs_pause(WEFT_SORT_PAUSE_STEPS);
+    size_t steps = weft_sort_stride(size);
+    if (i % steps == steps - 1) {
+        weft_jobs_pause(steps * weft_sort_weight(size));
     }
+}
+
+/* memcpy() with pauses; not inlined, since it is seldom needed in loops that must be short. */
+static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const void *from,
+                                                             size_t bytes)
+{
+    while (bytes > WEFT_SORT_PAUSE_BYTES) {
+        memcpy(to, from, WEFT_SORT_PAUSE_BYTES);
+        weft_jobs_pause(WEFT_SORT_PAUSE_BYTES / 128);
+        to = (char *)to + WEFT_SORT_PAUSE_BYTES;
+        from = (const char *)from + WEFT_SORT_PAUSE_BYTES;
+        bytes -= WEFT_SORT_PAUSE_BYTES;
+    }
+    memcpy(to, from, bytes);
 }
 
 /*
@@ -357,7 +387,7 @@ static inline void weft_sort_pause_each(size_t i)
             merge->to[count / 2] = *name##_moved(merge->middle, merge->from_right);                \
         }                                                                                          \
         if (!meet) {                                                                               \
-            memcpy((void *)merge->to, (const void *)merge->from, count * sizeof(type));            \
+            weft_sort_copy((void *)merge->to, (const void *)merge->from, count * sizeof(type));    \
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
@@ -371,12 +401,12 @@ static inline void weft_sort_pause_each(size_t i)
         name##_merge_state merge;                                                                  \
         name##_merge_begin(&merge, from, to, count);                                               \
         if (count >= WEFT_SORT_LOOK_MIN && name##_is_merged(&merge, order)) {                      \
-            memcpy((void *)to, (const void *)from, count * sizeof(type));                          \
+            weft_sort_copy((void *)to, (const void *)from, count * sizeof(type));                  \
             return;                                                                                \
         }                                                                                          \
         size_t i = 0;                                                                              \
-        while (count / 2 - i > WEFT_SORT_PAUSE_STEPS) {                                            \
-            for (size_t end = i + WEFT_SORT_PAUSE_STEPS; i < end; i++) {                           \
+        while (count / 2 - i > weft_sort_stride(sizeof(type))) {                                   \
+            for (size_t end = i + weft_sort_stride(sizeof(type)); i < end; i++) {                  \
                 name##_merge_step(&merge, i, order);                                               \
             }                                                                                      \
             weft_jobs_pause(2 * WEFT_SORT_PAUSE_STEPS);                                            \
@@ -398,12 +428,12 @@ static inline void weft_sort_pause_each(size_t i)
         name##_merge_begin(&second, from + half, to + half, count - half);                         \
         if (count >= WEFT_SORT_LOOK_MIN && name##_is_merged(&first, order) &&                      \
             name##_is_merged(&second, order)) {                                                    \
-            memcpy((void *)to, (const void *)from, count * sizeof(type));                          \
+            weft_sort_copy((void *)to, (const void *)from, count * sizeof(type));                  \
             return;                                                                                \
         }                                                                                          \
         size_t i = 0;                                                                              \
-        while (half / 2 - i > WEFT_SORT_PAUSE_STEPS) {                                             \
-            for (size_t end = i + WEFT_SORT_PAUSE_STEPS; i < end; i++) {                           \
+        while (half / 2 - i > weft_sort_stride(sizeof(type))) {                                    \
+            for (size_t end = i + weft_sort_stride(sizeof(type)); i < end; i++) {                  \
                 name##_merge_step(&first, i, order);                                               \
                 name##_merge_step(&second, i, order);                                              \
             }                                                                                      \
@@ -430,8 +460,8 @@ static inline void weft_sort_pause_each(size_t i)
             name##_sort_few(from + half, to + half, count - half, order);                          \
             return;                                                                                \
         }                                                                                          \
-        if (count > WEFT_SORT_PAUSE_MIN) {                                                         \
-            weft_jobs_pause(count);                                                                \
+        if (count > WEFT_SORT_PAUSE_MIN / weft_sort_weight(sizeof(type))) {                        \
+            weft_jobs_pause(count *weft_sort_weight(sizeof(type)));                                \
         }                                                                                          \
         name##_sort_halves(from, other, half, !into_other, order);                                 \
         name##_sort_halves(from + half, other + half, count - half, !into_other, order);           \
@@ -454,13 +484,13 @@ static inline void weft_sort_pause_each(size_t i)
         type *base = (type *)array;                                                                \
         size_t i = 1;                                                                              \
         while (i < count && !name##_less(base + i, base + i - 1, order)) {                         \
-            weft_sort_pause_each(i++);                                                             \
+            weft_sort_pause_each(i++, sizeof(type));                                               \
         }                                                                                          \
         if (i >= count || i > 1) {                                                                 \
             return i >= count;                                                                     \
         }                                                                                          \
         while (i < count && name##_less(base + i, base + i - 1, order)) {                          \
-            weft_sort_pause_each(i++);                                                             \
+            weft_sort_pause_each(i++, sizeof(type));                                               \
         }                                                                                          \
         if (i < count) {                                                                           \
             return false;                                                                          \
@@ -469,7 +499,7 @@ static inline void weft_sort_pause_each(size_t i)
             type kept = base[k];                                                                   \
             base[k] = base[count - 1 - k];                                                         \
             base[count - 1 - k] = kept;                                                            \
-            weft_sort_pause_each(k);                                                               \
+            weft_sort_pause_each(k, sizeof(type));                                                 \
         }                                                                                          \
         return true;                                                                               \
     }                                                                                              \
@@ -480,7 +510,7 @@ static inline void weft_sort_pause_each(size_t i)
         if (count < WEFT_SORT_LOOK_MIN || !name##_settle(from, count, order)) {                    \
             name##_sort_all((type *)from, (type *)other, count, into_other, order);                \
         } else if (into_other) {                                                                   \
-            memcpy(other, from, count * sizeof(type));                                             \
+            weft_sort_copy(other, from, count * sizeof(type));                                     \
         }                                                                                          \
     }                                                                                              \
                                                                                                    \

@@ -3,6 +3,7 @@
  * each.c - loops over the elements of an array: by pieces, chunks and windows.
  */
 #include "par/array.h"
+#include "par/pause.h"
 
 struct each {
     char *base;
@@ -22,6 +23,7 @@ static int run_piece(size_t first, size_t end, void *arg)
 int weft_for_each(void *base, size_t count, size_t size, weft_piece_fn body, void *arg,
                   const weft_par_options *options)
 {
+    wf_pause_call();
     struct each each = { base, count, size, 0, body, arg };
     int err = wf_array_check(count, size);
     return err != 0 ? err : weft_for(0, count, run_piece, &each, options);
@@ -37,6 +39,7 @@ static int run_chunks(size_t first, size_t end, void *arg)
         size_t left = each->count - at;
         err = each->body(each->base + at * each->size, left < each->chunk ? left : each->chunk, at,
                          each->arg);
+        wf_pause(1);
     }
     return err;
 }
@@ -44,6 +47,7 @@ static int run_chunks(size_t first, size_t end, void *arg)
 int weft_for_chunks(void *base, size_t count, size_t size, size_t chunk, weft_piece_fn body,
                     void *arg, const weft_par_options *options)
 {
+    wf_pause_call();
     struct each each = { base, count, size, chunk, body, arg };
     int err = chunk == 0 ? -EINVAL : wf_array_check(count, size);
     if (err != 0) {
@@ -64,8 +68,13 @@ static int run_windows(size_t first, size_t end, void *arg)
 {
     const struct windows *windows = arg;
     int err = 0;
-    for (size_t i = first; err == 0 && i < end; i++) {
-        err = windows->body(windows->base + i * windows->size, i, windows->arg);
+    while (err == 0 && first < end) {
+        size_t next = wf_pause_next(first, end, WF_PAUSE_CALLS);
+        for (size_t i = first; err == 0 && i < next; i++) {
+            err = windows->body(windows->base + i * windows->size, i, windows->arg);
+        }
+        wf_pause(next - first);
+        first = next;
     }
     return err;
 }
@@ -73,6 +82,7 @@ static int run_windows(size_t first, size_t end, void *arg)
 int weft_for_windows(const void *base, size_t count, size_t size, size_t window,
                      weft_window_fn body, void *arg, const weft_par_options *options)
 {
+    wf_pause_call();
     struct windows windows = { base, size, body, arg };
     int err = window == 0 ? -EINVAL : wf_array_check(count, size);
     if (err != 0) {

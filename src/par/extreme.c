@@ -40,7 +40,7 @@ static int fold_compared(void *value, size_t first, size_t end, void *arg)
                 best = i;
             }
         }
-        weft_jobs_pause(next - first);
+        wf_pause(next - first);
         first = next;
     }
     *(size_t *)value = best;
@@ -63,6 +63,7 @@ static int find_compared(struct search *search, size_t count, size_t *index,
         .size = sizeof none, .identity = &none, .fold = fold_compared, .combine = combine_compared
     };
     *index = count;
+    wf_pause_call();
     if (!wf_options_fit(count, search->size)) {
         return -EINVAL;
     }
@@ -120,7 +121,7 @@ static int fold_keys(void *value, size_t first, size_t end, void *arg)
     while (err == 0 && first < end) {
         size_t most = end - first < WEFT_ELEMENTS_MAX ? end - first : WEFT_ELEMENTS_MAX;
         err = fold_some_keys(arg, first, first + most, value);
-        weft_jobs_pause(most);
+        wf_pause(most);
         first += most;
     }
     return err;
@@ -142,6 +143,7 @@ static int find_key(struct search *search, size_t count, size_t *index,
         .size = sizeof none, .identity = &none, .fold = fold_keys, .combine = combine_keys
     };
     *index = count;
+    wf_pause_call();
     if (!wf_options_fit(count, search->size)) {
         return -EINVAL;
     }

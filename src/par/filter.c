@@ -9,8 +9,6 @@
  * To partition, all are tested before one is moved: so an error of the test leaves the
  * array as it was.
  */
-#include <string.h>
-
 #include "par/array.h"
 #include "par/pack.h"
 #include "par/pause.h"
@@ -39,6 +37,7 @@ static int answer(size_t first, size_t end, void *arg)
         size_t next = end - first > WEFT_ELEMENTS_MAX ? first + WEFT_ELEMENTS_MAX : end;
         err = wf_tested_ask(&answering->tested, answering->offset + first, answering->offset + next,
                             answering->answers + first);
+        wf_pause(next - first);
         first = next;
     }
     return err;
@@ -66,10 +65,11 @@ static int filter_alone(const struct wf_tested *tested, size_t count, char *to, 
                         const weft_stop *stop)
 {
     unsigned char answers[WEFT_ELEMENTS_MAX];
+    size_t most = wf_pause_most(WEFT_ELEMENTS_MAX, tested->size);
     size_t end = 0;
     while (end < count) {
         size_t first = end;
-        end = count - first < WEFT_ELEMENTS_MAX ? count : first + WEFT_ELEMENTS_MAX;
+        end = wf_pause_next(first, count, most);
         int err =
             wf_stop_is_set(stop) ? WEFT_ECANCELED : wf_tested_ask(tested, first, end, answers);
         if (err != 0) {
@@ -126,6 +126,7 @@ static int filter_shared(const struct wf_tested *tested, size_t count, char *to,
 int weft_filter(const void *base, size_t count, size_t size, weft_test_fn test, void *arg, void *to,
                 size_t *kept, const weft_par_options *options)
 {
+    wf_pause_call();
     struct wf_tested tested = { base, size, test, arg };
     size_t sum = 0;
     int err = wf_array_check_scratch(count, size, options);
@@ -150,7 +151,7 @@ struct copy {
 static int copy_bytes(size_t first, size_t end, void *arg)
 {
     const struct copy *copy = arg;
-    memcpy(copy->to + first, copy->from + first, end - first);
+    wf_pause_copy(copy->to + first, copy->from + first, end - first);
     return 0;
 }
 
@@ -189,6 +190,7 @@ static int partition(void *base, size_t count, const struct wf_tested *tested, s
 int weft_partition(void *base, size_t count, size_t size, weft_test_fn test, void *arg,
                    size_t *passed, const weft_par_options *options)
 {
+    wf_pause_call();
     struct wf_tested tested = { base, size, test, arg };
     int err = wf_array_check_scratch(count, size, options);
     if (err != 0) {

@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "par/answers.h"
 #include "par/array.h"
+#include "par/pause.h"
 #include "par/search.h"
 
 /* --- How many ---------------------------------------------------------------------------- */
@@ -26,6 +27,7 @@ static int count_some(size_t first, size_t end, void *arg)
             return err;
         }
         passed += wf_answers_count(answers, next - first);
+        wf_pause(next - first);
         first = next;
     }
     /* relaxed: the sum is all there is; joins bring it to the caller. */
@@ -36,6 +38,7 @@ static int count_some(size_t first, size_t end, void *arg)
 int weft_count_if(const void *base, size_t count, size_t size, weft_test_fn test, void *arg,
                   size_t *passed, const weft_par_options *options)
 {
+    wf_pause_call();
     struct counter counter = { .tested = { base, size, test, arg } };
     int err = wf_array_check(count, size);
     if (err == 0) {
@@ -86,6 +89,7 @@ static int look_backwards(size_t first, size_t end, size_t *match, void *arg)
 int weft_find_first(const void *base, size_t count, size_t size, weft_test_fn test, void *arg,
                     size_t *index, const weft_par_options *options)
 {
+    wf_pause_call();
     struct find find = { { base, size, test, arg }, count, true };
     int err = wf_array_check(count, size);
     return err != 0 ? err : wf_search_first(count, look_forwards, &find, index, options);
@@ -94,6 +98,7 @@ int weft_find_first(const void *base, size_t count, size_t size, weft_test_fn te
 int weft_find_last(const void *base, size_t count, size_t size, weft_test_fn test, void *arg,
                    size_t *index, const weft_par_options *options)
 {
+    wf_pause_call();
     struct find find = { { base, size, test, arg }, count, true };
     size_t distance;
     int err = wf_array_check(count, size);
@@ -109,6 +114,7 @@ int weft_find_last(const void *base, size_t count, size_t size, weft_test_fn tes
 int weft_find_any(const void *base, size_t count, size_t size, weft_test_fn test, void *arg,
                   size_t *index, const weft_par_options *options)
 {
+    wf_pause_call();
     struct find find = { { base, size, test, arg }, count, true };
     int err = wf_array_check(count, size);
     return err != 0 ? err : wf_search_any(count, look_forwards, &find, index, options);
@@ -133,6 +139,7 @@ static int decide(struct find find, bool said, bool *answer, const weft_par_opti
 int weft_any(const void *base, size_t count, size_t size, weft_test_fn test, void *arg,
              bool *answer, const weft_par_options *options)
 {
+    wf_pause_call();
     struct find passing = { { base, size, test, arg }, count, true };
     return decide(passing, true, answer, options);
 }
@@ -140,6 +147,7 @@ int weft_any(const void *base, size_t count, size_t size, weft_test_fn test, voi
 int weft_all(const void *base, size_t count, size_t size, weft_test_fn test, void *arg,
              bool *answer, const weft_par_options *options)
 {
+    wf_pause_call();
     struct find failing = { { base, size, test, arg }, count, false };
     return decide(failing, false, answer, options);
 }
@@ -147,6 +155,7 @@ int weft_all(const void *base, size_t count, size_t size, weft_test_fn test, voi
 int weft_none(const void *base, size_t count, size_t size, weft_test_fn test, void *arg,
               bool *answer, const weft_par_options *options)
 {
+    wf_pause_call();
     struct find passing = { { base, size, test, arg }, count, true };
     return decide(passing, false, answer, options);
 }

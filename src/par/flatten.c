@@ -5,9 +5,8 @@
  * First it is found where each slice begins in the array. Then the array is divided, not
  * the slices: so one that is much longer than the others is copied by several workers.
  */
-#include <string.h>
-
 #include "par/array.h"
+#include "par/pause.h"
 #include "par/scratch.h"
 #include "par/stop.h"
 
@@ -107,8 +106,9 @@ static int copy_piece(size_t first, size_t end, void *arg)
         size_t next = slice_end < end ? slice_end : end;
         if (next > first) {
             const char *base = flatten->slices[slice].base;
-            memcpy(flatten->to + first * size, base + (first - flatten->offsets[slice]) * size,
-                   (next - first) * size);
+            wf_pause_element(flatten->to + first * size,
+                             base + (first - flatten->offsets[slice]) * size,
+                             (next - first) * size);
         }
         first = next;
     }
@@ -128,6 +128,7 @@ static int flatten_with_offsets(struct flatten *flatten, const weft_par_options 
 int weft_flatten(const weft_slice *slices, size_t slices_count, size_t size, void *to,
                  size_t *offsets, const weft_par_options *options)
 {
+    wf_pause_call();
     struct flatten flatten = { slices, slices_count, size, to, offsets };
     size_t offsets_count = add(slices_count, 1);
     int err = size == 0 ? -EINVAL : wf_array_check(offsets_count, sizeof(weft_slice));

@@ -25,6 +25,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "par/pause.h"
 #include "par/stop.h"
 #include "sched/job.h"
 
@@ -86,16 +87,15 @@ static void run_piece(struct part *part)
         wf_stopper_fail(&loop->stopper, err);
     }
     part->first = end;
-    part->since = wf_clock_real();
+    int64_t now = wf_clock_real();
     if (loop->piece == 0) {
-        learn(part, part->since - start);
+        learn(part, now - start);
     } else {
         part->splits = 1;
     }
-    wf_job_speak_up_at(part->since);
-    if (wf_job_safe_point_at(part->since)) {
-        part->since = wf_clock_real();
-    }
+    wf_job_speak_up_at(now);
+    /* The next piece begins after what the safe point took. */
+    part->since = wf_pause_at(now) ? wf_clock_real() : now;
 }
 
 /* How long its pieces may be, and the first one should be, by what was learned elsewhere. */
@@ -123,7 +123,7 @@ static bool may_be_divided(const struct part *part)
     const struct loop *loop = part->loop;
     return part->splits > 0 && part->end - part->first > part->piece &&
            (part->splits > loop->splits_later || part->since >= loop->divided_at) &&
-           wf_job_is_wanted();
+           wf_pause_attach(part->since) && wf_job_is_wanted();
 }
 
 static void run_upper(void *arg);
@@ -155,6 +155,7 @@ static void run_upper(void *arg)
 int weft_for(size_t first, size_t end, weft_range_fn body, void *arg,
              const weft_par_options *options)
 {
+    wf_pause_call();
     struct loop loop = { .body = body, .arg = arg };
     if (options != NULL) {
         loop.piece = options->piece;

@@ -7,8 +7,6 @@
  */
 #include "par/gather.h"
 
-#include <string.h>
-
 #include "par/pause.h"
 #include "par/range.h"
 
@@ -38,10 +36,10 @@ take_of_size(const struct gather *gather, size_t begin, size_t end, size_t size)
     size_t i = begin;
     for (; i + AHEAD < end; i++) {
         __builtin_prefetch(source_of(gather, i + AHEAD));
-        memcpy(to + i * size, source_of(gather, i), size);
+        wf_pause_element(to + i * size, source_of(gather, i), size);
     }
     for (; i < end; i++) {
-        memcpy(to + i * size, source_of(gather, i), size);
+        wf_pause_element(to + i * size, source_of(gather, i), size);
     }
 }
 
@@ -59,8 +57,9 @@ static void take_some(const struct gather *gather, size_t begin, size_t end)
 static void take(size_t begin, size_t end, void *arg)
 {
     const struct gather *gather = arg;
+    size_t most = wf_pause_most(WF_PAUSE_ELEMENTS, gather->size);
     while (begin < end) {
-        size_t next = wf_pause_next(begin, end, WF_PAUSE_ELEMENTS);
+        size_t next = wf_pause_next(begin, end, most);
         take_some(gather, begin, next);
         wf_pause_copied(next - begin, gather->size);
         begin = next;

@@ -111,7 +111,7 @@ static int reduce_groups(size_t begin, size_t end, void *arg)
         if (last - first > LARGE) {
             err = reduce_large(grouping, first, last, value);
         } else {
-            memcpy(value, grouping->how->identity, grouping->how->size);
+            wf_pause_element(value, grouping->how->identity, grouping->how->size);
             err = fold_places(value, first, last, grouping);
         }
     }
@@ -158,6 +158,7 @@ int weft_group_reduce(const void *base, size_t count, size_t size, weft_key_fn k
                       const weft_group_reduction *how, void *arg, uint64_t *keys, void *values,
                       size_t room, size_t *groups, const weft_par_options *options)
 {
+    wf_pause_call();
     *groups = 0;
     if (!wf_options_fit(count, size) || how->size == 0) {
         return -EINVAL;

@@ -83,7 +83,7 @@ static int count_part(const struct histogram *histogram, size_t part)
         size_t some = end - first < WEFT_ELEMENTS_MAX ? end - first : WEFT_ELEMENTS_MAX;
         err = wf_stop_is_set(histogram->stop) ? WEFT_ECANCELED
                                               : count_some(histogram, first, first + some, table);
-        weft_jobs_pause(some);
+        wf_pause(some);
         first += some;
     }
     return err;
@@ -136,6 +136,7 @@ static int run(struct histogram *histogram, const weft_par_options *options)
 int weft_histogram(const void *base, size_t count, size_t size, weft_key_fn key, void *arg,
                    size_t buckets, uint64_t *counts, const weft_par_options *options)
 {
+    wf_pause_call();
     struct histogram histogram = { .base = base,
                                    .count = count,
                                    .size = size,

@@ -6,9 +6,8 @@
  * asked for ahead. An index is looked at before it is used: one more pass would cost more
  * than it is worth, so what comes before a wrong one has been copied.
  */
-#include <string.h>
-
 #include "par/array.h"
+#include "par/pause.h"
 
 enum {
     AHEAD = 24, /* elements, about as many as a core can wait for */
@@ -40,7 +39,7 @@ static inline __attribute__((always_inline)) int gather_some(const struct moves 
         if (indexes[i] >= moves->limit) {
             return -ERANGE;
         }
-        memcpy(moves->to + i * size, moves->from + indexes[i] * size, size);
+        wf_pause_element(moves->to + i * size, moves->from + indexes[i] * size, size);
     }
     return 0;
 }
@@ -56,14 +55,13 @@ static inline __attribute__((always_inline)) int scatter_some(const struct moves
         if (indexes[i] >= moves->limit) {
             return -ERANGE;
         }
-        memcpy(moves->to + indexes[i] * size, moves->from + i * size, size);
+        wf_pause_element(moves->to + indexes[i] * size, moves->from + i * size, size);
     }
     return 0;
 }
 
-static int gather_piece(size_t first, size_t end, void *arg)
+static int gather_few(const struct moves *moves, size_t first, size_t end)
 {
-    const struct moves *moves = arg;
     switch (moves->size) {
     case 1:
         return gather_some(moves, first, end, 1);
@@ -78,9 +76,8 @@ static int gather_piece(size_t first, size_t end, void *arg)
     }
 }
 
-static int scatter_piece(size_t first, size_t end, void *arg)
+static int scatter_few(const struct moves *moves, size_t first, size_t end)
 {
-    const struct moves *moves = arg;
     switch (moves->size) {
     case 1:
         return scatter_some(moves, first, end, 1);
@@ -95,6 +92,31 @@ static int scatter_piece(size_t first, size_t end, void *arg)
     }
 }
 
+/* With safe points. */
+static int move_in_pieces(const struct moves *moves, size_t first, size_t end,
+                          int (*move)(const struct moves *moves, size_t first, size_t end))
+{
+    size_t most = wf_pause_most(WF_PAUSE_ELEMENTS, moves->size);
+    int err = 0;
+    while (err == 0 && first < end) {
+        size_t next = wf_pause_next(first, end, most);
+        err = move(moves, first, next);
+        wf_pause_copied(next - first, moves->size);
+        first = next;
+    }
+    return err;
+}
+
+static int gather_piece(size_t first, size_t end, void *arg)
+{
+    return move_in_pieces(arg, first, end, gather_few);
+}
+
+static int scatter_piece(size_t first, size_t end, void *arg)
+{
+    return move_in_pieces(arg, first, end, scatter_few);
+}
+
 static int check(const struct moves *moves, size_t count)
 {
     if (wf_array_check(moves->limit, moves->size) != 0) {
@@ -106,6 +128,7 @@ static int check(const struct moves *moves, size_t count)
 int weft_gather(const void *from, size_t from_count, size_t size, const size_t *indexes,
                 size_t count, void *to, const weft_par_options *options)
 {
+    wf_pause_call();
     struct moves moves = { from, to, size, indexes, from_count };
     int err = check(&moves, count);
     return err != 0 ? err : weft_for(0, count, gather_piece, &moves, options);
@@ -114,6 +137,7 @@ int weft_gather(const void *from, size_t from_count, size_t size, const size_t *
 int weft_scatter(const void *from, size_t count, size_t size, const size_t *indexes, void *to,
                  size_t to_count, const weft_par_options *options)
 {
+    wf_pause_call();
     struct moves moves = { from, to, size, indexes, to_count };
     int err = check(&moves, count);
     return err != 0 ? err : weft_for(0, count, scatter_piece, &moves, options);

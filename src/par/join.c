@@ -4,6 +4,8 @@
  */
 #include <weft/par.h>
 
+#include "par/pause.h"
+
 struct calls {
     const weft_call *first;
     size_t count;
@@ -14,6 +16,7 @@ static void run_calls(void *arg)
     const struct calls *calls = arg;
     if (calls->count == 1) {
         calls->first->function(calls->first->arg);
+        wf_pause(1);
         return;
     }
     struct calls left = { calls->first, calls->count / 2 };
@@ -23,6 +26,7 @@ static void run_calls(void *arg)
 
 void weft_join_n(const weft_call *calls, size_t count)
 {
+    wf_pause_call();
     if (count > 0) {
         run_calls(&(struct calls){ calls, count });
     }

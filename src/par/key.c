@@ -9,6 +9,7 @@
 
 #include "par/gather.h"
 #include "par/pairs.h"
+#include "par/pause.h"
 #include "par/scratch.h"
 #include "par/stop.h"
 
@@ -25,6 +26,7 @@ size_t weft_sort_by_key_scratch(size_t count, size_t size)
 int weft_sort_by_key(void *base, size_t count, size_t size, weft_key_fn key, void *arg,
                      const weft_par_options *options)
 {
+    wf_pause_call();
     if (size == 0) {
         return -EINVAL;
     }

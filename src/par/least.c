@@ -13,6 +13,7 @@
 #include <weft/number.h>
 
 #include "par/options.h"
+#include "par/pause.h"
 
 /* x if it is better than what was found. */
 #define LESS(found, x)    ((x) < (found) ? (x) : (found))
@@ -67,6 +68,7 @@
                                             .identity = &identity,                                 \
                                             .fold = fold_##name,                                   \
                                             .combine = combine_##name };                           \
+        wf_pause_call();                                                                           \
         if (count == 0 || !wf_options_fit(count, sizeof(type))) {                                  \
             return -EINVAL;                                                                        \
         }                                                                                          \

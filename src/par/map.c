@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "par/array.h"
+#include "par/pause.h"
 
 struct maps {
     const char *a;
@@ -34,6 +35,7 @@ static int map_piece(size_t first, size_t end, void *arg)
     while (err == 0 && first < end) {
         size_t count = end - first < WEFT_ELEMENTS_MAX ? end - first : WEFT_ELEMENTS_MAX;
         err = map_some(arg, first, count);
+        wf_pause(count);
         first += count;
     }
     return err;
@@ -42,6 +44,7 @@ static int map_piece(size_t first, size_t end, void *arg)
 int weft_map(const void *from, size_t count, size_t size, weft_map_fn map, void *arg, void *to,
              size_t to_size, const weft_par_options *options)
 {
+    wf_pause_call();
     struct maps maps = { .a = from, .a_size = size, .to = to, .to_size = to_size };
     maps.map = map;
     maps.arg = arg;
@@ -55,6 +58,7 @@ int weft_map2(const void *a, size_t a_size, const void *b, size_t b_size, size_t
               weft_map2_fn map, void *arg, void *to, size_t to_size,
               const weft_par_options *options)
 {
+    wf_pause_call();
     struct maps maps = { .a = a, .a_size = a_size, .b = b, .b_size = b_size };
     maps.to = to;
     maps.to_size = to_size;
@@ -79,23 +83,34 @@ struct fill {
     const void *value;
 };
 
-static int fill_piece(size_t first, size_t end, void *arg)
+static void fill_some(const struct fill *fill, size_t first, size_t end)
 {
-    const struct fill *fill = arg;
     char *to = fill->to + first * fill->size;
     size_t bytes = (end - first) * fill->size;
     if (fill->size == 1) {
         memset(to, *(const unsigned char *)fill->value, bytes);
-        return 0;
+        return;
     }
-    memcpy(to, fill->value, fill->size);
+    wf_pause_element(to, fill->value, fill->size);
     size_t pattern = fill->size;
     for (size_t done = fill->size; done < bytes;) {
         /* What is there once more, until it is long enough. */
         pattern = done < PATTERN_BYTES ? done : pattern;
         size_t next = bytes - done < pattern ? bytes - done : pattern;
-        memcpy(to + done, to, next);
+        wf_pause_element(to + done, to, next);
         done += next;
+    }
+}
+
+static int fill_piece(size_t first, size_t end, void *arg)
+{
+    const struct fill *fill = arg;
+    size_t most = wf_pause_most(WF_PAUSE_BYTES, fill->size);
+    while (first < end) {
+        size_t next = wf_pause_next(first, end, most);
+        fill_some(fill, first, next);
+        wf_pause((next - first) * fill->size / WF_PAUSE_STEP_BYTES);
+        first = next;
     }
     return 0;
 }
@@ -103,6 +118,7 @@ static int fill_piece(size_t first, size_t end, void *arg)
 int weft_fill(void *to, size_t count, size_t size, const void *value,
               const weft_par_options *options)
 {
+    wf_pause_call();
     struct fill fill = { to, size, value };
     int err = wf_array_check(count, size);
     return err != 0 ? err : weft_for(0, count, fill_piece, &fill, options);

@@ -56,19 +56,22 @@ static inline __attribute__((always_inline)) void merge_of_size(const struct par
     const char *a_end = a + part->a_count * size;
     const char *b_end = b + part->b_count * size;
     char *to = part->to;
+    size_t most = wf_pause_most(WF_PAUSE_CALLS, size);
     size_t calls = 0;
     while (a < a_end && b < b_end) {
-        if (++calls % WF_PAUSE_CALLS == 0) {
-            wf_pause_copied(WF_PAUSE_CALLS, size);
+        if (++calls == most) {
+            wf_pause_copied(calls, size);
+            calls = 0;
         }
         size_t from_b = weft_sort_mask(merge->compare(b, a, merge->arg) < 0);
-        memcpy(to, weft_sort_pick(from_b, a, b), size);
+        wf_pause_element(to, weft_sort_pick(from_b, a, b), size);
         a += size & ~from_b;
         b += size & from_b;
         to += size;
     }
     copy(to, a, a_end);
     copy(to + (a_end - a), b, b_end);
+    wf_pause_copied(calls, size);
 }
 
 static void merge_few(const struct part *part)
@@ -110,6 +113,7 @@ static size_t cut(const struct part *part, size_t first)
         } else {
             low = from_a + 1;
         }
+        wf_pause(1);
     }
     return low;
 }
@@ -138,6 +142,7 @@ static void merge_part(void *arg)
 int weft_merge(const void *a, size_t a_count, const void *b, size_t b_count, size_t size,
                weft_compare_fn compare, void *arg, void *to, const weft_par_options *options)
 {
+    wf_pause_call();
     size_t count;
     if (__builtin_add_overflow(a_count, b_count, &count) || !wf_options_fit(count, size)) {
         return -EINVAL;

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "par/array.h"
+#include "par/pause.h"
 #include "par/swap.h"
 
 enum {
     WORD = 8,
+    QUICK = 8, /* elements that are swapped in one step, unless they are large */
 };
 
 struct reversal {
@@ -67,9 +69,8 @@ static void swap_any(const struct reversal *reversal, size_t first, size_t end)
     }
 }
 
-static int swap_piece(size_t first, size_t end, void *arg)
+static void swap_some(const struct reversal *reversal, size_t first, size_t end)
 {
-    const struct reversal *reversal = arg;
     switch (reversal->size) {
     case 1:
         swap_words(reversal, first, end, 1);
@@ -86,11 +87,24 @@ static int swap_piece(size_t first, size_t end, void *arg)
     default:
         swap_any(reversal, first, end);
     }
+}
+
+static int swap_piece(size_t first, size_t end, void *arg)
+{
+    const struct reversal *reversal = arg;
+    size_t most = wf_pause_most(WF_PAUSE_ELEMENTS, reversal->size);
+    while (first < end) {
+        size_t next = wf_pause_next(first, end, most);
+        swap_some(reversal, first, next);
+        wf_pause_copied((next - first) / QUICK, 2 * QUICK * reversal->size);
+        first = next;
+    }
     return 0;
 }
 
 int weft_reverse(void *base, size_t count, size_t size, const weft_par_options *options)
 {
+    wf_pause_call();
     struct reversal reversal = { base, count, size };
     int err = wf_array_check(count, size);
     return err != 0 ? err : weft_for(0, count / 2, swap_piece, &reversal, options);
@@ -98,6 +112,7 @@ int weft_reverse(void *base, size_t count, size_t size, const weft_par_options *
 
 int weft_rotate(void *base, size_t count, size_t size, size_t by, const weft_par_options *options)
 {
+    wf_pause_call();
     int err = wf_array_check(count, size);
     if (err != 0 || count == 0 || by % count == 0) {
         return err;

@@ -32,11 +32,16 @@ struct look {
 static int look_at(size_t first, size_t end, void *arg)
 {
     const struct look *look = arg;
-    for (size_t i = first; i < end; i++) {
-        const char *at = look->base + i * look->size;
-        if (look->compare(at - look->size, at, look->arg) > 0) {
-            return UNSORTED;
+    while (first < end) {
+        size_t next = wf_pause_next(first, end, WF_PAUSE_CALLS);
+        for (size_t i = first; i < next; i++) {
+            const char *at = look->base + i * look->size;
+            if (look->compare(at - look->size, at, look->arg) > 0) {
+                return UNSORTED;
+            }
         }
+        wf_pause(next - first);
+        first = next;
     }
     return 0;
 }
@@ -44,6 +49,7 @@ static int look_at(size_t first, size_t end, void *arg)
 int weft_is_sorted(const void *base, size_t count, size_t size, weft_compare_fn compare, void *arg,
                    bool *answer, const weft_par_options *options)
 {
+    wf_pause_call();
     *answer = false;
     if (!wf_options_fit(count, size)) {
         return -EINVAL;
@@ -62,6 +68,7 @@ int weft_is_sorted(const void *base, size_t count, size_t size, weft_compare_fn 
 
 enum {
     WORD_BITS = 64,
+    QUICK = 8, /* elements that are copied in one step, unless they are large */
     BLOCK_WORDS_MIN = 16,
     BLOCK_WORDS_MAX = 256,
 };
@@ -101,7 +108,7 @@ static int count_marks(void *value, size_t first, size_t end, void *arg)
     for (size_t word = first; word < end; word++) {
         unique->marks[word] = mark_word(unique, word);
         *count += (size_t)__builtin_popcountll(unique->marks[word]);
-        weft_jobs_pause(WORD_BITS);
+        wf_pause(WORD_BITS);
     }
     return 0;
 }
@@ -121,9 +128,10 @@ copy_marked(const struct unique *unique, size_t place, size_t first, size_t end,
         const char *from = unique->base + word * WORD_BITS * size;
         uint64_t bits = unique->marks[word];
         for (; bits != 0; bits &= bits - 1) {
-            memcpy(to, from + (size_t)__builtin_ctzll(bits) * size, size);
+            wf_pause_element(to, from + (size_t)__builtin_ctzll(bits) * size, size);
             to += size;
         }
+        wf_pause_copied(WORD_BITS / QUICK, QUICK * size);
     }
 }
 
@@ -159,6 +167,7 @@ static int run_unique(struct unique *unique, size_t words, size_t *kept, const w
 int weft_unique(const void *base, size_t count, size_t size, weft_compare_fn compare, void *arg,
                 void *to, size_t *kept, const weft_par_options *options)
 {
+    wf_pause_call();
     *kept = 0;
     if (!wf_options_fit(count, size)) {
         return -EINVAL;

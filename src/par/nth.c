@@ -118,7 +118,7 @@ static int choose_pivots(struct select *select, void *memory)
     wf_rng_seed(&rng, select->count, 0);
     for (size_t i = 0; i < count; i++) {
         size_t at = i * stride + i * longer / count + wf_rng_below(&rng, (uint32_t)stride);
-        memcpy(select->other + i * size, select->base + at * size, size);
+        wf_pause_element(select->other + i * size, select->base + at * size, size);
         wf_pause_copied(1, size);
     }
     int err = sort_in(select, select->other, count, memory);
@@ -165,7 +165,7 @@ static void classify_chunks(size_t begin, size_t end, void *arg)
                 select->classes[i] = class;
                 counts[class]++;
             }
-            weft_jobs_pause(2 * WF_PAUSE_CALLS);
+            wf_pause(2 * WF_PAUSE_CALLS);
         }
         memcpy(select->places[chunk], counts, sizeof counts);
     }
@@ -192,7 +192,7 @@ move_elements(const struct select *select, size_t first, size_t end, size_t *pla
 {
     for (size_t i = first; i < end; i++) {
         size_t place = places[select->classes[i]]++;
-        memcpy(select->other + place * size, select->base + i * size, size);
+        wf_pause_element(select->other + place * size, select->base + i * size, size);
     }
 }
 
@@ -211,11 +211,12 @@ static void move_some(const struct select *select, size_t first, size_t end, siz
 static void move_chunks(size_t begin, size_t end, void *arg)
 {
     struct select *select = arg;
+    size_t most = wf_pause_most(WF_PAUSE_ELEMENTS, select->order->size);
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t first = wf_share_begin(select->count, select->chunks, chunk);
         size_t last = wf_share_begin(select->count, select->chunks, chunk + 1);
         while (first < last) {
-            size_t next = wf_pause_next(first, last, WF_PAUSE_ELEMENTS);
+            size_t next = wf_pause_next(first, last, most);
             move_some(select, first, next, select->places[chunk]);
             wf_pause_copied(next - first, select->order->size);
             first = next;
@@ -263,6 +264,8 @@ static int divide(struct select *select, void *memory)
         return WEFT_ECANCELED;
     }
     place_chunks(select);
+    /* The sample was there, and is not needed any more. */
+    wf_scratch_touch(select->other, select->count * select->order->size);
     wf_range_each(select->chunks, 1, move_chunks, select);
     wf_range_each(select->count, COPY_BYTES / select->order->size + 1, put_back, select);
     return 0;
@@ -287,6 +290,7 @@ int wf_nth(const struct wf_nth_order *order, void *base, size_t count, size_t n,
 int weft_nth(void *base, size_t count, size_t size, size_t n, weft_compare_fn compare, void *arg,
              const weft_par_options *options)
 {
+    wf_pause_call();
     if (size == 0 || n >= count) {
         return -EINVAL;
     }

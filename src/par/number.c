@@ -8,6 +8,7 @@
  */
 #include <weft/sort.h>
 
+#include "par/pause.h"
 #include "par/radix.h"
 #include "par/scratch.h"
 #include "par/stop.h"
@@ -31,6 +32,7 @@ static int sort_numbers(enum wf_radix_kind kind, struct wf_radix_order order, vo
 {
     size_t size = kind == WF_RADIX_32 ? 4 : 8;
     if (count < 2) {
+        wf_pause_call();
         return 0;
     }
     struct wf_scratch scratch;

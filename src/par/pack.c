@@ -19,6 +19,7 @@
 enum {
     BLOCKS_MAX = 256,
     BLOCK_LENGTH_MIN = 4096, /* of elements; a few microseconds */
+    QUICK = 8,               /* elements that take one step, unless they are large */
 };
 
 #define EIGHT_YES UINT64_C(0x0101010101010101)
@@ -122,7 +123,7 @@ static void copy_large(const struct copy *copy, size_t size)
     char *to = copy->kept;
     for (size_t i = 0; i < copy->count; i++) {
         if (copy->keep[i] != 0) {
-            memcpy(to, copy->from + i * size, size);
+            wf_pause_element(to, copy->from + i * size, size);
             to += size;
         }
     }
@@ -158,7 +159,7 @@ static inline __attribute__((always_inline)) void copy_both(const struct copy *c
     char *to[2] = { copy->others, copy->kept };
     for (size_t i = 0; i < copy->count; i++, from += size) {
         size_t is_kept = copy->keep[i] != 0;
-        memcpy(to[is_kept], from, size);
+        wf_pause_element(to[is_kept], from, size);
         to[is_kept] += size;
     }
 }
@@ -212,8 +213,9 @@ static int copy_blocks(size_t first, size_t end, void *arg)
         size_t at = wf_blocks_first(&packing->blocks, block);
         size_t last = wf_blocks_end(&packing->blocks, block);
         size_t before = packing->places[block];
+        size_t most = wf_pause_most(BLOCK_LENGTH_MIN, packing->pack.size);
         while (at < last) {
-            size_t next = wf_pause_next(at, last, BLOCK_LENGTH_MIN);
+            size_t next = wf_pause_next(at, last, most);
             before = copy_some(packing, at, next, before);
             wf_pause_copied(next - at, packing->pack.size);
             at = next;
@@ -243,8 +245,9 @@ static int pack_blocks(struct packing *packing, const weft_stop *stop)
 
 int wf_pack(const struct wf_pack *pack, size_t *kept, const weft_stop *stop)
 {
-    if (pack->count <= BLOCK_LENGTH_MIN && !pack->with_others) {
+    if (pack->count <= wf_pause_most(BLOCK_LENGTH_MIN, pack->size) && !pack->with_others) {
         *kept += wf_pack_alone(pack);
+        wf_pause_copied(pack->count / QUICK, QUICK * pack->size);
         return wf_stop_is_set(stop) ? WEFT_ECANCELED : 0;
     }
     struct packing packing = { .pack = *pack };
@@ -261,6 +264,7 @@ int wf_pack(const struct wf_pack *pack, size_t *kept, const weft_stop *stop)
 int weft_pack(const void *base, size_t count, size_t size, const bool *keep, void *to, size_t *kept,
               const weft_par_options *options)
 {
+    wf_pause_call();
     struct wf_pack pack = { base, count, size, (const unsigned char *)keep, to, false };
     size_t sum = 0;
     int err = wf_array_check(count, size);

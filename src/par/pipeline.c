@@ -33,6 +33,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/lock.h"
+#include "par/pause.h"
 #include "par/stop.h"
 #include "sched/job.h"
 
@@ -233,7 +234,7 @@ static bool call_stage(struct pipeline *pipe, struct token *token)
         wf_stopper_fail(&pipe->stopper, err);
     }
     wf_job_speak_up();
-    weft_jobs_pause(1);
+    wf_pause(1);
     return err == 0;
 }
 
@@ -343,6 +344,7 @@ static int run_all(struct pipeline *pipe)
 int weft_pipeline(const weft_stage *stages, size_t count, size_t tokens, weft_drop_fn drop_item,
                   void *arg, const weft_par_options *options)
 {
+    wf_pause_call();
     struct pipeline pipe = { .stages = stages, .count = count, .tokens = tokens, .arg = arg };
     struct gate here[STAGES_HERE] = { { 0 } };
     if (count == 0 || stages[0].kind != WEFT_STAGE_IN_ORDER) {

@@ -192,7 +192,7 @@ static uint64_t survey_some(const struct sort *sort, const char *from, size_t co
         /* With the last one before it, so that pieces are compared with each other. */
         size_t first = at - (at > 0);
         differ |= methods->survey(&sort->order, from + first * methods->size, next - first);
-        weft_jobs_pause((next - at) / QUICK);
+        wf_pause((next - at) / QUICK);
         at = next;
     }
     return differ;
@@ -206,7 +206,7 @@ static void count_some(const struct sort *sort, const char *from, size_t count, 
         size_t next = wf_pause_next(at, count, PIECE);
         sort->methods->count(&sort->order, from + at * sort->methods->size, next - at, shift,
                              counts);
-        weft_jobs_pause((next - at) / QUICK);
+        wf_pause((next - at) / QUICK);
         at = next;
     }
 }
@@ -218,7 +218,7 @@ static void move_some(const struct sort *sort, const char *from, char *to, size_
         size_t next = wf_pause_next(at, count, PIECE);
         sort->methods->move(&sort->order, from + at * sort->methods->size, to, next - at, shift,
                             places);
-        weft_jobs_pause(next - at);
+        wf_pause(next - at);
         at = next;
     }
 }
@@ -229,7 +229,7 @@ static size_t find_some(const struct sort *sort, const char *from, size_t begin,
     while (begin < count) {
         size_t next = wf_pause_next(begin, count, PIECE);
         size_t found = sort->methods->find(&sort->order, from, begin, next, shift, agree);
-        weft_jobs_pause((found - begin) / QUICK + 1);
+        wf_pause((found - begin) / QUICK + 1);
         if (found < next) {
             return found;
         }
@@ -438,6 +438,9 @@ static void spread(struct part *part)
     part->shift = highest < 7 ? 0 : highest - 7;
     wf_range_each(part->chunks, 1, count_chunks, part);
     place_chunks(part);
+    if (part->level == 0) {
+        wf_scratch_touch(begin_of(part, 1), part->count * part->sort->methods->size);
+    }
     wf_range_each(part->chunks, 1, move_chunks, part);
     wf_range_each(DIGITS, 1, sort_buckets, part);
 }
@@ -453,6 +456,7 @@ static void sort_part(struct part *part)
     if (wf_stop_is_set(part->sort->stop)) {
         copy_if_elsewhere(part, part->array);
     } else if (part->count <= MERGE_MAX) {
+        wf_pause(part->count);
         methods->merge->sort(begin_of(part, part->array), begin_of(part, 1 - part->array),
                              part->count, part->array != 0, &part->sort->order);
     } else if (part->count >= spread_min(part->level)) {

@@ -11,6 +11,7 @@
 #include <weft/par.h>
 
 #include "base/assert.h"
+#include "par/pause.h"
 
 struct part {
     size_t begin;
@@ -26,7 +27,7 @@ static void run(void *arg)
     size_t count = part->end - part->begin;
     if (count <= part->grain) {
         part->body(part->begin, part->end, part->arg);
-        weft_jobs_pause(count);
+        wf_pause(count);
         return;
     }
     struct part left = *part;

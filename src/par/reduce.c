@@ -17,12 +17,12 @@
  *                        0            the result is in the first one's place
  */
 #include <errno.h>
-#include <string.h>
 
 #include <weft/loop.h>
 #include <weft/par.h>
 
 #include "par/blocks.h"
+#include "par/pause.h"
 #include "par/stop.h"
 #include "sched/job.h"
 
@@ -47,15 +47,15 @@ static void fold_block(struct reduce *reduce, size_t block)
         return;
     }
     void *value = wf_values_at(&reduce->values, block);
-    memcpy(value, reduce->how->identity, reduce->how->size);
+    wf_pause_element(value, reduce->how->identity, reduce->how->size);
     int err = reduce->how->fold(value, wf_blocks_first(&reduce->blocks, block),
                                 wf_blocks_end(&reduce->blocks, block), reduce->arg);
     if (err != 0) {
         wf_stopper_fail(&reduce->stopper, err);
     }
     wf_job_speak_up();
-    weft_jobs_pause(wf_blocks_end(&reduce->blocks, block) -
-                    wf_blocks_first(&reduce->blocks, block));
+    /* The last block may be shorter, and each is combined with another. */
+    wf_pause(reduce->blocks.length);
 }
 
 static void fold_part(void *arg)
@@ -79,10 +79,14 @@ static void fold_part(void *arg)
 int weft_reduce(size_t first, size_t end, const weft_reduction *how, void *arg, void *result,
                 const weft_par_options *options)
 {
+    wf_pause_call();
+    if (how->size == 0) {
+        return -EINVAL;
+    }
     struct reduce reduce = { .how = how, .arg = arg };
     reduce.blocks = wf_blocks_of(first, end, options);
     reduce.stopper.stop = wf_stop_of(options);
-    memcpy(result, how->identity, how->size);
+    wf_pause_element(result, how->identity, how->size);
     if (reduce.blocks.count == 0) {
         return 0;
     }
@@ -96,7 +100,7 @@ int weft_reduce(size_t first, size_t end, const weft_reduction *how, void *arg, 
     wf_job_end_silently(silent);
     err = wf_stopper_result(&reduce.stopper);
     if (err == 0) {
-        memcpy(result, wf_values_at(&reduce.values, 0), how->size);
+        wf_pause_element(result, wf_values_at(&reduce.values, 0), how->size);
     }
     wf_values_fini(&reduce.values);
     return err;

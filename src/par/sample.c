@@ -104,7 +104,7 @@ static bool has_equal_neighbours(const struct sort *sort, size_t count)
         if (!sort->ops->less((char *)at - sort->ops->size, at, sort->order)) {
             return true;
         }
-        weft_jobs_pause(1);
+        wf_pause(1);
     }
     return false;
 }
@@ -117,6 +117,7 @@ static void plant_tree(const struct sort *sort, unsigned levels)
         for (size_t i = 0; i < (size_t)1 << level; i++) {
             memcpy(element(sort, sort->tree, ((size_t)1 << level) + i),
                    element(sort, sort->sorted, i * step + step / 2 - 1), sort->ops->size);
+            wf_pause_copied(1, sort->ops->size);
         }
     }
 }
@@ -132,6 +133,7 @@ static void choose_splitters(struct sort *sort)
     for (size_t i = 0; i + 1 < count; i++) {
         memcpy(element(sort, sort->sorted, i), element(sort, sort->other, (i + 1) * OVERSAMPLING),
                sort->ops->size);
+        wf_pause_copied(1, sort->ops->size);
     }
     bool with_equal = has_equal_neighbours(sort, count - 1);
     if (with_equal) {
@@ -141,6 +143,7 @@ static void choose_splitters(struct sort *sort)
         for (size_t i = 0; i + 1 < count; i++) {
             memcpy(element(sort, sort->sorted, i), element(sort, sort->sorted, 2 * i + 1),
                    sort->ops->size);
+            wf_pause_copied(1, sort->ops->size);
         }
     }
     plant_tree(sort, levels);
@@ -159,7 +162,7 @@ static void classify_chunks(size_t begin, size_t end, void *arg)
             size_t next = wf_pause_next(first, last, WF_PAUSE_CALLS);
             sort->ops->classify(element(sort, sort->base, first), next - first, &sort->splitters,
                                 sort->buckets + first, sort->order);
-            weft_jobs_pause((next - first) * sort->splitters.levels);
+            wf_pause((next - first) * sort->splitters.levels);
             for (; first < next; first++) {
                 counts[sort->buckets[first]]++;
             }
@@ -177,7 +180,7 @@ static void place_chunks(struct sort *sort)
             sort->places[chunk][bucket] = place;
             place += count;
         }
-        weft_jobs_pause(sort->chunks);
+        wf_pause(sort->chunks);
     }
 }
 
@@ -188,7 +191,7 @@ static inline __attribute__((always_inline)) void move_elements(const char *from
                                                                 size_t size)
 {
     for (size_t i = 0; i < count; i++) {
-        memcpy(to + places[buckets[i]]++ * size, from + i * size, size);
+        wf_pause_element(to + places[buckets[i]]++ * size, from + i * size, size);
     }
 }
 
@@ -209,11 +212,12 @@ static void move_piece(struct sort *sort, size_t first, size_t count, size_t *pl
 static void move_chunks(size_t begin, size_t end, void *arg)
 {
     struct sort *sort = arg;
+    size_t most = wf_pause_most(WF_PAUSE_ELEMENTS, sort->ops->size);
     for (size_t chunk = begin; chunk < end; chunk++) {
         size_t last = wf_share_begin(sort->count, sort->chunks, chunk + 1);
         size_t i = wf_share_begin(sort->count, sort->chunks, chunk);
         while (i < last) {
-            size_t next = wf_pause_next(i, last, WF_PAUSE_ELEMENTS);
+            size_t next = wf_pause_next(i, last, most);
             move_piece(sort, i, next - i, sort->places[chunk]);
             wf_pause_copied(next - i, sort->ops->size);
             i = next;
@@ -245,6 +249,7 @@ void wf_sample_sort(const weft_sort_ops *ops, const void *order, void *base, siz
     struct sort sort = { .ops = ops, .order = order, .stop = stop, .base = base, .count = count };
     sort.other = wf_scratch_take(scratch, count, ops->size);
     if (count < COUNT_MIN) {
+        wf_pause_copied(count, ops->size);
         ops->sort(base, sort.other, count, false, order);
         return;
     }
@@ -262,6 +267,7 @@ void wf_sample_sort(const weft_sort_ops *ops, const void *order, void *base, siz
         return;
     }
     place_chunks(&sort);
+    wf_scratch_touch(sort.other, count * ops->size);
     wf_range_each(sort.chunks, 1, move_chunks, &sort);
     wf_range_each(BUCKETS, 1, sort_buckets, &sort);
 }
@@ -270,6 +276,7 @@ int weft_sort_run(const weft_sort_ops *ops, const void *order, void *base, size_
                   const weft_par_options *options)
 {
     if (count < 2) {
+        wf_pause_call();
         return 0;
     }
     struct wf_scratch scratch;

@@ -38,13 +38,13 @@
  * Checked by tests/model/scan_model.c.
  */
 #include <errno.h>
-#include <string.h>
 
 #include <weft/loop.h>
 #include <weft/par.h>
 
 #include "base/atomic.h"
 #include "par/blocks.h"
+#include "par/pause.h"
 #include "par/stop.h"
 
 /* What has become of a block. */
@@ -73,7 +73,7 @@ static int fold_blocks(struct scan *scan, size_t first, size_t end)
     int err = 0;
     for (size_t block = first; err == 0 && block < end; block++) {
         void *value = wf_values_at(&scan->values, block);
-        memcpy(value, how->identity, how->size);
+        wf_pause_element(value, how->identity, how->size);
         err = how->fold(value, wf_blocks_first(&scan->blocks, block),
                         wf_blocks_end(&scan->blocks, block), scan->arg);
         if (err == 0) {
@@ -113,8 +113,8 @@ static void add_up(struct scan *scan)
     /* acquire [G1]: the value is there. */
     while (block < scan->blocks.count && wf_load_acquire(&scan->fate[block]) != 0) {
         void *value = wf_values_at(&scan->values, block);
-        memcpy(scan->own, value, how->size);
-        memcpy(value, scan->total, how->size);
+        wf_pause_element(scan->own, value, how->size);
+        wf_pause_element(value, scan->total, how->size);
         how->combine(scan->total, scan->own, scan->arg);
         block++;
     }
@@ -201,8 +201,8 @@ static int scan_rest(size_t first, size_t end, void *arg)
 static int run(struct scan *scan, const weft_par_options *options)
 {
     weft_par_options loop = { .stop = wf_stop_of(options) };
-    memcpy(scan->total, scan->how->reduction.identity, scan->how->reduction.size);
-    memset((void *)scan->fate, 0, scan->blocks.count);
+    wf_pause_element(scan->total, scan->how->reduction.identity, scan->how->reduction.size);
+    wf_pause_clear((void *)scan->fate, scan->blocks.count);
     int err = weft_for(0, scan->blocks.count, take_turn, scan, &loop);
     if (err == 0) {
         add_up(scan);
@@ -218,6 +218,10 @@ int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void
 {
     struct scan scan = { .how = how, .arg = arg };
     size_t size = how->reduction.size;
+    wf_pause_call();
+    if (size == 0) {
+        return -EINVAL;
+    }
     scan.blocks = wf_blocks_of(first, end, options);
     size_t count = scan.blocks.count;
     int err = wf_values_init(&scan.values, count + WF_VALUES_MORE, size, count, options);
@@ -229,7 +233,7 @@ int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void
     scan.fate = scan.values.beside;
     err = run(&scan, options);
     if (err == 0 && total != NULL) {
-        memcpy(total, scan.total, size);
+        wf_pause_element(total, scan.total, size);
     }
     wf_values_fini(&scan.values);
     return err;

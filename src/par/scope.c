@@ -14,11 +14,17 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/clock.h"
+#include "par/pause.h"
 #include "par/stop.h"
 #include "queue/jobs.h"
 #include "sched/fiber.h"
 #include "sched/job.h"
 #include "sched/worker.h"
+
+enum {
+    SPAWN_STEPS = 8, /* of memory and queue */
+};
 
 struct scope {
     struct wf_job end;      /* over when all are */
@@ -37,6 +43,7 @@ static struct scope *scope_of(weft_par_scope *scope)
 
 void weft_par_scope_begin(weft_par_scope *public_scope, const weft_stop *stop)
 {
+    wf_pause_call();
     struct scope *scope = scope_of(public_scope);
     /* relaxed: nobody else knows the scope yet. */
     wf_store_relaxed(&scope->end.state, (uintptr_t)0);
@@ -68,8 +75,8 @@ static void call(struct scope *scope, int (*function)(void *arg), void *arg)
         if (err != 0) {
             wf_stopper_fail(&scope->stopper, err);
         }
-        weft_jobs_pause(1);
     }
+    wf_pause(1);
 }
 
 /* A spawn: a job, and what does not fit into its words as it should. */
@@ -97,7 +104,10 @@ static void after_spawned(void *job)
 void weft_par_spawn(weft_par_scope *public_scope, int (*function)(void *arg), void *arg)
 {
     struct scope *scope = scope_of(public_scope);
-    struct spawned *self = wf_alloc(&wf_alloc_default, sizeof *self, _Alignof(struct spawned));
+    struct spawned *self = NULL;
+    if (weft_jobs_here()->head != NULL || wf_pause_attach(wf_clock_real())) {
+        self = wf_alloc(&wf_alloc_default, sizeof *self, _Alignof(struct spawned));
+    }
     if (self != NULL) {
         *self = (struct spawned){
             .job.run = run_spawned, .scope = scope, .function = function, .arg = arg
@@ -106,6 +116,7 @@ void weft_par_spawn(weft_par_scope *public_scope, int (*function)(void *arg), vo
         /* relaxed: who spawns is itself counted, and counts down later. */
         (void)wf_fetch_add_relaxed(&scope->left, 1);
         if (wf_job_spawn(&self->job)) {
+            wf_pause(SPAWN_STEPS);
             return;
         }
         /* relaxed: it has not begun, and who spawns is still counted. */

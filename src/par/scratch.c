@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "par/pause.h"
+#include "par/range.h"
 
 /*
  * Large memory is asked for in huge pages. A sort writes to hundreds of places in turn,
@@ -18,7 +19,9 @@
 enum {
     HUGE_PAGE = 2 << 20,
     LARGE = 4 * HUGE_PAGE,
-    RELEASE_MIN = 64 << 20, /* malloc() maps anything above 32 MiB on its own */
+    RELEASE_MIN = (32 << 20) + 1, /* malloc() maps anything above 32 MiB on its own */
+    PAGE = 4096,
+    TOUCH_BLOCK = 256 * 1024, /* less than this is written before anybody waits for long */
 };
 
 /* A multiple of the alignment, or SIZE_MAX. */
@@ -83,7 +86,7 @@ static void release_pages(struct wf_scratch *scratch)
     }
     for (size_t at = 0; at + LARGE <= scratch->size; at += LARGE) {
         (void)madvise((char *)scratch->owned + at, LARGE, MADV_DONTNEED);
-        weft_jobs_pause(LARGE / WF_PAUSE_STEP_BYTES);
+        wf_pause(LARGE / WF_PAUSE_STEP_BYTES);
     }
 }
 
@@ -91,6 +94,25 @@ void wf_scratch_fini(struct wf_scratch *scratch)
 {
     release_pages(scratch);
     wf_free(&wf_alloc_default, scratch->owned, scratch->size, scratch->align);
+}
+
+/* Pages of this size or larger ones. */
+static void touch_blocks(size_t begin, size_t end, void *arg)
+{
+    for (size_t block = begin; block < end; block++) {
+        char *at = (char *)arg + block * TOUCH_BLOCK;
+        for (size_t step = 0; step < TOUCH_BLOCK; step += WF_PAUSE_BYTES) {
+            for (size_t page = 0; page < WF_PAUSE_BYTES; page += PAGE) {
+                *(volatile char *)(at + step + page) = 0;
+            }
+            wf_pause(WF_PAUSE_BYTES / WF_PAUSE_STEP_BYTES);
+        }
+    }
+}
+
+void wf_scratch_touch(void *piece, size_t bytes)
+{
+    wf_range_each(bytes / TOUCH_BLOCK, 1, touch_blocks, piece);
 }
 
 void *wf_scratch_take(struct wf_scratch *scratch, size_t count, size_t size)

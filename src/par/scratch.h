@@ -32,6 +32,13 @@ size_t wf_scratch_with_slack(size_t sum);
 int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_par_options *options);
 void wf_scratch_fini(struct wf_scratch *scratch);
 
+/*
+ * Makes the kernel provide the pages of a large piece, which holds nothing yet, with safe points
+ * and in parallel. For a piece whose elements are written here and there: each could be the first
+ * one of its page, and a loop that counts elements would not know how long they take.
+ */
+void wf_scratch_touch(void *piece, size_t bytes);
+
 /* The next piece, as it was added. */
 void *wf_scratch_take(struct wf_scratch *scratch, size_t count, size_t size);
 

@@ -13,6 +13,7 @@
 #include <weft/element.h>
 
 #include "base/atomic.h"
+#include "par/pause.h"
 #include "sched/job.h"
 
 enum {
@@ -58,6 +59,7 @@ static int look_at(size_t first, size_t end, void *arg)
         if (match < next) {
             lower(search, match);
         }
+        wf_pause(next - first);
         first = next;
     }
     return 0;

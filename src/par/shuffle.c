@@ -90,20 +90,23 @@ copy_shuffled(const char *from, char *to, struct range range, size_t size, uint6
         char *place = to + draw_below(state, i + 1) * size;
         char *end = to + i * size;
         if (place != end) {
-            memcpy(end, place, size);
+            wf_pause_element(end, place, size);
         }
-        memcpy(place, from + i * size, size);
+        wf_pause_element(place, from + i * size, size);
     }
 }
 
 /* The same in place. */
 static void shuffle_here(char *base, size_t count, size_t size, uint64_t state)
 {
-    for (size_t i = 1; i < count; i++) {
-        wf_swap(base + i * size, base + draw_below(&state, i + 1) * size, size);
-        if (i % PIECE == 0) {
-            wf_pause_copied(PIECE, size);
+    size_t most = wf_pause_most(PIECE, size);
+    for (size_t first = 1; first < count;) {
+        size_t end = wf_pause_next(first, count, most);
+        for (size_t i = first; i < end; i++) {
+            wf_swap(base + i * size, base + draw_below(&state, i + 1) * size, size);
         }
+        wf_pause_copied(end - first, size);
+        first = end;
     }
 }
 
@@ -113,8 +116,9 @@ static void shuffle_bucket(const struct shuffle *shuffle, size_t bucket, size_t 
     const char *from = shuffle->other + first * size;
     char *to = shuffle->base + first * size;
     uint64_t state = sequence(shuffle->seed, 1 + bucket);
+    size_t most = wf_pause_most(PIECE, size);
     for (struct range range = { 0, 0 }; range.first < count; range.first = range.end) {
-        range.end = wf_pause_next(range.first, count, PIECE);
+        range.end = wf_pause_next(range.first, count, most);
         switch (size) {
         case 4:
             copy_shuffled(from, to, range, 4, &state);
@@ -149,7 +153,8 @@ static void count_some(struct range range, uint64_t start, size_t *counts)
 static struct range next_piece(const struct shuffle *shuffle, size_t chunk, struct range before)
 {
     size_t end = wf_blocks_end(&shuffle->chunks, chunk);
-    return (struct range){ before.end, wf_pause_next(before.end, end, PIECE) };
+    size_t most = wf_pause_most(PIECE, shuffle->size);
+    return (struct range){ before.end, wf_pause_next(before.end, end, most) };
 }
 
 static struct range first_piece(const struct shuffle *shuffle, size_t chunk)
@@ -168,7 +173,7 @@ static int count_chunks(size_t first, size_t end, void *arg)
         struct range piece = first_piece(shuffle, chunk);
         for (; piece.first < piece.end; piece = next_piece(shuffle, chunk, piece)) {
             count_some(piece, start, counts);
-            weft_jobs_pause(PIECE);
+            wf_pause(piece.end - piece.first);
         }
     }
     return 0;
@@ -193,7 +198,7 @@ move_of_size(const struct shuffle *shuffle, struct range range, size_t *places, 
     uint64_t start = sequence(shuffle->seed, 0);
     for (size_t i = range.first; i < range.end; i++) {
         size_t place = places[bucket_of(start, i)]++;
-        memcpy(shuffle->other + place * size, shuffle->base + i * size, size);
+        wf_pause_element(shuffle->other + place * size, shuffle->base + i * size, size);
     }
 }
 
@@ -241,6 +246,7 @@ static int shuffle_many(struct shuffle *shuffle, const weft_stop *stop)
     int err = weft_for(0, shuffle->chunks.count, count_chunks, shuffle, &options);
     if (err == 0) {
         place_chunks(shuffle);
+        wf_scratch_touch(shuffle->other, shuffle->chunks.end * shuffle->size);
         err = weft_for(0, shuffle->chunks.count, move_chunks, shuffle, &options);
     }
     return err != 0 ? err : weft_for(0, BUCKETS, shuffle_buckets, shuffle, NULL);
@@ -281,6 +287,7 @@ static int shuffle_large(struct shuffle *shuffle, size_t count, const weft_par_o
 int weft_shuffle(void *base, size_t count, size_t size, uint64_t seed,
                  const weft_par_options *options)
 {
+    wf_pause_call();
     struct shuffle shuffle = { .base = base, .size = size, .seed = seed };
     int err = wf_array_check_scratch(count, size, options);
     if (err == 0 && wf_stop_is_set(wf_stop_of(options))) {

@@ -11,6 +11,7 @@
 #include <weft/sort.h>
 
 #include "par/gather.h"
+#include "par/pause.h"
 #include "par/range.h"
 #include "par/sample.h"
 #include "par/scratch.h"
@@ -128,11 +129,9 @@ static const weft_sort_ops *ops_of(const void *base, size_t size)
 int weft_sort_stable(void *base, size_t count, size_t size, weft_compare_fn compare, void *arg,
                      const weft_par_options *options)
 {
-    if (size == 0) {
-        return -EINVAL;
-    }
-    if (count < 2) {
-        return 0;
+    if (size == 0 || count < 2) {
+        wf_pause_call();
+        return size == 0 ? -EINVAL : 0;
     }
     struct comparison order = { compare, arg };
     const weft_sort_ops *ops = ops_of(base, size);

@@ -9,6 +9,7 @@
 #include <weft/number.h>
 
 #include "par/options.h"
+#include "par/pause.h"
 
 static const uint64_t zero_integer = 0;
 static const double zero_float = 0;
@@ -113,6 +114,7 @@ enum {
                         const weft_par_options *options)                                           \
     {                                                                                              \
         *sum = 0;                                                                                  \
+        wf_pause_call();                                                                           \
         if (!wf_options_fit(count, sizeof(type))) {                                                \
             return -EINVAL;                                                                        \
         }                                                                                          \
@@ -125,6 +127,7 @@ enum {
                                 int (*write)(void *value, size_t first, size_t end, void *arg),    \
                                 const weft_par_options *options)                                   \
     {                                                                                              \
+        wf_pause_call();                                                                           \
         if (!wf_options_fit(count, sizeof(sum_type))) {                                            \
             return -EINVAL;                                                                        \
         }                                                                                          \
@@ -182,6 +185,7 @@ MAKE_SUM(f64, double, double, double, float, FLOATING)
                                             .fold = fold_products_##name,                          \
                                             .combine = add_floats };                               \
         *sum = 0;                                                                                  \
+        wf_pause_call();                                                                           \
         if (!wf_options_fit(count, sizeof(type))) {                                                \
             return -EINVAL;                                                                        \
         }                                                                                          \

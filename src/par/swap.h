@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "par/pause.h"
+
 /* So many bytes at a time: a few registers hold them. */
 static inline __attribute__((always_inline)) void wf_swap_some(char *a, char *b, size_t bytes)
 {
@@ -18,7 +20,7 @@ static inline __attribute__((always_inline)) void wf_swap_some(char *a, char *b,
 }
 
 /* They are different ones, or the same. */
-static inline void wf_swap(char *a, char *b, size_t size)
+static inline void wf_swap_bytes(char *a, char *b, size_t size)
 {
     for (; size >= 64; size -= 64, a += 64, b += 64) {
         wf_swap_some(a, b, 64);
@@ -29,6 +31,18 @@ static inline void wf_swap(char *a, char *b, size_t size)
     for (; size > 0; size--, a++, b++) {
         wf_swap_some(a, b, 1);
     }
+}
+
+/* The same; with safe points if they are large. */
+static inline void wf_swap(char *a, char *b, size_t size)
+{
+    for (; wf_unlikely(size > WF_PAUSE_BYTES); size -= WF_PAUSE_BYTES) {
+        wf_swap_bytes(a, b, WF_PAUSE_BYTES);
+        wf_pause(2 * WF_PAUSE_BYTES / WF_PAUSE_STEP_BYTES);
+        a += WF_PAUSE_BYTES;
+        b += WF_PAUSE_BYTES;
+    }
+    wf_swap_bytes(a, b, size);
 }
 
 #endif

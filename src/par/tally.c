@@ -9,6 +9,7 @@
 #include <weft/group.h>
 
 #include "par/options.h"
+#include "par/pause.h"
 #include "par/radix.h"
 #include "par/runs.h"
 
@@ -76,6 +77,7 @@ int weft_count_by_key(const void *base, size_t count, size_t size, weft_key_fn k
                       weft_key_count *to, size_t room, size_t *distinct,
                       const weft_par_options *options)
 {
+    wf_pause_call();
     *distinct = 0;
     if (!wf_options_fit(count, size)) {
         return -EINVAL;

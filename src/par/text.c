@@ -50,7 +50,7 @@ static const char *find_newline(const char *from, const char *end)
         newline = memchr(from, '\n', length);
         from += length;
         if (length == WF_PAUSE_BYTES) {
-            weft_jobs_pause(length / WF_PAUSE_STEP_BYTES);
+            wf_pause(length / WF_PAUSE_STEP_BYTES);
         }
     }
     return newline;
@@ -110,6 +110,7 @@ static int call_for_lines(size_t first, size_t end, void *arg)
 int weft_for_lines(const char *text, size_t length, weft_line_fn body, void *arg,
                    const weft_par_options *options)
 {
+    wf_pause_call();
     struct each each = { .text = { text, length }, .unit = UNIT, .body = body, .arg = arg };
     weft_par_options inner = { .stop = wf_stop_of(options) };
     if (options != NULL && options->piece != 0) {
@@ -148,7 +149,7 @@ static size_t count_newlines(const char *at, size_t length)
         count += count_some(at, rounds);
         at += rounds * LANES;
         length -= rounds * LANES;
-        weft_jobs_pause(rounds * LANES / WF_PAUSE_STEP_BYTES);
+        wf_pause(rounds * LANES / WF_PAUSE_STEP_BYTES);
     }
     for (size_t i = 0; i < length; i++) {
         count += at[i] == '\n';
@@ -181,6 +182,7 @@ static int count_piece(size_t first, size_t end, void *arg)
 int weft_count_lines(const char *text, size_t length, size_t *lines,
                      const weft_par_options *options)
 {
+    wf_pause_call();
     struct counting counting = { .text = { text, length } };
     weft_par_options inner = { .stop = wf_stop_of(options) };
     size_t units = length / UNIT + (length % UNIT != 0);
@@ -223,7 +225,7 @@ static size_t write_block(const struct table *table, size_t block, size_t index)
         }
         index++;
         line = end + 1;
-        weft_jobs_pause(1);
+        wf_pause(1);
     }
     return index;
 }
@@ -288,6 +290,7 @@ static int write_shared(struct table *table, size_t *found, const weft_stop *sto
 int weft_lines(const char *text, size_t length, weft_line *lines, size_t room, size_t *found,
                const weft_par_options *options)
 {
+    wf_pause_call();
     struct table table;
     size_t block_length = length / BLOCKS_MAX + 1;
     weft_par_options cut = {

@@ -10,6 +10,7 @@
 
 #include <weft/loop.h>
 
+#include "par/pause.h"
 #include "par/stop.h"
 
 enum {
@@ -72,6 +73,7 @@ static int run_tiles(size_t first, size_t end, void *arg)
     int err = 0;
     for (size_t number = first; err == 0 && number < end; number++) {
         err = run_tile(arg, number);
+        wf_pause(1);
     }
     return err;
 }
@@ -79,6 +81,7 @@ static int run_tiles(size_t first, size_t end, void *arg)
 int weft_for_3d(size_t planes, size_t rows, size_t columns, weft_tile_fn body, void *arg,
                 const weft_par_options *options)
 {
+    wf_pause_call();
     struct tiles tiles = { .body = body, .arg = arg, .space = { planes, rows, columns } };
     weft_par_options inner = { .stop = wf_stop_of(options) };
     size_t cells = 0;

@@ -100,21 +100,25 @@ static int offer(const struct top *top, struct keeper *keeper, const char *from,
     const struct wf_nth_order *order = top->order;
     size_t size = order->size;
     const char *last = keeper->kept + (top->k - 1) * size;
+    size_t most = wf_pause_most(WF_PAUSE_CALLS, size);
+    size_t steps = 0;
     for (size_t i = 0; i < count; i++) {
         const char *element = from + i * size;
-        if (i % WF_PAUSE_CALLS == WF_PAUSE_CALLS - 1) {
-            weft_jobs_pause(WF_PAUSE_CALLS);
+        if (++steps == most) {
+            wf_pause_copied(steps, size);
+            steps = 0;
         }
         if (keeper->is_full && order->compare(element, last, order->arg) >= 0) {
             continue;
         }
-        memcpy(keeper->kept + keeper->count * size, element, size);
+        wf_pause_element(keeper->kept + keeper->count * size, element, size);
         keeper->count++;
         int err = keeper->count == top->room ? put_in_order(top, keeper) : 0;
         if (err != 0) {
             return err;
         }
     }
+    wf_pause_copied(steps, size);
     return 0;
 }
 
@@ -180,7 +184,7 @@ static int find_few(struct top *top, struct wf_scratch *scratch, void *to)
         err = keep_kept(top);
     }
     if (err == 0) {
-        memcpy(to, last->kept, last->count * top->order->size);
+        wf_pause_copy(to, last->kept, last->count * top->order->size);
     }
     return err;
 }
@@ -236,6 +240,7 @@ static int find_many(const struct top *top, struct wf_scratch *scratch, void *to
 int weft_top_k(const void *base, size_t count, size_t size, size_t k, weft_compare_fn compare,
                void *arg, void *to, size_t *found, const weft_par_options *options)
 {
+    wf_pause_call();
     *found = 0;
     if (!wf_options_fit(count, size)) {
         return -EINVAL;

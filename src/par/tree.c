@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "par/pause.h"
 #include "par/stop.h"
 #include "queue/jobs.h"
 #include "sched/job.h"
@@ -293,11 +294,11 @@ static void visit_piece(weft_walk_state *part)
     if (walk->piece == 0) {
         learn(part, now - start);
         wf_job_speak_up_at(now);
-        (void)wf_job_safe_point_at(now);
+        (void)wf_pause_at(now);
     } else {
         part->may_split = true;
         wf_job_speak_up();
-        weft_jobs_pause(part->piece - left);
+        wf_pause(part->piece - left);
     }
 }
 
@@ -320,6 +321,7 @@ static int run_other(void *arg)
 
 int weft_walk(void *root, weft_visit_fn visit, void *arg, const weft_par_options *options)
 {
+    wf_pause_call();
     struct walk walk = { .visit = visit, .arg = arg, .stopper.stop = wf_stop_of(options) };
     walk.piece = options != NULL ? options->piece : 0;
     weft_walk_state all = { .walk = &walk, .piece = walk.piece != 0 ? walk.piece : 1 };

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/callout.h"
+#include "par/pause.h"
 #include "rt/runtime.h"
 #include "sched/await.h"
 #include "sched/guest.h"
@@ -21,6 +22,7 @@ int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
     if (wf_worker_current() != NULL) {
         wf_runtime_check(rt, "weft_par_run");
+        wf_pause_call();
         return wf_callout(function, arg);
     }
     wf_runtime_enter(rt, "weft_par_run");

@@ -3,6 +3,8 @@
  * scan_model.c - src/par/scan.c, with a loop of two threads: in every order, each block is
  * scanned once, after it was folded, from the value of all before it.
  */
+#include <string.h>
+
 #include <weft/fork.h>
 #include <weft/loop.h>
 
@@ -50,8 +52,14 @@ int weft_for(size_t first, size_t end, weft_range_fn body, void *arg,
 static weft_jobs no_jobs;
 __thread weft_jobs *weft_jobs_of_thread = &no_jobs;
 
-void weft_jobs_safe_point(void)
+void wf_pause_now(size_t steps)
 {
+    (void)steps;
+}
+
+void wf_pause_large(void *to, const void *from, size_t size)
+{
+    memcpy(to, from, size);
 }
 
 /* --- Sums ------------------------------------------------------------------------------------ */

@@ -8,7 +8,6 @@
 
 enum {
     BUCKETS = 1000,
-    LINE = 40, /* bytes of text for each element */
 };
 
 struct events events;
@@ -266,7 +265,7 @@ static void drop_item(void *item, void *arg)
 /* --- The rows --------------------------------------------------------------------------------- */
 
 #define ARGS struct data *data, size_t count, const weft_par_options *options
-#define R    sizeof(struct record)
+#define R    data->size
 
 #define LESS(a, b) ((void)called(0, 1), (a)->key < (b)->key)
 WEFT_SORT_DEFINE(sort_defined, struct record, LESS)
@@ -284,7 +283,9 @@ static int run_weft_sort(ARGS)
 static int run_weft_sort_stable(ARGS)
 {
     /* Of 24 bytes, so that pointers are sorted. */
-    return weft_sort_stable(data->records, count / 3 * 2, 24, compare_records, NULL, options);
+    bool is_usual = R == sizeof(struct record);
+    return weft_sort_stable(data->records, is_usual ? count / 3 * 2 : count, is_usual ? 24 : R,
+                            compare_records, NULL, options);
 }
 
 static int run_weft_sort_by_key(ARGS)
@@ -372,14 +373,17 @@ static const weft_reduction sum_of_numbers = { sizeof zero, &zero, fold_range, c
 
 static int run_weft_reduce(ARGS)
 {
+    weft_reduction how = sum_of_numbers;
     uint64_t sum;
-    return weft_reduce(0, count, &sum_of_numbers, data, &sum, options);
+    how.size = R != 0 ? how.size : 0;
+    return weft_reduce(0, count, &how, data, &sum, options);
 }
 
 static int scan(struct data *data, size_t count, bool is_exact, const weft_par_options *options)
 {
     weft_scanner how = { .reduction = sum_of_numbers, .scan = scan_range, .is_exact = is_exact };
     uint64_t total;
+    how.reduction.size = R != 0 ? how.reduction.size : 0;
     return weft_scan(0, count, &how, data, &total, options);
 }
 
@@ -421,8 +425,7 @@ static int run_weft_map2(ARGS)
 
 static int run_weft_fill(ARGS)
 {
-    static const struct record value = { 1, 2 };
-    return weft_fill(data->others, count, R, &value, options);
+    return weft_fill(data->others, count, R, data->records, options);
 }
 
 static int run_weft_count_if(ARGS)
@@ -490,12 +493,12 @@ static int run_weft_flatten(ARGS)
 
 static int run_weft_gather(ARGS)
 {
-    return weft_gather(data->records, MANY, R, data->indexes, count, data->others, options);
+    return weft_gather(data->records, data->room, R, data->indexes, count, data->others, options);
 }
 
 static int run_weft_scatter(ARGS)
 {
-    return weft_scatter(data->records, count, R, data->indexes, data->others, MANY, options);
+    return weft_scatter(data->records, count, R, data->indexes, data->others, data->room, options);
 }
 
 static int run_weft_reverse(ARGS)
@@ -555,8 +558,9 @@ static int run_weft_is_sorted(ARGS)
 static int run_weft_merge(ARGS)
 {
     size_t half = count / 2;
-    return weft_merge(data->records, half, data->records + half % MANY, count - half, R,
-                      compare_records, NULL, data->others, options);
+    const char *middle = (const char *)data->records + half % data->room * R;
+    return weft_merge(data->records, half, middle, count - half, R, compare_records, NULL,
+                      data->others, options);
 }
 
 static int run_weft_unique(ARGS)
@@ -763,6 +767,25 @@ static int run_weft_par_spawn(ARGS)
     return weft_par_scope_end(&scope);
 }
 
+static int run_nothing(void *arg)
+{
+    (void)arg;
+    return called(0, 1);
+}
+
+/* Many in a long run, else a few: each takes memory. */
+static int run_weft_par_spawn_many(ARGS)
+{
+    size_t spawns = count < MANY ? count / 1000 : count / 8;
+    weft_par_scope scope;
+    (void)data;
+    weft_par_scope_begin(&scope, options != NULL ? options->stop : NULL);
+    for (size_t i = 0; i < spawns; i++) {
+        weft_par_spawn(&scope, run_nothing, NULL);
+    }
+    return weft_par_scope_end(&scope);
+}
+
 /* The other thread of weft_par_run() and the fibers of weft_par_broadcast() call what the other
  * rows call. */
 static int sum_here(void *arg)
@@ -797,12 +820,12 @@ const struct row rows[] = {
     ROW(weft_for, 1, NO_HUGE),
     ROW(weft_for_2d, 1, NO_HUGE),
     ROW(weft_for_3d, 1, NO_HUGE),
-    ROW(weft_reduce, 1, NO_HUGE),
-    ROW(weft_scan, 2, NO_HUGE),
-    ROW(weft_scan_exact, 2, NO_HUGE),
-    ROW(weft_sort, 1, COMPARES | CHANGES),
-    ROW(weft_sort_stable, 1, COMPARES | CHANGES),
-    ROW(weft_sort_by_key, 1, CHANGES),
+    ROW(weft_reduce, 1, NO_HUGE | SIZED),
+    ROW(weft_scan, 2, NO_HUGE | SIZED),
+    ROW(weft_scan_exact, 2, NO_HUGE | SIZED),
+    ROW(weft_sort, 1, COMPARES | CHANGES | SIZED),
+    ROW(weft_sort_stable, 1, COMPARES | CHANGES | SIZED),
+    ROW(weft_sort_by_key, 1, CHANGES | SIZED),
     ROW(weft_sort_u32, 0, PRESET_STOP | CHANGES),
     ROW(weft_sort_i32, 0, PRESET_STOP | CHANGES),
     ROW(weft_sort_f32, 0, PRESET_STOP | CHANGES),
@@ -810,54 +833,55 @@ const struct row rows[] = {
     ROW(weft_sort_i64, 0, PRESET_STOP | CHANGES),
     ROW(weft_sort_f64, 0, PRESET_STOP | CHANGES),
     ROW(WEFT_SORT_DEFINE, 1, COMPARES | CHANGES),
-    ROW(weft_for_each, 1, CHANGES),
-    ROW(weft_for_chunks, 1, CHANGES),
-    ROW(weft_for_windows, 1, 0),
-    ROW(weft_map, 1, 0),
-    ROW(weft_map2, 1, 0),
-    ROW(weft_fill, 0, PRESET_STOP),
-    ROW(weft_count_if, 1, 0),
-    ROW(weft_any, 1, 0),
-    ROW(weft_all, 1, 0),
-    ROW(weft_none, 1, 0),
-    ROW(weft_find_first, 1, 0),
-    ROW(weft_find_last, 1, 0),
-    ROW(weft_find_any, 1, 0),
-    ROW(weft_equal, 1, COMPARES),
-    ROW(weft_mismatch, 0, PRESET_STOP),
-    ROW(weft_filter, 1, 0),
-    ROW(weft_pack, 0, PRESET_STOP),
-    ROW(weft_partition, 1, CHANGES),
-    ROW(weft_flatten, 0, PRESET_STOP),
-    ROW(weft_gather, 0, PRESET_STOP),
-    ROW(weft_scatter, 0, PRESET_STOP),
-    ROW(weft_reverse, 0, PRESET_STOP | CHANGES),
-    ROW(weft_rotate, 0, PRESET_STOP | CHANGES),
-    ROW(weft_shuffle, 0, PRESET_STOP | CHANGES),
-    ROW(weft_min, 1, COMPARES),
-    ROW(weft_max, 1, COMPARES),
-    ROW(weft_min_by_key, 1, 0),
-    ROW(weft_max_by_key, 1, 0),
-    ROW(weft_is_sorted, 1, COMPARES),
-    ROW(weft_merge, 1, COMPARES),
-    ROW(weft_unique, 1, COMPARES),
-    ROW(weft_nth, 1, COMPARES | NOT_EMPTY | CHANGES),
-    ROW(weft_top_k, 1, COMPARES),
-    ROW(weft_top_k_many, 1, COMPARES),
-    ROW(weft_histogram, 1, 0),
-    ROW(weft_count_by_key, 1, 0),
-    ROW(weft_group_reduce, 2, 0),
+    ROW(weft_for_each, 1, CHANGES | SIZED),
+    ROW(weft_for_chunks, 1, CHANGES | SIZED),
+    ROW(weft_for_windows, 1, SIZED),
+    ROW(weft_map, 1, SIZED),
+    ROW(weft_map2, 1, SIZED),
+    ROW(weft_fill, 0, PRESET_STOP | SIZED),
+    ROW(weft_count_if, 1, SIZED),
+    ROW(weft_any, 1, SIZED),
+    ROW(weft_all, 1, SIZED),
+    ROW(weft_none, 1, SIZED),
+    ROW(weft_find_first, 1, SIZED),
+    ROW(weft_find_last, 1, SIZED),
+    ROW(weft_find_any, 1, SIZED),
+    ROW(weft_equal, 1, COMPARES | SIZED),
+    ROW(weft_mismatch, 0, PRESET_STOP | SIZED),
+    ROW(weft_filter, 1, SIZED),
+    ROW(weft_pack, 0, PRESET_STOP | SIZED),
+    ROW(weft_partition, 1, CHANGES | SIZED),
+    ROW(weft_flatten, 0, PRESET_STOP | SIZED),
+    ROW(weft_gather, 0, PRESET_STOP | SIZED),
+    ROW(weft_scatter, 0, PRESET_STOP | SIZED),
+    ROW(weft_reverse, 0, PRESET_STOP | CHANGES | SIZED),
+    ROW(weft_rotate, 0, PRESET_STOP | CHANGES | SIZED),
+    ROW(weft_shuffle, 0, PRESET_STOP | CHANGES | SIZED),
+    ROW(weft_min, 1, COMPARES | SIZED),
+    ROW(weft_max, 1, COMPARES | SIZED),
+    ROW(weft_min_by_key, 1, SIZED),
+    ROW(weft_max_by_key, 1, SIZED),
+    ROW(weft_is_sorted, 1, COMPARES | SIZED),
+    ROW(weft_merge, 1, COMPARES | SIZED),
+    ROW(weft_unique, 1, COMPARES | SIZED),
+    ROW(weft_nth, 1, COMPARES | NOT_EMPTY | CHANGES | SIZED),
+    ROW(weft_top_k, 1, COMPARES | SIZED),
+    ROW(weft_top_k_many, 1, COMPARES | SIZED),
+    ROW(weft_histogram, 1, SIZED),
+    ROW(weft_count_by_key, 1, SIZED),
+    ROW(weft_group_reduce, 2, SIZED),
     ROW(weft_for_lines, 1, NO_HUGE),
     ROW(weft_count_lines, 0, NO_HUGE | PRESET_STOP),
     ROW(weft_lines, 0, NO_HUGE | PRESET_STOP),
     ROW(weft_lines_long, 0, NO_HUGE | PRESET_STOP),
     ROW(weft_walk, 1, NO_HUGE),
     ROW(weft_pipeline, 3, NO_HUGE),
-    ROW(weft_join2, 0, NO_STOP | NO_HUGE | FORKS),
-    ROW(weft_fork, 0, NO_STOP | NO_HUGE | FORKS),
+    ROW(weft_join2, 0, NO_STOP | NO_HUGE | FORKS | NO_CALL),
+    ROW(weft_fork, 0, NO_STOP | NO_HUGE | FORKS | NO_CALL),
     ROW(weft_join_n, 0, NO_STOP | NO_HUGE | FORKS),
-    ROW(WEFT_PARALLEL, 0, NO_STOP | NO_HUGE | FORKS),
+    ROW(WEFT_PARALLEL, 0, NO_STOP | NO_HUGE | FORKS | NO_CALL),
     ROW(weft_par_spawn, 1, NO_HUGE),
+    ROW(weft_par_spawn_many, 1, NO_HUGE),
     ROW(weft_par_run, 0, NO_STOP | NO_HUGE),
     ROW(weft_par_broadcast, 0, NO_STOP | NO_HUGE),
     ROW(weft_dot_f32, 0, PRESET_STOP),
@@ -895,76 +919,3 @@ const struct row rows[] = {
 };
 
 const size_t rows_count = sizeof rows / sizeof rows[0];
-
-/* --- Data ------------------------------------------------------------------------------------- */
-
-static void *allocate(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    CHECK(memory != NULL);
-    return memory;
-}
-
-/* A number that depends on i alone. */
-static uint64_t mix(uint64_t i)
-{
-    i = (i ^ (i >> 31)) * UINT64_C(0x9E3779B97F4A7C15);
-    return (i ^ (i >> 29)) * UINT64_C(0xBF58476D1CE4E5B9);
-}
-
-/* What runs change is as in the beginning again. */
-void refill(struct data *data, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        data->records[i] = (struct record){ mix(i), i };
-        if (i % 1024 == 0) {
-            (void)weft_yield();
-        }
-    }
-}
-
-void data_init(struct data *data)
-{
-    memset(data, 0, sizeof *data);
-    data->records = allocate((MANY + 2) * sizeof *data->records);
-    data->others = allocate((MANY + 2) * sizeof *data->others);
-    data->numbers = allocate(MANY * sizeof *data->numbers);
-    data->results = allocate(MANY * sizeof *data->results);
-    data->doubles = allocate(MANY * sizeof *data->doubles);
-    data->floats = allocate(MANY * sizeof *data->floats);
-    data->keep = allocate(MANY * sizeof *data->keep);
-    data->indexes = allocate(MANY * sizeof *data->indexes);
-    data->text = allocate(MANY * LINE);
-    data->lines = allocate((MANY + 1) * sizeof *data->lines);
-    data->slices = allocate(MANY * sizeof *data->slices);
-    data->scratch = allocate(SCRATCH);
-    memset(data->scratch, 1, SCRATCH);
-    memset(data->text, 'x', MANY * LINE);
-    for (size_t i = 0; i < MANY; i++) {
-        data->numbers[i] = mix(i);
-        data->doubles[i] = (double)(mix(i) % 1000);
-        data->floats[i] = (float)(mix(i) % 1000);
-        data->keep[i] = mix(i) % 2 != 0;
-        data->indexes[i] = i * 77777 % MANY; /* odd, so each once */
-        data->slices[i] = (weft_slice){ data->records + i - i % 3, i % 3 };
-        data->text[i * LINE + mix(i) % LINE] = '\n';
-        data->results[i] = 0;
-    }
-    refill(data, MANY);
-}
-
-void data_fini(struct data *data)
-{
-    free(data->records);
-    free(data->others);
-    free(data->numbers);
-    free(data->results);
-    free(data->doubles);
-    free(data->floats);
-    free(data->keep);
-    free(data->indexes);
-    free(data->text);
-    free(data->lines);
-    free(data->slices);
-    free(data->scratch);
-}

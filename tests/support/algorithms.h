@@ -15,6 +15,7 @@ enum {
     CALLBACKS_MAX = 3,  /* of one algorithm */
     FAILURE = -12345,   /* what a callback returns when it fails */
     SCRATCH = 64 << 20, /* bytes: enough for MANY */
+    LINE = 40,          /* bytes of text for each element */
 };
 
 struct record {
@@ -36,6 +37,8 @@ struct data {
     weft_line *lines;
     weft_slice *slices;
     void *scratch;
+    size_t size; /* of an element of rows that are SIZED */
+    size_t room; /* elements of that size in records, and in others */
     size_t made; /* items of the pipeline */
     size_t limit;
     atomic_size_t under_way;
@@ -71,6 +74,8 @@ enum {
     COMPARES = 16,   /* its callback cannot fail */
     CHANGES = 32,    /* its input */
     FORKS = 64,      /* the caller's own code computes, without safe points between forks */
+    SIZED = 128,     /* takes the size of an element, or of a value */
+    NO_CALL = 256,   /* is compiled into the caller, who may run no code of the library */
 };
 
 struct row {
@@ -88,5 +93,8 @@ extern const size_t rows_count;
 void data_init(struct data *data);
 void data_fini(struct data *data);
 void refill(struct data *data, size_t count);
+
+/* Elements of SIZED rows are so large, a power of two or 0, until the next call. */
+void set_size(struct data *data, size_t size);
 
 #endif

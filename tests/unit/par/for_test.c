@@ -293,6 +293,77 @@ static void a_part_begins_with_a_short_piece(void)
     weft_runtime_destroy(rt);
 }
 
+/* --- Without memory for a strand -------------------------------------------------------------- */
+
+enum {
+    REFUSAL_NS = 50 * 1000, /* CPU time: much longer than a piece should take */
+};
+
+struct refusal {
+    atomic_bool refuses;
+    atomic_size_t refused;
+    size_t pieces;
+    size_t numbers;
+};
+
+static void *alloc_slowly(void *ctx, size_t size, size_t align)
+{
+    struct refusal *refusal = ctx;
+    if (!atomic_load(&refusal->refuses)) {
+        return aligned_alloc(align, (size + align - 1) / align * align);
+    }
+    atomic_fetch_add(&refusal->refused, 1);
+    for (int64_t end = test_cpu_ns() + REFUSAL_NS; test_cpu_ns() < end;) {
+    }
+    return NULL;
+}
+
+static void free_slowly(void *ctx, void *memory, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    free(memory);
+}
+
+static int count_pieces(size_t first, size_t end, void *arg)
+{
+    struct refusal *refusal = arg;
+    refusal->pieces++;
+    refusal->numbers += end - first;
+    return 0;
+}
+
+static int loop_while_refused(void *arg)
+{
+    struct refusal *refusal = arg;
+    atomic_store(&refusal->refuses, true);
+    CHECK_EQ(weft_for(0, 10 * COUNT, count_pieces, refusal, NULL), 0);
+    atomic_store(&refusal->refuses, false);
+    return 0;
+}
+
+/*
+ * Goal:   a loop that gets no memory for a strand runs in pieces of the usual length, and seldom
+ *         asks again.
+ * Method: the runtime's allocator refuses, and takes longer for that than a piece.
+ */
+static void a_loop_without_a_strand_has_long_pieces(void)
+{
+    struct refusal refusal = { .refuses = false };
+    weft_allocator allocator = { alloc_slowly, free_slowly, &refusal };
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.allocator = &allocator;
+    weft_runtime *rt = test_start_with(&config);
+    CHECK_EQ(test_run(rt, loop_while_refused, &refusal), 0);
+    CHECK_EQ(refusal.numbers, 10 * COUNT);
+    CHECK_GE(atomic_load(&refusal.refused), 1);
+    CHECK_LT(refusal.pieces, 1000);
+    CHECK_LT(atomic_load(&refusal.refused), 20);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
     TEST(a_part_that_was_taken_is_divided),
     TEST(a_part_begins_with_a_short_piece),
@@ -303,4 +374,5 @@ TEST_MAIN({
     TEST(two_long_pieces_run_at_once),
     TEST(a_short_loop_wakes_nobody),
     TEST(loops_nest_and_bodies_may_wait),
+    TEST(a_loop_without_a_strand_has_long_pieces),
 })

@@ -31,6 +31,10 @@ static void copy_and_clear_reach_every_byte_and_no_other(void)
         wf_pause_copy(to, from, sizes[i]);
         CHECK_EQ(memcmp(to, from, sizes[i]), 0);
         CHECK_EQ(to[sizes[i]], 255);
+        memset(to, 255, MOST + 1);
+        wf_pause_element(to, from, sizes[i]);
+        CHECK_EQ(memcmp(to, from, sizes[i]), 0);
+        CHECK_EQ(to[sizes[i]], 255);
         wf_pause_clear(to, sizes[i]);
         for (size_t k = 0; k < sizes[i]; k++) {
             CHECK_EQ(to[k], 0);
@@ -41,7 +45,50 @@ static void copy_and_clear_reach_every_byte_and_no_other(void)
     free(to);
 }
 
+static void pieces_of_large_elements_are_short(void)
+{
+    CHECK_EQ(wf_pause_most(1024, 1), 1024);
+    CHECK_EQ(wf_pause_most(1024, WF_PAUSE_BYTES / 1024), 1024);
+    CHECK_EQ(wf_pause_most(1024, WF_PAUSE_BYTES / 1024 + 1), 1008);
+    CHECK_EQ(wf_pause_most(1024, WF_PAUSE_BYTES - 1), 1);
+    CHECK_EQ(wf_pause_most(1024, WF_PAUSE_BYTES), 1);
+    CHECK_EQ(wf_pause_most(1024, SIZE_MAX), 1);
+}
+
+static void steps_grow_with_count_and_size(void)
+{
+    CHECK_EQ(wf_pause_steps(0, 1000), 0);
+    CHECK_EQ(wf_pause_steps(10, 1), 10);
+    CHECK_EQ(wf_pause_steps(10, WF_PAUSE_STEP_BYTES), 20);
+    CHECK_EQ(wf_pause_steps(1, 100 * WF_PAUSE_STEP_BYTES), 101);
+}
+
+/* A byte that differs, in each piece and at its ends. */
+static void equal_finds_any_byte_that_differs(void)
+{
+    enum {
+        MOST = 2 * WF_PAUSE_BYTES + 1
+    };
+    static const size_t places[] = { 0, WF_PAUSE_BYTES - 1, WF_PAUSE_BYTES, MOST - 2, MOST - 1 };
+    char *a = calloc(1, MOST);
+    char *b = calloc(1, MOST);
+    CHECK(a != NULL && b != NULL);
+    CHECK(wf_pause_equal(a, b, 0));
+    CHECK(wf_pause_equal(a, b, MOST));
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        b[places[i]] = 1;
+        CHECK(!wf_pause_equal(a, b, MOST));
+        CHECK(wf_pause_equal(a, b, places[i]));
+        b[places[i]] = 0;
+    }
+    free(a);
+    free(b);
+}
+
 TEST_MAIN({
+    TEST(pieces_of_large_elements_are_short),
+    TEST(steps_grow_with_count_and_size),
+    TEST(equal_finds_any_byte_that_differs),
     TEST(next_piece_ends_at_the_limit_or_at_the_end),
     TEST(copy_and_clear_reach_every_byte_and_no_other),
 })

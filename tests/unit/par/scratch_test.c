@@ -75,7 +75,22 @@ static void pieces_fit_into_what_is_allocated(void)
     }
 }
 
+/* A page or two more or less than a block. */
+static void touch_stays_inside_the_piece(void)
+{
+    for (size_t size = 1; size < 1100000; size = size * 2 + 4095) {
+        unsigned char *memory = malloc(size + 2);
+        CHECK(memory != NULL);
+        memory[0] = memory[size + 1] = 255;
+        wf_scratch_touch(memory + 1, size);
+        CHECK_EQ(memory[0], 255);
+        CHECK_EQ(memory[size + 1], 255);
+        free(memory);
+    }
+}
+
 TEST_MAIN({
+    TEST(touch_stays_inside_the_piece),
     TEST(a_sum_that_does_not_fit_is_the_largest),
     TEST(pieces_fit_into_the_callers_at_any_address),
     TEST(pieces_fit_into_what_is_allocated),

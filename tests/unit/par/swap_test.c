@@ -12,7 +12,8 @@ static void fill(struct guarded *element, unsigned start)
 
 static void elements_of_any_size_are_swapped(void)
 {
-    for (size_t size = 1; size < 300; size++) {
+    for (size_t size = 1; size < 3 * WF_PAUSE_BYTES;
+         size += size < 300 ? 1 : WF_PAUSE_BYTES - 200) {
         struct guarded a = guarded_create(size, 1);
         struct guarded b = guarded_create(size, 6);
         fill(&a, 1);
