@@ -317,6 +317,10 @@ void weft_runtime_destroy(weft_runtime *rt)
 
 int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
 {
+    const struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) { /* In a child that a fiber has forked the runtime has no threads. */
+        wf_fork_check(worker->sched->fork_number, "weft_run");
+    }
     wf_thread_must_be_plain("weft_run", "spawn a task on the runtime that is there");
     int err = wf_thread_prepare();
     if (err != 0) {

@@ -29,7 +29,6 @@
 #include "base/assert.h"
 #include "base/callout.h"
 #include "base/clock.h"
-#include "base/fork.h"
 #include "base/futex.h"
 #include "base/lock.h"
 #include "fiber/sanitizer.h"
@@ -212,9 +211,7 @@ struct wf_sched *wf_thread_must_sched(const char *call)
 
 void wf_thread_must_be_plain(const char *call, const char *instead)
 {
-    const struct wf_worker *worker = wf_worker_current();
-    if (worker != NULL) {
-        wf_fork_check(worker->sched->fork_number, call);
+    if (wf_worker_current() != NULL) {
         wf_fatal("%s: called on a worker, which would block it; %s", call, instead);
     }
 }
