@@ -301,6 +301,7 @@ enum {
 };
 
 static _Atomic(uint64_t) workers_seen;
+static weft_time visit_time; /* of a node */
 
 /* Notes who visits the nodes that are not below the root, nor have children. */
 static int note_worker(void *at, weft_walk_state *walk, void *arg)
@@ -308,7 +309,7 @@ static int note_worker(void *at, weft_walk_state *walk, void *arg)
     const struct node *node = at;
     if (node->first == NULL && node->parent->parent != NULL) {
         atomic_fetch_or(&workers_seen, UINT64_C(1) << weft_worker_current());
-        for (weft_time end = weft_now() + 2 * WEFT_US; weft_now() < end;) {
+        for (weft_time end = weft_now() + visit_time; weft_now() < end;) {
         }
     }
     return visit(at, walk, arg);
@@ -316,10 +317,13 @@ static int note_worker(void *at, weft_walk_state *walk, void *arg)
 
 static int walk_for_long(void *arg)
 {
-    /* Until both have been at it: the other one wakes up when it likes. */
+    /* Until both have been at it. On a busy machine the other worker needs time to wake up, so each
+     * walk takes longer than the last one. */
+    visit_time = 2 * WEFT_US;
     for (atomic_store(&workers_seen, 0); atomic_load(&workers_seen) != 3;) {
         CHECK_EQ(weft_walk(arg, note_worker, NULL, NULL), 0);
         check_visited_once(arg, COUNT);
+        visit_time = visit_time < 32 * WEFT_US ? 2 * visit_time : visit_time;
     }
     return 0;
 }
