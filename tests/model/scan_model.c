@@ -9,6 +9,8 @@
 #include <weft/loop.h>
 
 #include "mc.h"
+#include "par/pause.h"
+#include "par/range.h"
 
 enum {
     NUMBERS_MAX = 4,
@@ -60,6 +62,16 @@ void wf_pause_now(size_t steps)
 void wf_pause_large(void *to, const void *from, size_t size)
 {
     memcpy(to, from, size);
+}
+
+/* For large scratch, which there is none of. */
+void wf_range_each(size_t count, size_t grain, wf_range_fn body, void *arg)
+{
+    (void)count;
+    (void)grain;
+    (void)body;
+    (void)arg;
+    mc_assert(false);
 }
 
 /* --- Sums ------------------------------------------------------------------------------------ */
