@@ -291,6 +291,14 @@ static bool has_queued(const struct wf_worker *worker)
            !wf_mpsc_is_empty(&worker->inbox);
 }
 
+/* A request for work that finds nothing to publish stays: a worker that went to sleep asks only
+ * once, and a loop divides itself only while it is asked. */
+static uint32_t unmet_reasons(const struct wf_strand *strand, uint32_t reasons, uint32_t published)
+{
+    bool is_met = published > 0 || !strand->shares || wf_strand_has_public(strand);
+    return is_met ? 0 : reasons & (ASK_WORK | ASK_WAKE);
+}
+
 /* Does what was asked for; forks and joins are quick again unless they are the first
  * few. */
 static void answer(struct wf_strand *strand)
@@ -301,7 +309,10 @@ static void answer(struct wf_strand *strand)
     if (count > 0) {
         wf_jobs_publish(jobs, count);
     }
-    if (!strand->shares || wf_jobs_len(jobs) >= strand->eager_forks) {
+    uint32_t unmet = unmet_reasons(strand, reasons, count);
+    if (wf_unlikely(unmet != 0)) {
+        wf_jobs_ask(jobs, unmet);
+    } else if (!strand->shares || wf_jobs_len(jobs) >= strand->eager_forks) {
         wf_jobs_open(jobs);
     } else {
         wf_jobs_close(jobs);
