@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pause.h - safe points in sequential loops of the algorithms.
+ * pause.h - safe points in the serial loops of the algorithms.
  *
  * A loop over elements calls weft_jobs_pause() (weft/fork.h) at least every WF_PAUSE_ELEMENTS
- * elements, or every WF_PAUSE_CALLS calls of a function that the user gave: the function may
- * be slow. So a task that waits for this worker waits for about a millisecond at most.
+ * elements, or every WF_PAUSE_CALLS calls of a user's function, which may be slow. So a task
+ * that waits for this worker waits for about a millisecond at most.
  */
 #ifndef WF_PAR_PAUSE_H
 #define WF_PAR_PAUSE_H
@@ -18,22 +18,22 @@ enum {
     WF_PAUSE_CALLS = 64,
     WF_PAUSE_ELEMENTS = 1024,
     WF_PAUSE_BYTES = 64 * 1024,
-    WF_PAUSE_STEP_BYTES = 128, /* that are copied in one step */
+    WF_PAUSE_STEP_BYTES = 128, /* copied per step */
 };
 
-/* Returns the end of the next piece of a loop from first to end. */
+/* Returns the end of the next batch of a loop from first to end. */
 static inline size_t wf_pause_next(size_t first, size_t end, size_t most)
 {
     return end - first > most ? first + most : end;
 }
 
-/* After copying count elements of this size. */
+/* Pauses after copying count elements of this size. */
 static inline void wf_pause_copied(size_t count, size_t size)
 {
     weft_jobs_pause(count + count * size / WF_PAUSE_STEP_BYTES);
 }
 
-/* memcpy() with safe points. */
+/* Copies like memcpy(), with safe points. */
 static inline void wf_pause_copy(void *to, const void *from, size_t bytes)
 {
     for (size_t at = 0; at < bytes;) {
@@ -44,7 +44,7 @@ static inline void wf_pause_copy(void *to, const void *from, size_t bytes)
     }
 }
 
-/* memset() to 0 with safe points. */
+/* Clears memory like memset(), with safe points. */
 static inline void wf_pause_clear(void *to, size_t bytes)
 {
     for (size_t at = 0; at < bytes;) {

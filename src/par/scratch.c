@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scratch.c - memory that an algorithm needs while it runs: the caller's, or its own.
+ * scratch.c - scratch memory of an algorithm, from the caller or allocated.
  */
 #include "par/scratch.h"
 
@@ -12,16 +12,16 @@
 #include "par/pause.h"
 
 /*
- * Large memory is asked for in huge pages. A sort writes to hundreds of places in turn,
- * each in a page of its own; and the memory is new, so each page costs a fault.
+ * Large scratch uses huge pages. A sort writes to hundreds of positions in turn, each on a page
+ * of its own, and the memory is new, so each page costs a fault.
  */
 enum {
     HUGE_PAGE = 2 << 20,
     LARGE = 4 * HUGE_PAGE,
-    RELEASE_MIN = 64 << 20, /* malloc() maps anything above 32 MiB on its own */
+    RELEASE_MIN = 64 << 20, /* malloc() maps every block above 32 MiB separately */
 };
 
-/* A multiple of the alignment, or SIZE_MAX. */
+/* Returns the size of a block, rounded up to the alignment, or SIZE_MAX on overflow. */
 static size_t piece_size(size_t count, size_t size)
 {
     size_t bytes;
@@ -54,7 +54,8 @@ int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_par_optio
         scratch->next = (char *)options->scratch + (-at & (WF_SCRATCH_ALIGN - 1));
         return 0;
     }
-    /* More than PTRDIFF_MAX no allocator has, and sizes near SIZE_MAX would wrap there. */
+    /* No allocator has more than PTRDIFF_MAX bytes, and sizes near SIZE_MAX would wrap around
+     * there. */
     if (sum > PTRDIFF_MAX) {
         return -ENOMEM;
     }
@@ -65,16 +66,16 @@ int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_par_optio
         return -ENOMEM;
     }
     if (sum >= LARGE) {
-        /* Whether it is heard or not, the memory is there. */
+        /* Only a hint: the memory is usable even if the call fails. */
         (void)madvise(scratch->owned, sum & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
     }
     return 0;
 }
 
 /*
- * Gives the pages of very large memory back piece by piece, with safe points: munmap() of all
- * of them takes milliseconds. Memory of this size is always mapped on its own, so the allocator
- * would not keep the pages for later.
+ * Releases the pages of very large scratch in steps, with safe points between them, since one
+ * munmap() of all pages takes milliseconds. Memory of this size is always mapped separately, so
+ * the allocator would not keep the pages for later.
  */
 static void release_pages(struct wf_scratch *scratch)
 {
