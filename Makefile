@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The front door. CMake does the work; this installs what is missing, configures,
-# and names the everyday commands.
+# Shortcuts for the everyday commands. CMake does the work. This file installs missing packages
+# and configures the build.
 
 BUILD  ?= build
 PREFIX ?= /usr/local
@@ -10,40 +10,41 @@ CTEST   = ctest --test-dir $(BUILD) --output-on-failure -j $$((2 * $(JOBS)))
 
 CONFIGURE = cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS)
 
-# "make model DEEP=1" goes further, for hours.
+# "make model DEEP=1" explores further and runs for hours.
 export DEEP
 
 .PHONY: all everything run test model fuzz soak bench rivals echo-rivals tidy format format-check install clean deps
 
-# The library and the examples: all that a user needs.
+# The library and the examples: everything that a user needs.
 all: deps
 	$(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS) --target weft weft_static weft_examples
 
-# The tests and the benchmarks, too.
+# Also the tests and the benchmarks.
 everything:
 	@tools/deps tests $(DEPS)
 	$(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS)
 
-# Installs missing packages by name, or says how.
+# Installs missing packages, or prints the command that does.
 deps:
 	@tools/deps $(DEPS)
 
 run: all
 	$(BUILD)/examples/tour
 
-# The first of three tiers: .ci/run runs more, soak all (tests/tiers.cmake).
+# The first of three tiers: .ci/run runs more tests, soak runs all of them (tests/tiers.cmake).
 test: everything
 	$(CTEST) -L 'tier:test$$'
 
-# Every interleaving of the protocols, and the proof that the tests would notice.
+# Explores every interleaving of the protocols, and checks with mutants that the tests detect
+# errors.
 model: deps
 	$(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS) --target models
 	tests/model/mutants --build $(BUILD)/tests/model --jobs $(JOBS)
 
-# Inputs that are made up, for every parser: "make fuzz SECONDS=600".
+# Generated inputs for every parser: "make fuzz SECONDS=600".
 fuzz:
 	@tools/deps checks
 	fuzz/run --seconds $(or $(SECONDS),10)
@@ -55,12 +56,12 @@ soak: everything
 bench: everything
 	$(BUILD)/bench/weft-bench
 
-# ECHO: flags for the second part, else as RIVALS for the first.
+# ECHO: flags for the second part, as RIVALS is for the first.
 rivals: everything
 	python3 bench/rivals/run.py --weft $(BUILD)/bench/weft-bench --build $(BUILD)/rivals $(RIVALS)
 	$(MAKE) echo-rivals RIVALS="$(ECHO)"
 
-# Echo servers under one load: weft's, those of rivals, and bare loops.
+# Echo servers under the same load: weft's, those of the rivals, and bare loops.
 echo-rivals: everything
 	python3 bench/echo/run.py --weft $(BUILD)/bench --build $(BUILD)/rivals $(RIVALS)
 
@@ -73,7 +74,8 @@ format:
 format-check:
 	tools/format --check
 
-# The libraries alone are built. As root it runs ldconfig; else, or with a DESTDIR, it says so.
+# Builds only the libraries. As root it runs ldconfig; otherwise, or with a DESTDIR, it prints a
+# reminder.
 install: deps
 	$(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS) --target weft weft_static

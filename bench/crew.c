@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crew.c - hands, and the work that rows of several files have in common.
+ * crew.c - groups of fibers that run a benchmark, and the work that several row files share.
  *
- * What is measured is set before the first fiber starts, in the variables beside its function.
+ * Parameters are stored in the variables beside each function before the first fiber starts.
  */
 #include "crew.h"
 
@@ -111,7 +111,7 @@ static int receive_all(void *arg)
     return bench_receive_all(flow_from[hand->index], hand);
 }
 
-/* Each has a handle of its own, and drops it at its end. */
+/* Each sender and receiver has its own handle and drops it when it finishes. */
 static uint64_t send_all(void)
 {
     BENCH_CHECK(bench_numbers_make(&flow_to[0], &flow_from[0], flow.capacity) == 0);
@@ -138,10 +138,10 @@ double bench_messages(const struct bench_run *run, struct bench_flow wanted)
     return ns;
 }
 
-/* --- Turns ------------------------------------------------------------------------------------ */
+/* --- Yields ----------------------------------------------------------------------------------- */
 
 static unsigned fiber_count;
-static uint64_t round_count; /* of each fiber */
+static uint64_t round_count; /* per fiber */
 
 static void set_rounds(unsigned fibers, uint64_t rounds)
 {
@@ -177,7 +177,7 @@ double bench_yields(const struct bench_run *run, unsigned fibers, uint64_t yield
 static struct {
     _Alignas(BENCH_LINES) weft_mutex mutex;
     weft_rwlock rwlock;
-    uint64_t count; /* under one of the locks */
+    uint64_t count; /* guarded by one of the two locks */
 } guarded;
 
 static struct {
@@ -283,7 +283,7 @@ double bench_semaphore(const struct bench_run *run, unsigned fibers, uint64_t ro
     return bench_time(run, acquire_all, fibers * rounds);
 }
 
-/* --- A watch ---------------------------------------------------------------------------------- */
+/* --- Watch channel ---------------------------------------------------------------------------- */
 
 enum {
     LEVELS = 100000,

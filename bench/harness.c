@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * harness.c - weft-bench: arguments, repetitions, output.
+ * harness.c - weft-bench: command line, repetitions and output.
  */
 #include "harness.h"
 
@@ -196,7 +196,7 @@ static bool matches(const struct bench_row *row, const char *filter, bool exact)
     return exact ? strcmp(row->name, filter) == 0 : strncmp(row->name, filter, strlen(filter)) == 0;
 }
 
-/* An exact name wins over what it is a prefix of. */
+/* An exact name takes precedence over the rows that it is a prefix of. */
 static bool has_exact(const char *filter)
 {
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {

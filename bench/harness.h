@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * harness.h - rows of weft-bench, and what they are measured with.
+ * harness.h - benchmark rows of weft-bench and the helpers that they share.
  *
- * A row is a function that does the work once and returns what one operation
- * cost. The harness calls it for warm-up, then several times, and reports the
- * median and the spread.
+ * A row is a function that does the work once and returns the cost of one operation. The
+ * harness calls it for warm-up, then several times, and reports the median and the spread.
  */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
@@ -16,22 +15,22 @@
 #include <weft.h>
 
 struct bench_run {
-    weft_runtime *rt; /* made once per row; NULL if the row wants none */
+    weft_runtime *rt; /* created once per row; NULL if the row needs none */
     unsigned workers;
 };
 
 struct bench_row {
     const char *name;
-    const char *unit; /* "ns", "ms" or "bytes" */
+    const char *unit; /* "ns", "us", "ms" or "bytes" */
     double (*run)(const struct bench_run *run);
     unsigned warmups;
-    unsigned reps_max; /* 0: as many as asked for */
+    unsigned reps_max; /* 0: as requested on the command line */
     bool without_runtime;
-    unsigned workers_min; /* left out with fewer */
-    unsigned workers_max; /* 0: as many as asked for; else no more than these */
+    unsigned workers_min; /* skipped with fewer */
+    unsigned workers_max; /* 0: as requested; otherwise an upper limit */
 };
 
-/* Tables of rows, one per file in micro/. They end with a row without name. */
+/* Tables of rows, one per file in micro/. A row without a name ends a table. */
 extern const struct bench_row bench_sched_rows[];
 extern const struct bench_row bench_wake_rows[];
 extern const struct bench_row bench_latency_rows[];
@@ -46,30 +45,30 @@ extern const struct bench_row bench_io_rows[];
 extern const struct bench_row bench_blitz_io_rows[];
 extern const struct bench_row bench_volt_rows[];
 
-/* Ends the program: a benchmark whose result is wrong measures nothing. */
+/* Exits if the condition is false: a benchmark with a wrong result measures nothing. */
 #define BENCH_CHECK(condition)                                                                     \
     ((condition) ? (void)0 : bench_failed(__FILE__, __LINE__, #condition))
 _Noreturn void bench_failed(const char *file, int line, const char *what);
 
-/* The middle of n values; sorts them. */
+/* Returns the median of n values. Sorts them. */
 double bench_median(double *values, size_t n);
 
-/* Spawns a body and waits, on this thread, for its end; checks both. */
+/* Spawns a stackless task, waits for it on this thread, and checks both results. */
 void bench_run_body(const struct bench_run *run, weft_body_fn body, const void *state,
                     size_t state_size);
 
-/* The same with a fiber. */
+/* Same as bench_run_body(), with a fiber. */
 void bench_run_fiber(const struct bench_run *run, int (*function)(void *arg), void *arg);
 
-/* Waits on this thread until the time. */
+/* Blocks this thread until the given time. */
 void bench_wait_until(weft_time time);
 
-/* A gate that one thread opens and another sleeps at. Zero is shut. */
+/* A gate that one thread opens and another sleeps on. Zero is closed. */
 struct bench_gate {
     uint32_t word;
 };
 void bench_gate_open(struct bench_gate *gate);
-void bench_gate_pass(struct bench_gate *gate); /* shuts it again */
+void bench_gate_pass(struct bench_gate *gate); /* waits, then closes it again */
 
 int64_t bench_cpu_ns(void);
 size_t bench_rss_bytes(void);

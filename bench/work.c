@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work.c - the work of the par rows, without any parallelism; see work.h.
+ * work.c - workloads of the par rows, without any parallelism; see work.h.
  */
 #include "work.h"
 
@@ -28,7 +28,7 @@ int64_t work_now_ns(void)
 
 void work_busy(int64_t ns)
 {
-    /* The thread's own time: what others take of the CPU is not work done. */
+    /* CPU time of this thread: time during which other threads have the CPU is not work done. */
     int64_t end = read_clock(CLOCK_THREAD_CPUTIME_ID) + ns;
     while (read_clock(CLOCK_THREAD_CPUTIME_ID) < end) {
     }
@@ -42,8 +42,8 @@ static uint32_t rotate(uint32_t word, unsigned by)
 }
 
 /*
- * SHA-1, unrolled: the schedule is a ring of 16 words, and the names of the five variables
- * move from round to round, not their values.
+ * SHA-1, unrolled. The schedule is a ring of 16 words. From round to round the names of the
+ * five variables rotate, not their values.
  */
 #define WORD(i)                                                                                    \
     (words[(i)&15] = rotate(words[((i) + 13) & 15] ^ words[((i) + 8) & 15] ^                       \
@@ -76,7 +76,7 @@ static uint32_t rotate(uint32_t word, unsigned by)
 #define PARITY(x, y, z)   ((x) ^ (y) ^ (z))
 #define MAJORITY(x, y, z) (((x) & (y)) | ((z) & ((x) | (y))))
 
-/* Hashes a message of one block, whose 16 words are there, padding included. */
+/* Hashes a message of one block. Its 16 words already include the padding. */
 static inline void hash_block(uint32_t hash[5], uint32_t words[16])
 {
     uint32_t a = 0x67452301;
@@ -117,16 +117,19 @@ struct work_node work_uts_child(const struct work_node *parent, unsigned number)
     return child;
 }
 
-/* A number in [0, 1) that the node's hash is. */
+/* Maps the node's hash to a number in [0, 1). */
 static double chance_of(const struct work_node *node)
 {
     return (double)(node->hash[4] & 0x7fffffff) / 2147483648.0;
 }
 
-/* For T1, which is measured, the compiler computes all that is the same for each node. */
+/*
+ * Inlined everywhere, so that for T1, the tree that is measured, the compiler folds the
+ * constants.
+ */
 #define FOR_EACH_TREE static inline __attribute__((always_inline))
 
-/* How many children the nodes of a level of a geometric tree have on average. */
+/* Returns the average number of children at the given depth of a geometric tree. */
 FOR_EACH_TREE double branches_at(const struct work_tree *tree, unsigned depth)
 {
     if (depth == 0) {
@@ -157,7 +160,7 @@ FOR_EACH_TREE unsigned children_of(const struct work_tree *tree, const struct wo
     }
     double branches = branches_at(tree, node->depth);
     double stop = 1.0 / (1.0 + branches);
-    /* Without branches the second logarithm is infinite, and the count 0. */
+    /* If branches is 0, the second logarithm is infinite and the count is 0. */
     unsigned count = (unsigned)floor(log(1.0 - chance_of(node)) / log(1.0 - stop));
     return count < WORK_UTS_CHILDREN_MAX ? count : WORK_UTS_CHILDREN_MAX;
 }
@@ -239,7 +242,7 @@ uint64_t work_sum_units(const uint64_t *results)
 
 /* --- sorts --- */
 
-/* The i-th of a fixed sequence of random numbers (splitmix64). */
+/* Returns the i-th number of a fixed random sequence (splitmix64). */
 static uint64_t random_at(size_t i)
 {
     uint64_t x = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -253,7 +256,7 @@ static uint32_t random_u32(size_t i)
     return (uint32_t)(random_at(i) >> 32);
 }
 
-/* In [0, 1). */
+/* Returns a number in [0, 1). */
 static double random_f64(size_t i)
 {
     return (double)(random_at(i) >> 11) * 0x1p-53;
@@ -288,8 +291,10 @@ void work_fill_records(struct work_record *items, size_t n)
     }
 }
 
-/* The sums of a sorted array and of what it was made of are equal, whatever the order:
- * a double in [0, 1) with 53 bits is summed as the integer that it came from. */
+/*
+ * A sorted array and the sequence it was made of have the same sum, in any order. A double in
+ * [0, 1) with 53 bits is summed as the integer that it came from.
+ */
 
 bool work_is_sorted_u32(const uint32_t *items, size_t n)
 {

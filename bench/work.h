@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work.h - the work of the par rows: what weft-bench and its rivals compute alike, and the
- * test of known results.
+ * work.h - workloads of the par rows with their known results, shared by weft-bench and its
+ * rivals.
  *
- * It is compiled by itself, so that the rivals, in whatever language, call the same code;
- * only the board, which is smaller than a call, is inline, and rewritten where C is not
- * at hand.
+ * They are compiled separately, so that rivals in any language call the same code. Only the
+ * board, whose operations are smaller than a call, is inline. Rivals that cannot include C
+ * reimplement it.
  */
 #ifndef BENCH_WORK_H
 #define BENCH_WORK_H
@@ -19,10 +19,10 @@ extern "C" {
 #endif
 
 enum {
-    WORK_FIB_EXTRA = 32, /* of par.fork_extra, and its result */
+    WORK_FIB_EXTRA = 32, /* par.fork_extra; its result below */
     WORK_FIB_EXTRA_RESULT = 2178309,
     WORK_FIB_EXTRA_FORKS = 3524577,
-    WORK_FIB_EXTRA_PAIRS = 5, /* measurements, with forks and without in turn */
+    WORK_FIB_EXTRA_PAIRS = 5, /* measurements, alternately with and without forks */
     WORK_FIB = 40,
     WORK_FIB_RESULT = 102334155,
     WORK_FIB_FORKS = 165580140,
@@ -35,11 +35,11 @@ enum {
     WORK_SKYNET_WAYS = 10,
     WORK_OUTSIDE_CALLS = 100000,
     WORK_PROBES = 500,
-    WORK_JOBS = 100 + 100 + 200 + 350, /* of par.imbalance */
-    WORK_ITEMS = 10000000,             /* of par.sum, par.scan and the sorts */
+    WORK_JOBS = 100 + 100 + 200 + 350, /* par.imbalance */
+    WORK_ITEMS = 10000000,             /* par.sum, par.scan and the sorts */
     WORK_SMALL_ITEMS = 10000,
     WORK_SMALL_LOOPS = 1000,
-    WORK_UNITS = 100000, /* of par.even and par.uneven */
+    WORK_UNITS = 100000, /* par.even and par.uneven */
     WORK_UNIT_ROUNDS = 500,
 };
 
@@ -51,16 +51,16 @@ enum {
 #define WORK_JOB_NS         INT64_C(1000000)
 #define WORK_PROBE_EVERY_NS INT64_C(1000000)
 
-/* Monotonic. */
+/* Reads the monotonic clock. */
 int64_t work_now_ns(void);
 
-/* Keeps this thread busy until it has used so much of a CPU. */
+/* Spins until this thread has used the given amount of CPU time. */
 void work_busy(int64_t ns);
 
 /*
- * The queens on the rows so far, as the columns and diagonals that they attack. Functions
- * that recurse take the three numbers: gcc puts a struct of them together in memory for
- * each call, and waits for it.
+ * The queens placed so far, as the columns and diagonals that they attack. Recursive functions
+ * take the three numbers instead of the struct: gcc assembles the struct in memory for each
+ * call and then stalls on loading it.
  */
 struct work_board {
     uint32_t columns;
@@ -68,7 +68,7 @@ struct work_board {
     uint32_t right;
 };
 
-/* The columns of the next row that no queen attacks, one bit each; of all that there are. */
+/* Returns the columns of the next row that no queen attacks, one bit each, out of all columns. */
 static inline uint32_t work_board_free_of(struct work_board board, uint32_t all)
 {
     return all & ~(board.columns | board.left | board.right);
@@ -87,9 +87,9 @@ static inline struct work_board work_board_place(struct work_board board, uint32
 }
 
 /*
- * The unbalanced tree search. A node is a SHA-1 hash of its parent's and its own number,
- * and says how many children it has; the root of a binomial tree may have any number, and
- * all other nodes up to WORK_UTS_CHILDREN_MAX.
+ * The unbalanced tree search (UTS). A node is the SHA-1 hash of its parent's hash and its own
+ * index, and the hash determines how many children it has. The root of a binomial tree may have
+ * any number of children, every other node at most WORK_UTS_CHILDREN_MAX.
  */
 struct work_node {
     uint32_t hash[5];
@@ -97,18 +97,18 @@ struct work_node {
 };
 
 enum work_tree_kind {
-    WORK_TREE_LINEAR,   /* geometric, with less and less children from level to level; */
-    WORK_TREE_CYCLIC,   /* with more and less in turn; */
-    WORK_TREE_FIXED,    /* with the same, as far as there are levels */
-    WORK_TREE_BINOMIAL, /* none, or so many */
+    WORK_TREE_LINEAR,   /* geometric; the average falls linearly with the depth */
+    WORK_TREE_CYCLIC,   /* geometric; the average rises and falls with the depth */
+    WORK_TREE_FIXED,    /* geometric; the same average down to the last level */
+    WORK_TREE_BINOMIAL, /* either no children or a fixed number */
 };
 
 struct work_tree {
     enum work_tree_kind kind;
     uint32_t root;
-    double branches; /* on average; of the root only, if binomial */
+    double branches; /* average per node; binomial: of the root only */
     unsigned levels;
-    unsigned children; /* if binomial, with this chance: */
+    unsigned children; /* binomial: a node has this many, with probability: */
     double chance;
 };
 
@@ -119,17 +119,19 @@ unsigned work_tree_children(const struct work_tree *tree, const struct work_node
 struct work_node work_uts_root(void);
 unsigned work_uts_children(const struct work_node *node);
 
-/* In any tree. */
+/* Returns a child of a node, in any tree. */
 struct work_node work_uts_child(const struct work_node *parent, unsigned number);
 
-/* Input of the loops and its check: item i is i, or i % 1000. */
+/* Input of the loops and checks of their results. Item i is i, or i % 1000. */
 void work_fill_numbers(uint64_t *items, size_t n);
 void work_fill_small(uint64_t *items, size_t n);
 bool work_is_scan(const uint64_t *sums, size_t n);
 bool work_is_small_result(const uint64_t *items);
 
-/* A unit of work of so many rounds, of about 1 ns each. Uneven ones are the longer the
- * greater their number. */
+/*
+ * A unit of work with the given number of rounds of about 1 ns each. Uneven units get longer as
+ * their number grows.
+ */
 uint64_t work_unit(uint64_t number, unsigned rounds);
 static inline unsigned work_uneven_rounds(uint64_t number)
 {
@@ -137,7 +139,7 @@ static inline unsigned work_uneven_rounds(uint64_t number)
 }
 uint64_t work_sum_units(const uint64_t *results);
 
-/* Input of the sorts: the same random items each time. */
+/* Input of the sorts: the same random items every time. */
 struct work_record {
     uint64_t key;
     uint64_t value; /* ~key */
@@ -147,13 +149,13 @@ void work_fill_u64(uint64_t *items, size_t n);
 void work_fill_f64(double *items, size_t n);
 void work_fill_records(struct work_record *items, size_t n);
 
-/* Are they sorted, and still what work_fill_...() makes? */
+/* Returns whether the items are sorted and still those that work_fill_...() produced. */
 bool work_is_sorted_u32(const uint32_t *items, size_t n);
 bool work_is_sorted_u64(const uint64_t *items, size_t n);
 bool work_is_sorted_f64(const double *items, size_t n);
 bool work_is_sorted_records(const struct work_record *items, size_t n);
 
-/* The 99th percentile; sorts them. */
+/* Returns the 99th percentile of n values. Sorts them. */
 double work_p99(double *values, size_t n);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Builds for aarch64 on another machine, and runs what it has built under qemu-user:
+# Toolchain file: cross-compiles for aarch64 and runs the programs under qemu-user:
 #     cmake -S . -B build-aarch64 -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

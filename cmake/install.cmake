@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What `make install` puts where: libraries, headers, pkg-config and CMake files.
+# Installation rules: libraries, headers, pkg-config and CMake files.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -12,8 +12,8 @@ install(TARGETS weft weft_static EXPORT weft-targets
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_package_dir})
 
-# gdb loads the second one by itself, together with the library: it looks for the name of
-# the file under the path of the library. Programs with the static library use the first.
+# gdb loads the second copy automatically with the library: it looks for the file's name under
+# the library's path. Programs that link the static library use the first copy.
 install(FILES tools/weft-gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/weft)
 install(FILES tools/weft-gdb.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR}
@@ -28,7 +28,7 @@ install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake
               ${PROJECT_BINARY_DIR}/weft-config-version.cmake
         DESTINATION ${weft_package_dir})
 
-# The folders, as paths below the prefix or on their own.
+# The folders, as absolute paths or relative to the prefix.
 foreach(folder LIBDIR INCLUDEDIR)
     set(weft_pc_${folder} ${CMAKE_INSTALL_${folder}})
     if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
@@ -40,7 +40,7 @@ list(JOIN weft_private_libraries " " weft_private_libraries)
 configure_file(cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# Not for a parent project: what it installs, and when it calls ldconfig, is its own affair.
+# Skipped in a parent project, which decides itself what to install and when to call ldconfig.
 if(weft_is_top_level AND NOT CMAKE_CROSSCOMPILING)
     string(REPLACE "\${prefix}" "\${CMAKE_INSTALL_PREFIX}" weft_libdir "${weft_pc_LIBDIR}")
     install(CODE "set(weft_libdir \"${weft_libdir}\")

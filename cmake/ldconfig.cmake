@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Runs at the end of an installation: updates the loader's cache, so that a program finds
-# libweft.so, or says what is left to do. Needs weft_libdir and weft_soname.
+# Runs at the end of an installation. Updates the loader's cache, so that programs find
+# libweft.so, or prints the remaining steps. Needs weft_libdir and weft_soname.
 execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(NOT "$ENV{DESTDIR}" STREQUAL "" OR NOT user STREQUAL "0")
     message(STATUS "To let programs find ${weft_soname}, run as root: ldconfig")

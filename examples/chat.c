@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chat.c - a room where all read what each one says, line by line.
+ * chat.c - line-based chat server: every client receives what the others write.
  *
  *     chat tcp://127.0.0.1:7000      serves until SIGINT or SIGTERM
- *     chat                           tries itself
+ *     chat                           runs a self-test
  *
- * A broadcast keeps the last lines. So nobody waits for a client that reads slowly: it misses
- * lines, and is told how many. One that does not read at all is dropped.
+ * A broadcast channel keeps the most recent lines, so no client waits for a slow one. The slow
+ * client misses lines and is notified how many. A client that does not read at all is disconnected.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,9 +30,9 @@ struct message {
 
 WEFT_BROADCAST(room, struct message)
 
-static room_sender *room; /* from before the first client until behind the last one */
+static room_sender *room; /* exists before the first client and until after the last */
 
-/* --- A client --------------------------------------------------------------------------------- */
+/* --- One client ------------------------------------------------------------------------------- */
 
 struct client {
     weft_stream *peer;
@@ -41,7 +41,7 @@ struct client {
     uint64_t number;
 };
 
-/* Control characters would reach the terminals of others. */
+/* Control characters would reach the terminals of other clients. */
 static void make_printable(char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -56,7 +56,7 @@ static int say(const struct client *self, const char *before, const char *behind
     struct message message = { .from = self->number };
     int size = snprintf(message.text, sizeof message.text, "%s%llu%s%.*s", before,
                         (unsigned long long)self->number, behind, (int)line.size, line.at);
-    message.size = (size_t)size; /* A line fits, whatever the number is. */
+    message.size = (size_t)size; /* A line fits, regardless of the number. */
     make_printable(message.text, message.size);
     message.text[message.size++] = '\n';
     return room_send(room, message);
@@ -74,7 +74,7 @@ static int write_line(struct client *self, const char *format, uint64_t number)
     return weft_write_all(self->peer, text, (size_t)size, weft_after(patience));
 }
 
-/* Writes to the client what others say. */
+/* Writes other clients' messages to this client. */
 static int tell(void *arg)
 {
     struct client *self = arg;
@@ -92,10 +92,10 @@ static int tell(void *arg)
             break;
         }
     }
-    return err; /* An error: it cancels the other one. */
+    return err; /* An error, which cancels the other fiber. */
 }
 
-/* Says to the others what the client writes, until it goes. */
+/* Sends this client's lines to the others until it leaves. */
 static int hear(void *arg)
 {
     struct client *self = arg;
@@ -111,12 +111,12 @@ static int hear(void *arg)
         }
     }
     if (err == 0) {
-        weft_scope_cancel(self->scope); /* An error does that by itself. */
+        weft_scope_cancel(self->scope); /* An error cancels the scope by itself. */
     }
     return err;
 }
 
-/* The end of one direction is the end of the other. */
+/* When one direction ends, the other one ends, too. */
 static int converse(struct client *self)
 {
     int err = 0;
@@ -156,7 +156,7 @@ static int start(weft_stream *peer)
     return weft_go(NULL, talk, peer);
 }
 
-/* --- Trying it -------------------------------------------------------------------------------- */
+/* --- Self-test -------------------------------------------------------------------------------- */
 
 struct visitor {
     weft_stream *stream;
@@ -171,7 +171,7 @@ static int visit(struct visitor *visitor, const char *place)
     return err;
 }
 
-/* The next line that comes is this one. */
+/* Checks that the next line is this one. */
 static int expect(struct visitor *visitor, const char *wanted)
 {
     weft_text line;
@@ -183,7 +183,7 @@ static int expect(struct visitor *visitor, const char *wanted)
     return line.size != strlen(wanted) || memcmp(line.at, wanted, line.size) != 0;
 }
 
-/* What the second says and does, the first one reads. */
+/* The first visitor reads what the second one says and does. */
 static int meet(struct visitor *one, struct visitor *two, const char *place)
 {
     static const char words[] = "hello\r\n\033[2Jtricks\nbye";

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * drain.c - a server that ends without cutting anybody short.
+ * drain.c - server with a graceful shutdown.
  *
  *     drain tcp://127.0.0.1:7000 5000      serves until SIGINT or SIGTERM
- *     drain                                tries itself
+ *     drain                                runs a self-test
  *
- * A request is a line with a number: "begun", so many milliseconds of work, and "done". After
- * the signal the server accepts no connection and no request, closes the connections that are
- * idle, and lets the requests that have begun finish. Those that have not after the second
- * argument, in milliseconds, are told "cancelled".
+ * A request is a line with a number. The server answers "begun", works for that many
+ * milliseconds, and answers "done". After the signal it accepts no more connections and
+ * requests, closes idle connections, and lets pending requests finish. Requests that take
+ * longer than the second argument, in milliseconds, are canceled and answered with "cancelled".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 
 #include "server.h"
 
-static weft_shutdown service; /* all zeros: open */
-static weft_token deaf;       /* cancelled when no connection can be accepted any more */
+static weft_shutdown service; /* zero-initialized: open */
+static weft_token deaf;       /* canceled when accepting connections fails */
 static const weft_time write_time = 5 * WEFT_S;
 static const uint64_t work_max_ms = 600000;
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-/* Work that takes a while, and ends early when it must. */
+/* Does work that takes a while and ends early when it is canceled. */
 static int work(uint64_t ms)
 {
     weft_sleep_future sleep;
@@ -69,11 +69,14 @@ static int answer(weft_stream *peer, weft_text line)
 
 /* --- Connections ------------------------------------------------------------------------------ */
 
-/* The next line: 1. 0: the client has left. WEFT_ESHUTDOWN: the server is to end. Or an error. */
+/*
+ * Returns 1 with the next line, 0 at the end of the stream, WEFT_ESHUTDOWN if the server shuts
+ * down, or an error.
+ */
 static int next_line(weft_stream *peer, weft_reader *reader, weft_text *line)
 {
     for (;;) {
-        int err = weft_read_line(reader, line, weft_now()); /* if it is there */
+        int err = weft_read_line(reader, line, weft_now()); /* only if it has arrived */
         if (err != WEFT_ETIMEDOUT) {
             return err;
         }
@@ -108,7 +111,8 @@ static int serve(void *arg)
         }
     }
     if (err == WEFT_ESHUTDOWN) {
-        server_linger(peer); /* It may have asked for more; its answers are still to be read. */
+        server_linger(peer); /* The client may have sent more, and must be able to read its last
+                              * answers. */
     }
     weft_stream_close(peer);
     return err;
@@ -116,7 +120,7 @@ static int serve(void *arg)
 
 struct acceptor {
     weft_listener *listener;
-    weft_scope *scope; /* of connections */
+    weft_scope *scope; /* of the connections */
 };
 
 static int accept_all(void *arg)
@@ -143,7 +147,7 @@ static int accept_all(void *arg)
     }
 }
 
-/* --- Trying it -------------------------------------------------------------------------------- */
+/* --- Self-test -------------------------------------------------------------------------------- */
 
 struct client {
     weft_stream *stream;
@@ -162,7 +166,7 @@ static int expect(struct client *self, const char *wanted)
     return line.size != strlen(wanted) || memcmp(line.at, wanted, line.size) != 0;
 }
 
-/* Asks, and sees that the work has begun. */
+/* Sends a request and checks that the work has begun. */
 static int ask(struct client *self, const char *place, const char *request)
 {
     int err = weft_connect(&self->stream, place, NULL, weft_after(WEFT_S));
@@ -171,7 +175,7 @@ static int ask(struct client *self, const char *place, const char *request)
     return err != 0 ? err : expect(self, "begun");
 }
 
-/* The work of one is done in time, that of the other is not; and a third one asks for nothing. */
+/* One client's work finishes in time, another one's does not, and a third client sends nothing. */
 static int try_it(const char *place, weft_time grace)
 {
     struct client clients[3] = { { .stream = NULL } };
@@ -189,14 +193,14 @@ static int try_it(const char *place, weft_time grace)
     return err;
 }
 
-/* --- The program ------------------------------------------------------------------------------ */
+/* --- Program ---------------------------------------------------------------------------------- */
 
 struct program {
-    const char *place; /* NULL: it tries itself */
+    const char *place; /* NULL: self-test */
     weft_time grace;
 };
 
-/* Until the signal; then until all is done. */
+/* Serves until the signal, then drains. */
 static int serve_and_drain(const struct program *program, const weft_address *address)
 {
     char place[WEFT_ADDRESS_TEXT_MAX];
@@ -225,7 +229,7 @@ static int run(void *arg)
     }
     err = weft_listener_address(listener, &address);
     if (err == 0) {
-        /* A connection that fails leaves the others alone. */
+        /* A connection that fails does not affect the others. */
         weft_scope_options options = { .is_supervised = true };
         weft_scope scope;
         struct acceptor acceptor = { listener, &scope };
@@ -233,7 +237,7 @@ static int run(void *arg)
         err = weft_scope_go(&scope, accept_all, &acceptor);
         err = err != 0 ? err : serve_and_drain(program, &address);
         weft_shutdown_trigger(&service);
-        (void)weft_scope_end(&scope); /* Each connection closes its stream. */
+        (void)weft_scope_end(&scope); /* Each connection closes its own stream. */
     }
     weft_listener_close(listener);
     return err;

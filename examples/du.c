@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * du [DIRECTORY] - how many files there are below a directory, and how many bytes.
+ * du.c - counts the files and bytes below a directory.
  *
- * A walk over a tree whose shape shows only as one goes: each visit reads one directory, and
- * says which others are below it. System calls that may block are made in place, so a slow
- * disk keeps no worker busy.
+ *     du [DIRECTORY]
+ *
+ * It walks a tree whose shape is discovered on the way: each visit reads one directory and adds
+ * its subdirectories to the walk. System calls that may block run in place on the blocking
+ * pool, so a slow disk blocks no worker.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -39,7 +41,7 @@ static char *join_path(const char *directory, const char *name)
     return path;
 }
 
-/* One entry of a directory: a file is counted, a directory visited later. */
+/* Handles one directory entry: counts a file, schedules a visit of a directory. */
 static int look_at(const struct visit *visit, DIR *directory, const char *name)
 {
     struct stat entry;
@@ -61,7 +63,7 @@ static int look_at(const struct visit *visit, DIR *directory, const char *name)
     return 0;
 }
 
-/* May block: called in place, see below. */
+/* May block, so it is called through weft_block_in_place(), see below. */
 static int read_directory(void *arg)
 {
     const struct visit *visit = arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * echo.c - a server that sends back what it gets: one fiber for each connection.
+ * echo.c - TCP echo server with one fiber per connection.
  *
  *     echo tcp://127.0.0.1:7000      serves until SIGINT or SIGTERM
- *     echo                           tries itself
+ *     echo                           runs a self-test
  *
- * server.c listens, accepts, and ends the program.
+ * server.c listens, accepts, and shuts down.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * echo_stackless.c - a server that sends back what it gets: a body without a stack for each
- * connection. Millions of them may wait; each is as large as its state.
+ * echo_stackless.c - TCP echo server with one stackless task per connection.
  *
  *     echo_stackless tcp://127.0.0.1:7000      serves until SIGINT or SIGTERM
- *     echo_stackless                           tries itself
+ *     echo_stackless                           runs a self-test
+ *
+ * Millions of stackless tasks can wait at the same time. Each is as large as its state.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 #include "server.h"
 
-/* What must survive an await. */
+/* State that must survive an await. */
 struct echo {
     weft_stream *peer;
     weft_io io;
@@ -29,7 +30,7 @@ static int echo_body(weft_co *co, void *state)
         weft_read_init(&self->io, self->peer, self->buffer, sizeof self->buffer);
         WEFT_AWAIT(co, n, &self->io.future);
         if (n <= 0) {
-            break; /* The end, an error, or WEFT_ECANCELED. */
+            break; /* End of stream, an error, or WEFT_ECANCELED. */
         }
         weft_write_all_init(&self->io, self->peer, self->buffer, (size_t)n);
         WEFT_AWAIT(co, n, &self->io.future);
@@ -40,7 +41,7 @@ static int echo_body(weft_co *co, void *state)
     WEFT_END(co, n < 0 ? n : 0);
 }
 
-/* However the body ends. */
+/* Runs however the task ends. */
 static void echo_drop(void *state)
 {
     weft_stream_close(((struct echo *)state)->peer);
@@ -56,7 +57,7 @@ static int start(weft_stream *peer)
                                           .name = "echo" });
 }
 
-/* More than a buffer goes out, and comes back while it does. */
+/* Sends more than a buffer holds and reads the echo at the same time. */
 static int try_it(const char *place)
 {
     static char sent[100000];

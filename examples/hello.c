@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hello - the smallest program: a fiber, and its result.
+ * hello.c - the smallest program: a fiber and its result.
  */
 #include <stdio.h>
 #include <weft.h>
 
 static int greet(void *arg)
 {
-    int err = weft_sleep(10 * WEFT_MS); /* No thread waits with it. */
+    int err = weft_sleep(10 * WEFT_MS); /* Blocks no thread. */
     if (err == 0) {
         printf("hello from %s\n", (const char *)arg);
     }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * http.c - a server of HTTP/1.1: a fiber for each connection, a strict parser (http_parser.h),
- * and limits for all that a client may do.
+ * http.c - HTTP/1.1 server: one fiber per connection, a strict parser (http_parser.h), and
+ * limits on everything a client may do.
  *
  *     http tcp://127.0.0.1:8080      serves until SIGINT or SIGTERM
- *     http                           tries itself
+ *     http                           runs a self-test
  *
  * GET / says hello, POST /echo sends the body back. Requests may be pipelined: their answers
  * are collected, and written before the server waits for more.
  *
- * Memory: most connections of a server are idle. A fiber keeps its stack while it waits, and all
- * pages of a large frame are in use, even if the buffers in it are not. So this server allocates
- * the buffers when a request comes, and frees them before it waits for the next one. An idle
- * connection needs a page or two for its stack.
+ * Memory: most connections of a server are idle. A fiber keeps its stack while it waits, and
+ * all pages of a large frame stay in use, even if the buffers in it do not. So this server
+ * allocates its buffers when a request arrives and frees them before it waits for the next one.
+ * An idle connection needs one or two pages for its stack.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +25,11 @@
 #include "server.h"
 
 static const weft_time idle_time = 30 * WEFT_S;    /* between two requests */
-static const weft_time request_time = 10 * WEFT_S; /* from its first byte to its last one */
-static const weft_time write_time = 10 * WEFT_S;   /* for an answer to be taken */
+static const weft_time request_time = 10 * WEFT_S; /* from the first byte of a request to its
+                                                    * last */
+static const weft_time write_time = 10 * WEFT_S;   /* for the client to accept an answer */
 
-/* What a connection needs while it has requests. */
+/* State of a connection while it has requests. */
 struct connection {
     weft_stream *peer;
     weft_reader reader;
@@ -43,9 +44,9 @@ struct connection {
 struct answer {
     int status;
     weft_text body;
-    bool is_head; /* only what would stand before the body */
+    bool is_head; /* omits the body */
     bool closes;
-    bool says_keep_alive; /* to a client of HTTP/1.0, which would wait for the end otherwise */
+    bool says_keep_alive; /* an HTTP/1.0 client would wait for the close otherwise */
 };
 
 static const char *reason(int status)
@@ -100,7 +101,7 @@ static struct answer plain(int status, const char *text)
     return (struct answer){ .status = status, .body = { text, strlen(text) } };
 }
 
-/* What this server is for. The body of the answer may be in the request. */
+/* Handles a request. The body of the answer may point into the request. */
 static struct answer serve(const struct http_parser *request, const char *data)
 {
     bool is_head = http_is(data, request->method, "HEAD", false);
@@ -127,7 +128,7 @@ static struct answer serve(const struct http_parser *request, const char *data)
     return answer;
 }
 
-/* --- A connection ----------------------------------------------------------------------------- */
+/* --- One connection --------------------------------------------------------------------------- */
 
 static int refuse(struct connection *self, int status)
 {
@@ -141,7 +142,7 @@ static int refuse(struct connection *self, int status)
     return err;
 }
 
-/* A client that waits to be asked for its body. */
+/* Asks a client that waits for 100 Continue to send its body. */
 static int ask_for_body(struct connection *self)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -149,8 +150,10 @@ static int ask_for_body(struct connection *self)
     return weft_writer_write(&self->writer, text, sizeof text - 1, weft_after(write_time));
 }
 
-/* Reads a request: HTTP_COMPLETE, or the status to refuse it with; 0: there is none now, or the
- * client has left; or an error. */
+/*
+ * Reads a request. Returns HTTP_COMPLETE or the status to reject it with; 0 if no request is
+ * available now or the client has left; or an error.
+ */
 static int read_request(struct connection *self, weft_text *data)
 {
     weft_time deadline = weft_after(request_time);
@@ -164,7 +167,7 @@ static int read_request(struct connection *self, weft_text *data)
         if (self->request.is_body && self->request.expects_continue) {
             err = ask_for_body(self);
         }
-        /* All that is there was answered. */
+        /* Every request so far has been answered. */
         err = err != 0 ? err : weft_writer_flush(&self->writer, weft_after(write_time));
         if (err != 0) {
             break;
@@ -172,7 +175,7 @@ static int read_request(struct connection *self, weft_text *data)
         size_t size = data->size;
         err = weft_reader_peek(&self->reader, size + 1, data, deadline);
         if (err == 0 && data->size == size) {
-            return WEFT_EEND; /* The client has left, in the middle of a request. */
+            return WEFT_EEND; /* The client left in the middle of a request. */
         }
         if (err == WEFT_ETIMEDOUT) {
             return 408;
@@ -181,7 +184,10 @@ static int read_request(struct connection *self, weft_text *data)
     return err;
 }
 
-/* Serves what has come: 0 if the connection is idle then; WEFT_EEND if it is at its end. */
+/*
+ * Serves the requests that have arrived. Returns 0 if the connection is idle afterwards,
+ * WEFT_EEND at the end of the stream, or an error.
+ */
 static int serve_requests(struct connection *self)
 {
     weft_text data;
@@ -209,7 +215,7 @@ static int serve_requests(struct connection *self)
     return err != 0 ? err : weft_writer_flush(&self->writer, weft_after(write_time));
 }
 
-/* Allocates what that needs, for as long as it takes. */
+/* Allocates the buffers, serves requests and frees the buffers again. */
 static int serve_with_buffers(weft_stream *peer)
 {
     struct connection *self = malloc(sizeof *self);
@@ -241,9 +247,12 @@ static int start(weft_stream *peer)
     return weft_go(NULL, talk, peer);
 }
 
-/* --- Trying it -------------------------------------------------------------------------------- */
+/* --- Self-test -------------------------------------------------------------------------------- */
 
-/* Sends it, and reads until the server closes: how many answers have this status? */
+/*
+ * Sends the request, reads until the server closes, and returns the number of answers with this
+ * status.
+ */
 static int count_answers(const char *place, const char *request, const char *status)
 {
     char answers[4096];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * http_parser.c - requests of HTTP/1.1, line by line.
+ * http_parser.c - incremental parser for HTTP/1.1 requests.
  *
- * A line is looked at when its end is there, or when it is too long: so the answer is the same
- * however the data comes. Nothing is looked at twice.
+ * A line is parsed once its end has arrived or it is too long, so the result does not depend on
+ * how the data is split. No byte is examined twice.
  */
 #include "http_parser.h"
 
@@ -36,7 +36,7 @@ static bool is_one_of(char c, const char *others)
     return c != '\0' && strchr(others, c) != NULL;
 }
 
-/* Of a method, or of the name of a header. */
+/* Character of a method or a header name. */
 static bool is_token(char c)
 {
     return is_digit(c) || is_letter(c) || is_one_of(c, "!#$%&'*+-.^_`|~");
@@ -47,7 +47,7 @@ static bool is_visible(char c)
     return c > ' ' && c < 127;
 }
 
-/* A fragment is the client's own affair. */
+/* A target has no fragment: fragments stay on the client. */
 static bool is_target(char c)
 {
     return is_visible(c) && c != '#';
@@ -58,7 +58,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Of a value: no control characters but tabs. */
+/* Character of a header value: no control characters except tabs. */
 static bool is_text(char c)
 {
     return is_space(c) || is_visible(c) || (unsigned char)c >= 128;
@@ -98,9 +98,9 @@ bool http_is(const char *data, struct http_span span, const char *text, bool is_
     return true;
 }
 
-/* --- The first line --------------------------------------------------------------------------- */
+/* --- Request line ----------------------------------------------------------------------------- */
 
-/* What is before the next space, and takes both; false if there is none. */
+/* Splits off the word before the next space, and the space. Returns false if there is no space. */
 static bool take_word(const char *data, struct http_span *line, struct http_span *word)
 {
     const char *space = memchr(data + line->at, ' ', line->size);
@@ -123,13 +123,15 @@ static int parse_version(struct http_parser *parser, const char *data, struct ht
     if (at[5] != '1') {
         return VERSION_NOT_SUPPORTED;
     }
-    parser->minor = at[7] == '0' ? 0 : 1; /* A later one can be answered as 1.1. */
+    parser->minor = at[7] == '0' ? 0 : 1; /* A later minor version can be answered as 1.1. */
     parser->keeps_alive = parser->minor > 0;
     return HTTP_MORE;
 }
 
-/* "/path?query", or as a proxy is asked: "http://host/path?query", where the path may be left
- * out. */
+/*
+ * Parses "/path?query" or the form for proxies, "http://host/path?query", whose path may be
+ * missing.
+ */
 static bool parse_target(struct http_parser *parser, const char *data)
 {
     static const char scheme[] = "http://";
@@ -189,7 +191,7 @@ static struct http_span trim(const char *data, struct http_span span)
     return span;
 }
 
-/* A length that is there twice may be two lengths. */
+/* Rejects a repeated length: the two could differ. */
 static int read_length(struct http_parser *parser, const char *data, struct http_span value)
 {
     if (parser->has_length || value.size == 0 || !all(data, value, is_digit)) {
@@ -205,7 +207,7 @@ static int read_length(struct http_parser *parser, const char *data, struct http
     return HTTP_MORE;
 }
 
-/* A list of words with commas between them. */
+/* Parses a comma-separated list. */
 static void read_connection(struct http_parser *parser, const char *data, struct http_span value)
 {
     while (value.size > 0) {
@@ -223,7 +225,7 @@ static void read_connection(struct http_parser *parser, const char *data, struct
     }
 }
 
-/* Those that say where the request ends, and what becomes of the connection. */
+/* Interprets the headers that determine the end of the request and the fate of the connection. */
 static int read_header(struct http_parser *parser, const char *data, struct http_header header)
 {
     if (http_is(data, header.name, "content-length", true)) {
@@ -257,7 +259,7 @@ static int parse_header(struct http_parser *parser, const char *data, struct htt
     header.name = (struct http_span){ line.at, (size_t)(colon - (data + line.at)) };
     header.value = trim(data, (struct http_span){ line.at + header.name.size + 1,
                                                   line.size - header.name.size - 1 });
-    /* A folded line begins with a space, which is not a part of a name. */
+    /* A folded line starts with a space, which is not a valid character of a name. */
     if (header.name.size == 0 || !all(data, header.name, is_token) ||
         !all(data, header.value, is_text)) {
         return BAD_REQUEST;
@@ -269,7 +271,7 @@ static int parse_header(struct http_parser *parser, const char *data, struct htt
     return read_header(parser, data, header);
 }
 
-/* Behind the empty line. */
+/* Checks the headers after the empty line. */
 static int end_head(struct http_parser *parser)
 {
     if (parser->minor > 0 && !parser->has_host) {
@@ -286,7 +288,10 @@ static int end_head(struct http_parser *parser)
 
 /* --- Lines ------------------------------------------------------------------------------------ */
 
-/* The next line, without its end: HTTP_COMPLETE, HTTP_MORE, or it is too long. */
+/*
+ * Takes the next line, without its end. Returns HTTP_COMPLETE, HTTP_MORE, or a status if it is
+ * too long.
+ */
 static int take_line(struct http_parser *parser, const char *data, size_t size,
                      struct http_span *line)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mandelbrot [WIDTH HEIGHT] - draws the Mandelbrot set: a small one as text, or one of that
- * size as a PGM file on the standard output.
+ * mandelbrot.c - draws the Mandelbrot set: a small one as text, or one of the given size as a
+ * PGM file on standard output.
  *
- * The picture is cut into tiles, which idle workers share. Some take a thousand times longer
- * than others, and nobody has to know which.
+ *     mandelbrot [WIDTH HEIGHT]
+ *
+ * The picture is divided into tiles that idle workers share. Some tiles take a thousand times
+ * longer than others, and the program need not know which.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proxy.c - passes connections on to another place, both ways.
+ * proxy.c - TCP proxy: forwards connections to another server, in both directions.
  *
  *     proxy tcp://:8080 tcp://example.org:80      serves until SIGINT or SIGTERM
- *     proxy                                       tries itself
+ *     proxy                                       runs a self-test
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 static const char *target;
 
-/* A client: connects to the target, and copies until both sides have ended. */
+/* Serves a client: connects to the target and copies until both sides have ended. */
 static int pass_on(void *arg)
 {
     weft_stream *client = arg;
@@ -33,9 +33,9 @@ static int start(weft_stream *client)
     return weft_go(NULL, pass_on, client);
 }
 
-/* --- Trying it -------------------------------------------------------------------------------- */
+/* --- Self-test -------------------------------------------------------------------------------- */
 
-/* The target: answers a line with the same line, shouted. */
+/* The target: answers a line with the same line in upper case. */
 static int shout(void *arg)
 {
     weft_stream *client;
@@ -59,7 +59,7 @@ static int shout(void *arg)
     return err;
 }
 
-/* Sends a line to the proxy, and reads the answer. */
+/* Sends a line to the proxy and reads the answer. */
 static int ask(const char *place)
 {
     weft_stream *stream;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * redis.c - a server of the Redis protocol: a fiber for each connection, and one table for all.
+ * redis.c - server for the Redis protocol: one fiber per connection, one shared table.
  *
  *     redis tcp://127.0.0.1:6379      serves until SIGINT or SIGTERM
- *     redis                           tries itself
+ *     redis                           runs a self-test
  *
- * PING, ECHO, GET, SET, DEL, INCR, and what redis-cli and redis-benchmark ask before they begin.
- * Commands may be pipelined: their answers are collected, and written before the server waits
- * for more. A client that does not read its answers is not read from, either.
+ * It supports PING, ECHO, GET, SET, DEL, INCR, and the commands that redis-cli and
+ * redis-benchmark send on start. Commands may be pipelined: their answers are collected, and
+ * written before the server waits for more. The server stops reading from a client that does
+ * not read its answers (backpressure).
  *
- * A connection has buffers only while it has commands; http.c says why.
+ * A connection has buffers only while it has commands; http.c explains why.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,14 +27,14 @@ _Static_assert((int)RESP_WORD_MAX <= (int)STORE_VALUE_MAX, "a word can be a valu
 
 static struct store store;
 
-/* What a connection needs while it has commands. */
+/* State of a connection while it has commands. */
 struct connection {
     weft_stream *peer;
     weft_reader reader;
     weft_writer writer;
     struct resp_parser parser;
     const char *data; /* of the command */
-    bool ends;        /* after this answer */
+    bool ends;        /* close after this answer */
     char in[RESP_COMMAND_MAX];
     char out[4096];
     char value[STORE_VALUE_MAX];
@@ -119,7 +120,7 @@ static int incr(struct connection *self)
     return err == 0 ? answer_number(self, value) : answer_error(self, err);
 }
 
-/* No setting has a value. */
+/* All settings are empty. */
 static int config(struct connection *self)
 {
     weft_text what = word(self, 1);
@@ -131,7 +132,7 @@ static int config(struct connection *self)
     return err != 0 ? err : answer_text(self, (weft_text){ "", 0 });
 }
 
-/* What can be told of the commands is nothing. */
+/* Reports no commands. */
 static int command(struct connection *self)
 {
     return answer_line(self, "*0");
@@ -143,9 +144,11 @@ static int quit(struct connection *self)
     return answer_line(self, "+OK");
 }
 
-/* Ends the connection of a browser, without an answer. A web page can make its visitor's browser
- * send a request to this port, and each line of its body, which the attacker has written, would be
- * a command. As in Redis, "POST" and "Host:" give such a request away. */
+/*
+ * Closes the connection of a browser without an answer. A web page can make its visitor's
+ * browser send a request to this port, and each line of its body, which the attacker controls,
+ * would be a command. As in Redis, "POST" and "Host:" give such a request away.
+ */
 static int end_attack(struct connection *self)
 {
     (void)self;
@@ -155,7 +158,7 @@ static int end_attack(struct connection *self)
 static const struct {
     const char *name;
     int (*run)(struct connection *self);
-    size_t least; /* words, with the name */
+    size_t least; /* words, including the name */
     size_t most;
 } commands[] = {
     { "ping", ping, 1, 2 },
@@ -186,9 +189,9 @@ static int run_command(struct connection *self)
     return answer_line(self, "-ERR unknown command");
 }
 
-/* --- A connection ----------------------------------------------------------------------------- */
+/* --- One connection --------------------------------------------------------------------------- */
 
-/* Reads a command: RESP_COMPLETE; 0: there is none now; or an error. */
+/* Reads a command. Returns RESP_COMPLETE, 0 if no command is available now, or an error. */
 static int read_command(struct connection *self)
 {
     weft_text data;
@@ -210,13 +213,16 @@ static int read_command(struct connection *self)
         err = weft_writer_flush(&self->writer, WEFT_NEVER);
         err = err != 0 ? err : weft_reader_peek(&self->reader, size + 1, &data, WEFT_NEVER);
         if (err == 0 && data.size == size) {
-            return WEFT_EEND; /* The client has left, in the middle of a command. */
+            return WEFT_EEND; /* The client left in the middle of a command. */
         }
     }
     return err;
 }
 
-/* Serves what has come: 0 if the connection is idle then; WEFT_EEND if it is at its end. */
+/*
+ * Serves the commands that have arrived. Returns 0 if the connection is idle afterwards,
+ * WEFT_EEND at the end of the stream, or an error.
+ */
 static int serve_commands(struct connection *self)
 {
     weft_text data;
@@ -239,7 +245,7 @@ static int serve_commands(struct connection *self)
     return err;
 }
 
-/* Allocates what that needs, for as long as it takes. */
+/* Allocates the buffers, serves commands and frees the buffers again. */
 static int serve_with_buffers(weft_stream *peer)
 {
     struct connection *self = malloc(sizeof *self);
@@ -272,7 +278,7 @@ static int start(weft_stream *peer)
     return weft_go(NULL, talk, peer);
 }
 
-/* --- Trying it -------------------------------------------------------------------------------- */
+/* --- Self-test -------------------------------------------------------------------------------- */
 
 static int try_it(const char *place)
 {

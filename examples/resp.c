@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resp.c - commands of the Redis protocol, step by step.
+ * resp.c - incremental parser for commands of the Redis protocol (RESP).
  *
- * A step takes a line when its end is there, or when it is too long, or a word when all of it is
- * there: so the result is the same however the data comes. Nothing is looked at twice.
+ * A step consumes a line once its end has arrived or it is too long, or a word once all of it
+ * has arrived. So the result does not depend on how the data is split. No byte is examined
+ * twice.
  */
 #include "resp.h"
 
 #include <string.h>
 
 enum {
-    NUMBER_LINE_MAX = 10, /* bytes of "$16384\r\n" and its like */
+    NUMBER_LINE_MAX = 10, /* bytes of a line like "$16384\r\n" */
 };
 
-/* The next line, without its LF, of up to limit bytes: RESP_COMPLETE, RESP_MORE or the error. */
+/*
+ * Takes the next line of up to limit bytes, without its LF. Returns RESP_COMPLETE, RESP_MORE or
+ * error.
+ */
 static int take_line(struct resp_parser *parser, const char *data, size_t size, size_t limit,
                      int error, struct resp_span *line)
 {
@@ -30,7 +34,7 @@ static int take_line(struct resp_parser *parser, const char *data, size_t size, 
     return RESP_COMPLETE;
 }
 
-/* "*12\r", up to max, without its first character. */
+/* Parses a number up to max in a line like "*12\r", after its first character. */
 static bool parse_number(const char *data, struct resp_span line, size_t max, size_t *number)
 {
     const char *at = data + line.at;
@@ -42,7 +46,7 @@ static bool parse_number(const char *data, struct resp_span line, size_t max, si
         if (at[i] < '0' || at[i] > '9') {
             return false;
         }
-        value = value * 10 + (size_t)(at[i] - '0'); /* A line is too short for an overflow. */
+        value = value * 10 + (size_t)(at[i] - '0'); /* The line is too short for an overflow. */
     }
     *number = value;
     return value <= max;
@@ -54,7 +58,7 @@ static int complete(struct resp_parser *parser)
     return RESP_COMPLETE;
 }
 
-/* --- Lines of words --------------------------------------------------------------------------- */
+/* --- Inline commands -------------------------------------------------------------------------- */
 
 static int split(struct resp_parser *parser, const char *data, struct resp_span line)
 {
@@ -69,7 +73,7 @@ static int split(struct resp_parser *parser, const char *data, struct resp_span 
         }
         size_t first = at;
         while (at < end && data[at] != ' ') {
-            /* Neither quotes, whose meaning others dispute, nor control characters. */
+            /* Rejects quotes, whose meaning is not agreed on, and control characters. */
             if ((unsigned char)data[at] < ' ' || data[at] == '"' || data[at] == '\'') {
                 return RESP_BAD_LINE;
             }
@@ -92,7 +96,10 @@ static int parse_typed(struct resp_parser *parser, const char *data, size_t size
 
 /* --- Arrays ----------------------------------------------------------------------------------- */
 
-/* Each of these is a step: RESP_COMPLETE, and on with the next one; RESP_MORE; or an error. */
+/*
+ * Each of these functions is a step. It returns RESP_COMPLETE if the next step can follow,
+ * RESP_MORE, or an error.
+ */
 
 static int parse_count(struct resp_parser *parser, const char *data, size_t size)
 {
@@ -154,7 +161,7 @@ static int parse_array(struct resp_parser *parser, const char *data, size_t size
     return result == RESP_COMPLETE ? complete(parser) : result;
 }
 
-/* --- All -------------------------------------------------------------------------------------- */
+/* --- Interface -------------------------------------------------------------------------------- */
 
 void resp_parser_init(struct resp_parser *parser)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server.c - a listener, a fiber that accepts, and an end by signal.
+ * server.c - skeleton of a TCP server: a listener, a fiber that accepts, and shutdown by
+ * signal.
  *
- * When the program is to end, the fiber that accepts is cancelled and joined, and then the
- * listener is closed. Connections are left to the end of the runtime, which cancels them and
- * waits until each has closed its stream.
+ * On shutdown the accepting fiber is canceled and joined, then the listener is closed.
+ * Connections are left to the runtime, which cancels them when it is destroyed and waits until
+ * each has closed its stream.
  */
 #include "server.h"
 
@@ -74,17 +75,17 @@ static int accept_all(void *arg)
     int err;
     while ((err = weft_accept(self->listener, &peer, WEFT_NEVER)) == 0) {
         if (self->server->start(peer) != 0) {
-            weft_stream_close(peer); /* There is no memory for one more. */
+            weft_stream_close(peer); /* Out of memory for another connection. */
         }
     }
     return err;
 }
 
-/* --- The program ------------------------------------------------------------------------------ */
+/* --- Program ---------------------------------------------------------------------------------- */
 
 struct program {
     const struct server *server;
-    const char *place; /* NULL: it tries itself */
+    const char *place; /* NULL: self-test */
 };
 
 void server_announce(const char *name, const char *scheme, const weft_address *address)
@@ -110,7 +111,7 @@ static int serve(const struct program *program, weft_listener *listener)
         err = weft_scope_go(scope, accept_all, &acceptor);
         if (err == 0 && program->place != NULL) {
             server_announce(program->server->name, "tcp://", &address);
-            /* If nobody accepts any more, the scope says why. */
+            /* If the acceptor fails, the scope cancels this wait and reports the error. */
             err = server_wait_for_signal(weft_scope_token(scope));
         } else if (err == 0) {
             (void)weft_address_print(&address, place, sizeof place);
@@ -118,7 +119,7 @@ static int serve(const struct program *program, weft_listener *listener)
         }
         weft_scope_cancel(scope);
     }
-    return err == WEFT_ECANCELED ? 0 : err; /* That was the acceptor, whose time was over. */
+    return err == WEFT_ECANCELED ? 0 : err; /* The acceptor was canceled by the shutdown. */
 }
 
 static int run(void *arg)
@@ -152,7 +153,7 @@ int server_main(const struct server *server, int argc, char **argv)
     return err != 0;
 }
 
-/* --- For connections -------------------------------------------------------------------------- */
+/* --- Helpers for connections ------------------------------------------------------------------ */
 
 int server_wait_for_data(weft_stream *peer, weft_time deadline)
 {

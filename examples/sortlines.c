@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sortlines FILE - prints the lines of a file in the order of their bytes, each once; as
- * LC_ALL=C sort -u does. Without a file it sorts itself.
+ * sortlines.c - prints the unique lines of a file in byte order, like LC_ALL=C sort -u.
+ *
+ *     sortlines [FILE]
+ *
+ * Without a file it sorts its own source.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +38,7 @@ static int compare_lines(const void *a, const void *b, void *arg)
     return compare(a, b);
 }
 
-/* Finds the lines, sorts them, and leaves out what is there twice. */
+/* Finds the lines, sorts them and drops duplicates. */
 static int sort_text(const struct text *text, weft_line **sorted, size_t *count)
 {
     size_t found;

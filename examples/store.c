@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store.c - a hash table in shards, each with a mutex.
+ * store.c - hash table in shards, each with its own mutex.
  *
- * Nothing waits with a mutex held, but for memory: a value is copied out of the table before it
- * is written to a client.
+ * No fiber waits while it holds a mutex, except for the allocator: a value is copied out of the
+ * table before it is written to a client.
  */
 #include "store.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name, and behind it its value. */
+/* An entry: the key, followed by its value. */
 struct store_entry {
     struct store_entry *next;
     uint64_t hash;
@@ -21,7 +21,10 @@ struct store_entry {
     char bytes[];
 };
 
-/* FNV-1a. Who chooses names can make them collide: a server for strangers needs a keyed hash. */
+/*
+ * FNV-1a. An attacker who chooses the keys can make them collide. A public server needs a keyed
+ * hash.
+ */
 static uint64_t hash_of(weft_text key)
 {
     uint64_t hash = 14695981039346656037u;
@@ -41,14 +44,17 @@ static size_t bytes_of(const struct store_entry *entry)
     return sizeof *entry + entry->key_size + entry->value_size;
 }
 
-/* --- One shard, whose mutex is held ----------------------------------------------------------- */
+/* --- One shard, with its mutex held ----------------------------------------------------------- */
 
 static size_t bucket_of(const struct store_shard *shard, uint64_t hash)
 {
     return hash / STORE_SHARDS & (shard->bucket_count - 1);
 }
 
-/* What points to the entry; to NULL, if there is none. NULL: there are no buckets. */
+/*
+ * Returns the link to the entry; the link holds NULL if there is none. Returns NULL if there
+ * are no buckets.
+ */
 static struct store_entry **find(struct store_shard *shard, uint64_t hash, weft_text key)
 {
     if (shard->bucket_count == 0) {
@@ -62,7 +68,7 @@ static struct store_entry **find(struct store_shard *shard, uint64_t hash, weft_
     return link;
 }
 
-/* Twice as many buckets; or as many as before, if there is no memory and some are there. */
+/* Doubles the number of buckets. If memory is short, keeps the existing ones, if any. */
 static int grow(struct store_shard *shard)
 {
     struct store_shard old = *shard;
@@ -128,7 +134,7 @@ static int set(struct store_shard *shard, uint64_t hash, weft_text key, weft_tex
     return 0;
 }
 
-/* A whole decimal number, written in the one way. */
+/* Parses a complete decimal number in canonical form. */
 static bool parse_number(const char *text, size_t size, int64_t *number)
 {
     char copy[24];
@@ -159,7 +165,7 @@ static int increment(struct store_shard *shard, uint64_t hash, weft_text key, in
     return set(shard, hash, key, (weft_text){ text, (size_t)size });
 }
 
-/* --- All -------------------------------------------------------------------------------------- */
+/* --- Interface -------------------------------------------------------------------------------- */
 
 void store_fini(struct store *store)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ticker - time: a fiber that ticks, a watchdog over it, and a deadline for the whole.
+ * ticker.c - timers: a fiber that ticks, its watchdog, and an overall deadline.
  */
 #include <stdio.h>
 #include <weft.h>
@@ -10,7 +10,7 @@ static void bark(void *arg)
     fprintf(stderr, "ticker: no tick from %s for a second\n", (const char *)arg);
 }
 
-/* Ticks until it is cancelled; returns how often. */
+/* Ticks until it is canceled. Returns the number of ticks. */
 static int tick(void *arg)
 {
     const char *name = arg;
@@ -22,7 +22,7 @@ static int tick(void *arg)
         weft_timer_start(&watchdog, weft_after(WEFT_S), 0, bark, arg);
         printf("%s: tick %d\n", name, ++ticks);
     }
-    (void)weft_timer_stop(&watchdog); /* It is in this frame. */
+    (void)weft_timer_stop(&watchdog); /* The timer is in this stack frame. */
     return ticks;
 }
 
@@ -38,7 +38,7 @@ static int app(void *arg)
     }
     err = weft_join(task, &ticks, weft_after(110 * WEFT_MS));
     if (err == WEFT_ETIMEDOUT) {
-        weft_cancel(task); /* Its next wait, or this one, returns WEFT_ECANCELED. */
+        weft_cancel(task); /* Its current or next wait returns WEFT_ECANCELED. */
         err = weft_join(task, &ticks, WEFT_NEVER);
     }
     if (err == 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tour - the scheduler at work, and its counters.
+ * tour.c - the scheduler at work, and its counters.
  *
- * Counts the primes below 3 000 000: a root task spawns one task per block, joins
- * them in order, and runs a blocking function beside them. Then it prints what
- * each worker did.
+ * Counts the primes below 3 000 000: a root task spawns one task per block, joins them in
+ * order, and runs a blocking function at the same time. Then it prints the counters of each
+ * worker.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static bool is_prime(int n)
     return n >= 2;
 }
 
-/* One block: a task without awaits. Its result is the number of primes. */
+/* Handles one block, without any await. The task's result is the number of primes. */
 static int block_body(weft_co *co, void *state)
 {
     (void)co;
@@ -38,7 +38,7 @@ static int block_body(weft_co *co, void *state)
     return primes;
 }
 
-/* What must survive an await lives in the state. */
+/* State that must survive an await. */
 struct count {
     weft_task *blocks[BLOCKS];
     weft_join_future join;
@@ -73,7 +73,7 @@ static int count_body(weft_co *co, void *state)
     WEFT_END(co, s->primes);
 }
 
-/* Something that would block a worker belongs on the blocking pool. */
+/* Blocking calls belong on the blocking pool, not on a worker. */
 static int read_kernel_name(void *arg)
 {
     FILE *file = fopen("/proc/sys/kernel/osrelease", "r");

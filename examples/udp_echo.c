@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * udp_echo.c - sends messages back to where they come from, many with one system call.
+ * udp_echo.c - UDP echo server that receives and sends datagrams in batches.
  *
  *     udp_echo udp://127.0.0.1:7000      serves until SIGINT or SIGTERM
- *     udp_echo                           tries itself
+ *     udp_echo                           runs a self-test
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 
 enum {
     BATCH = 32,
-    MESSAGE_MAX = 2048,           /* longer ones are not answered: a part would not be an echo */
-    PORTS_OF_SERVICES_MAX = 1023, /* nor those from there: two echoes would never end */
+    MESSAGE_MAX = 2048,           /* longer datagrams are dropped: a truncated echo is none */
+    PORTS_OF_SERVICES_MAX = 1023, /* well-known ports get no answer: two echo servers would loop */
 };
 
 struct batch {
@@ -30,7 +30,7 @@ static void prepare(struct batch *batch)
     }
 }
 
-/* Of what was received, moves to the front what is answered. Returns how much that is. */
+/* Moves the datagrams to be answered to the front and returns their number. */
 static size_t choose(struct batch *batch, size_t count)
 {
     size_t kept = 0;
@@ -46,7 +46,7 @@ static size_t choose(struct batch *batch, size_t count)
     return kept;
 }
 
-/* Sends all. One that cannot be sent is left out, as if the network had lost it. */
+/* Sends all datagrams. Skips one that cannot be sent, as if the network had lost it. */
 static int send_all(weft_datagram *socket, weft_packet *packets, size_t count)
 {
     while (count > 0) {
@@ -71,14 +71,14 @@ static int echo(void *arg)
         int count = weft_datagram_receive_many(socket, batch.packets, BATCH, WEFT_NEVER);
         if (count >= 0) {
             err = send_all(socket, batch.packets, choose(&batch, (size_t)count));
-        } else if (count != -ECONNREFUSED) { /* This one tells of a message that was sent. */
+        } else if (count != -ECONNREFUSED) { /* Reports on a datagram sent earlier. */
             err = count;
         }
     }
     return err;
 }
 
-/* --- Trying it -------------------------------------------------------------------------------- */
+/* --- Self-test -------------------------------------------------------------------------------- */
 
 static int exchange(weft_datagram *client, const weft_address *server)
 {
@@ -112,7 +112,7 @@ static int try_it(const weft_address *server)
     return err;
 }
 
-/* --- The program ------------------------------------------------------------------------------ */
+/* --- Program ---------------------------------------------------------------------------------- */
 
 static int run(void *arg)
 {

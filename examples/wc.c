@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wc FILE... - counts lines, words and bytes of files, one fiber for each.
+ * wc.c - counts the lines, words and bytes of files, with one fiber per file.
  *
- * Files are read on threads of the blocking pool, so a slow disk keeps no worker busy;
- * the counting shares the workers. Without a file it counts itself.
+ *     wc [FILE...]
+ *
+ * Files are read on threads of the blocking pool, so a slow disk blocks no worker. The counting
+ * runs on the workers. Without a file it counts its own executable.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -25,7 +27,7 @@ struct block {
     char text[16384];
 };
 
-/* May block: called in place, see below. */
+/* May block, so it is called through weft_block_in_place(), see below. */
 static int read_block(void *arg)
 {
     struct block *block = arg;
@@ -45,7 +47,7 @@ static void count_block(struct count *count, const struct block *block, bool *in
     count->bytes += block->length;
 }
 
-/* A fiber. */
+/* Runs as a fiber. */
 static int count_file(void *arg)
 {
     struct count *count = arg;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workshop - a scope, channels and a select: some workers take orders from one channel and
- * give what they have made to another, until the orders end or it takes too long.
+ * workshop.c - a scope, channels and a select.
  *
  *     workshop [ORDERS]
+ *
+ * Several fibers receive orders from one channel and send goods to another, until there are no
+ * more orders or it takes too long.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +29,7 @@ struct worker {
     goods_sender *to;
 };
 
-/* Ends when there are no orders any more, or nobody wants the goods. */
+/* Ends when there are no more orders, or when no receiver wants the goods. */
 static int work(void *arg)
 {
     struct worker *self = arg;
@@ -64,7 +66,7 @@ static int place_orders(void *arg)
     return err;
 }
 
-/* Takes what comes; says so when nothing has come for a while. */
+/* Receives goods; prints a note when none has arrived for a while. */
 static int take_goods(goods_receiver *from)
 {
     int made = 0;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Addresses as text: what is read fits, has the port that was written, can be printed, and is
- * read again as the same; a text that is too short for it is cut, and ends.
+ * address.c - fuzz target for parsing and printing addresses.
+ *
+ * A parsed address has a valid size and the port of the text. It can be printed, and parsing
+ * the printed text gives the same address. Printing into a buffer that is too small truncates
+ * the text and terminates it.
  */
 #include <weft/net.h>
 
@@ -31,7 +34,10 @@ static bool is_printable(const char *text)
     return true;
 }
 
-/* It is one of the three kinds, knows how long it is, and has the port that the text says. */
+/*
+ * Checks that the address is of one of the three families, has the right size for it, and has
+ * the port of the text.
+ */
 static void check_address(const weft_address *address, const char *text)
 {
     sa_family_t family = address->to.any.sa_family;
@@ -68,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_print(&address, printed, length);
         FUZZ_CHECK(weft_address_parse(&again, printed) == 0);
         FUZZ_CHECK(again.size == address.size);
-        if (is_printable(text)) { /* Else some of it was printed as '?'. */
+        if (is_printable(text)) { /* Otherwise some bytes were printed as '?'. */
             FUZZ_CHECK(memcmp(&again.to, &address.to, address.size) == 0);
         }
     }

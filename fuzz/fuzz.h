@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz.h - what the fuzz targets share: a check, and texts that come in parts.
+ * fuzz.h - checks and split inputs for the fuzz targets.
  *
- * A target is one function, which libFuzzer calls with inputs that it makes up, and the tests
- * with those that are kept in corpus/. It aborts when a property does not hold.
+ * A target is one function. libFuzzer calls it with generated inputs, the tests call it with
+ * those in corpus/. It aborts when a property does not hold.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -24,7 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                          \
     } while (0)
 
-/* A copy that ends where it ends, so that a sanitizer sees who reads on. At least one byte. */
+/*
+ * Returns a copy without slack, so that a sanitizer detects reads past its end. At least one
+ * byte.
+ */
 static inline char *fuzz_copy(const void *data, size_t size)
 {
     char *copy = malloc(size > 0 ? size : 1);
@@ -35,7 +38,7 @@ static inline char *fuzz_copy(const void *data, size_t size)
     return copy;
 }
 
-/* The sizes of parts, as chosen by a number: 1 and up; long texts have longer parts. */
+/* The sizes of parts, chosen by a number: 1 and up; long inputs have larger parts. */
 struct fuzz_parts {
     uint32_t state;
     size_t most;

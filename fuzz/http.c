@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of HTTP. Fed at once or in parts, the result is the same. A request that was accepted
- * is one for every reader: no CR, LF or zero stands in its head but those between its lines, it
- * has one length and no coding, it is whole with its last byte and not before, and when it is
- * written anew it is read as the same.
+ * http.c - fuzz target for the HTTP request parser.
+ *
+ * The result is the same whether the input arrives whole or in parts. An accepted request
+ * means the same to every implementation: its head has no CR, LF or zero except the CR LF of
+ * its lines, it has one length and no transfer coding, it is complete with its last byte and
+ * not earlier, and serializing and parsing it again gives the same request.
  */
 #include "http_parser.h"
 
@@ -11,7 +13,7 @@
 
 #include "fuzz.h"
 
-/* --- The same however it comes ---------------------------------------------------------------- */
+/* --- The result does not depend on how the input is split ------------------------------------- */
 
 static int parse_at_once(struct http_parser *parser, const char *text, size_t size)
 {
@@ -62,7 +64,7 @@ static void check_same(const char *a_text, const struct http_parser *a, const ch
     FUZZ_CHECK(a->expects_continue == b->expects_continue);
 }
 
-/* --- What was accepted ------------------------------------------------------------------------ */
+/* --- Properties of an accepted request -------------------------------------------------------- */
 
 static void check_head(const struct http_parser *parser, const char *text)
 {
@@ -110,7 +112,7 @@ static size_t put(char *to, size_t at, const char *text, struct http_span span)
     return at + span.size;
 }
 
-/* Written anew, without a space that is not needed. */
+/* Serializes the request without optional spaces and parses it again. */
 static void check_again(const struct http_parser *parser, const char *text)
 {
     static char written[HTTP_REQUEST_MAX];

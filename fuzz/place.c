@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places as text: the parts of one, put together again, are the place; a host fits where it was
- * put, and has no colon unless it was in brackets; and what is an address is a place.
+ * place.c - fuzz target for parsing endpoints such as "tcp://host:port".
+ *
+ * The parts of an endpoint, joined again, are the endpoint. A host fits its buffer, and has no
+ * colon unless it was in brackets. Every text that parses as an IP address splits into host and
+ * port.
  */
 #include "net/place.h"
 
@@ -25,7 +28,7 @@ static const char *prefix_of(enum wf_place kind)
     }
 }
 
-/* Into room for so many bytes. True: it is "host:port". */
+/* Splits into a buffer of the given size. Returns whether the text is "host:port". */
 static bool check_split(const char *place, size_t room)
 {
     char *host = malloc(room);

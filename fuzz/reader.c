@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader over a stream in memory, which gives what it has in parts, and times out now and then.
+ * reader.c - fuzz target for buffered readers, over a stream in memory.
  *
- * The input is a size for the buffer, a choice of parts, a number of calls, the calls, and what
- * the stream has. Each call is made until it does not time out; what it gives must be what a
- * model says that sees the whole stream at once.
+ * The stream delivers its data in parts and times out now and then. The input consists of a
+ * buffer size, a choice of parts, a number of calls, the calls, and the data of the stream.
+ * Each call is repeated until it does not time out. Its result must be that of a model that
+ * sees the whole stream at once.
  */
 #include <weft/buffered.h>
 
@@ -14,9 +15,9 @@
 #include "io/stream.h"
 #include "sched/await.h"
 
-/* --- The stream ------------------------------------------------------------------------------- */
+/* --- Stream ----------------------------------------------------------------------------------- */
 
-/* The handle is that of a source, the only one of the table, which is not used otherwise. */
+/* The handle names the only source of the table, which is otherwise unused. */
 enum {
     INDEX = 1,
 };
@@ -35,7 +36,7 @@ struct memory {
 
 static struct memory memory;
 
-/* It is open: no call is refused, and the owner stays. */
+/* The source stays open: no call is refused, and the last user never leaves. */
 int wf_source_enter_late(uint64_t users, uint64_t open)
 {
     (void)users;
@@ -78,7 +79,7 @@ ssize_t weft_read(weft_stream *handle, void *buffer, size_t size, weft_time dead
     return (ssize_t)part;
 }
 
-/* Never times out: a call that does would lose bytes, and is allowed to. */
+/* Never times out: a call that times out may lose bytes. */
 int weft_read_exact(weft_stream *stream, void *buffer, size_t size, weft_time deadline)
 {
     size_t have = 0;
@@ -92,12 +93,12 @@ int weft_read_exact(weft_stream *stream, void *buffer, size_t size, weft_time de
     return 0;
 }
 
-/* --- The model -------------------------------------------------------------------------------- */
+/* --- Model ------------------------------------------------------------------------------------ */
 
 struct rig {
     weft_reader reader;
     size_t room; /* of the buffer */
-    size_t at;   /* in the stream: what comes before was taken */
+    size_t at;   /* offset in the stream; everything before it was consumed */
 };
 
 static const char *rest(const struct rig *rig)
@@ -116,7 +117,7 @@ static void check_text(const struct rig *rig, weft_text text, size_t skip, size_
     FUZZ_CHECK(size == 0 || memcmp(text.at, rest(rig) + skip, size) == 0);
 }
 
-/* What weft_read_until() gives, and how much it takes. */
+/* Computes the result of weft_read_until() and the number of bytes it consumes. */
 static int model_until(const struct rig *rig, char delimiter, size_t *size, size_t *taken)
 {
     const char *found = left(rig) > 0 ? memchr(rest(rig), delimiter, left(rig)) : NULL;
@@ -128,7 +129,7 @@ static int model_until(const struct rig *rig, char delimiter, size_t *size, size
     return *taken > 0;
 }
 
-/* What weft_read_frame() gives: its length is in size. */
+/* Computes the result of weft_read_frame() and the size of the frame. */
 static int model_frame(const struct rig *rig, unsigned bytes, size_t *size)
 {
     uint64_t length = 0;
@@ -202,7 +203,7 @@ static void call_exact(struct rig *rig, size_t size)
         FUZZ_CHECK(size == 0 || memcmp(data, rest(rig), size) == 0);
         rig->at += size;
     } else if (!is_kept) {
-        rig->at = memory.size; /* What was there is lost. */
+        rig->at = memory.size; /* The bytes read so far are lost. */
     }
     free(data);
 }
@@ -280,15 +281,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memory = (struct memory){ .data = (const char *)data + 3 + calls,
                               .size = size - calls,
                               .parts = fuzz_parts_of(data[1], size) };
-    /* relaxed: there is one thread. */
+    /* relaxed: only one thread exists. */
     wf_store_relaxed(&sources[INDEX].users, WF_SOURCE_OPEN + 1);
-    memory.parts.most += 4; /* Some parts are time-outs. */
+    memory.parts.most += 4; /* So that some parts are timeouts. */
     char *buffer = malloc(rig.room);
     FUZZ_CHECK(buffer != NULL);
     weft_reader_init(&rig.reader, HANDLE, buffer, rig.room);
     for (size_t i = 0; i < calls; i++) {
         call(&rig, whats[i]);
-        /* relaxed: as above. Each call has left. */
+        /* relaxed: as above. Every call has left the source. */
         FUZZ_CHECK(wf_load_relaxed(&sources[INDEX].users) == WF_SOURCE_OPEN + 1);
     }
     free(buffer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay.c - calls a fuzz target with each file of a directory, without a fuzzer: what was once
- * found stays found.
+ * replay.c - runs a fuzz target on each file of a directory, without a fuzzer, so that past
+ * findings stay fixed.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void replay(const char *path)
     size_t size = fread(input, 1, sizeof input, file);
     (void)fclose(file);
     (void)printf("%s\n", path);
-    (void)fflush(stdout); /* It stands there if the target aborts. */
+    (void)fflush(stdout); /* So that the path is visible if the target aborts. */
     char *copy = fuzz_copy(input, size);
     (void)LLVMFuzzerTestOneInput((const uint8_t *)copy, size);
     free(copy);

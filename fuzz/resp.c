@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands of the Redis protocol. Fed at once or in parts, the result is the same. One that was
- * accepted is whole with its last byte and not before, obeys its limits, and can be written in
- * one way only: as an array it is again the same bytes, as a line the same words.
+ * resp.c - fuzz target for the parser of the Redis protocol.
+ *
+ * The result is the same whether the input arrives whole or in parts. An accepted command is
+ * complete with its last byte and not earlier, obeys the limits, and has one canonical form: an
+ * array serializes to the same bytes, an inline command to the same words.
  */
 #include "resp.h"
 
@@ -58,7 +60,7 @@ static void check_limits(const struct resp_parser *parser, const char *text)
     FUZZ_CHECK(text[parser->length - 1] == '\n');
 }
 
-/* As an array. */
+/* Serializes the command as an array and parses it again. */
 static void check_again(const struct resp_parser *parser, const char *text)
 {
     static char written[2 * RESP_COMMAND_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft.h - everything.
+ * weft.h - umbrella header: includes every public header of weft.
  */
 #ifndef WEFT_H
 #define WEFT_H

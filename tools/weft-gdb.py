@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: MIT
 """
-weft-gdb.py - weft's fibers in gdb, of a process and of a core file.
+weft-gdb.py - gdb commands for weft's fibers, in a process or a core file.
 
     (gdb) source weft-gdb.py
     (gdb) help weft
 
-Everything is read from memory: no function of the program is called and no
-register is written, so that a core file will do.
+Everything is read from memory: no function of the program is called and no register is written,
+so it also works with a core file.
 
-What it knows of weft beyond the names of structures and fields, which debug
-information describes: the bits of a task's state word (sched/state.h), that a
-fiber is a task whose operations are of the kind "fiber" (sched/fiber.c), and how
-a stack's size and top come from its class and its colour (fiber/stack.h).
-tests/scripts/gdb.sh notices if one of these has changed.
+Debug information describes the structures and fields of weft. Beyond their names, this script
+knows the bits of a task's state word (sched/state.h), that a fiber is a task whose operations
+are of the kind "fiber" (sched/fiber.c), and how a stack's size and top follow from its class
+and its color (fiber/stack.h). tests/scripts/gdb.sh detects a change in one of these.
 
-How a suspended fiber is unwound. Its sp, bp and pc are in its context; all other
-registers are in its frames (fiber/context.h). FiberUnwinder tells gdb that these
-three are the registers of the caller of the innermost frame of some thread. All
-that gdb can do with frames then works on the fiber's, which begin behind that
-one.
+How a suspended fiber is unwound: its sp, bp and pc are in its context; all other registers are
+in its frames (fiber/context.h). FiberUnwinder reports these three to gdb as the registers of
+the caller of some thread's innermost frame. Everything that gdb can do with frames then works
+on the fiber's frames, which follow that innermost one.
 """
 
 import os
@@ -35,10 +33,10 @@ REFERENCES_MASK = 0xFFFFFFFF
 CANCELLED = 1 << 41
 LIFECYCLE_SHIFT = 48
 LIFECYCLE_MASK = 0xFF
-IDLE, RUNNING, COMPLETE, QUEUED = range(4)  # The last one is no state, but RUNNING.
+IDLE, RUNNING, COMPLETE, QUEUED = range(4)  # QUEUED is not a real state, but RUNNING.
 YIELDED = -(2**31) + 1
 
-# fiber/context.h: where sp, bp and pc go, by the beginning of gdb's architecture.
+# fiber/context.h: names of sp, bp and pc, by the prefix of gdb's architecture.
 REGISTERS = {
     "i386:x86-64": ("rsp", "rbp", "rip"),
     "aarch64": ("sp", "x29", "pc"),
@@ -49,7 +47,7 @@ SLOT_GRAIN = 64
 SLOT_SIZE_MAX = 1024
 NAME_CHARACTERS_MAX = 60
 FRAMES_BYTES = 4096
-SIGNAL_FRAMES_MAX = 64  # between a signal handler and what it has interrupted
+SIGNAL_FRAMES_MAX = 64  # between a signal handler and the interrupted code
 
 NO_PROCESS = "There is no process: run the program, attach to it, or open a core file."
 NO_WEFT = "This program has no weft in it, or has not loaded it yet, or is stripped of all symbols."
@@ -69,8 +67,8 @@ WHY_NO_STACK = (
 
 
 def type_of(name, near=None):
-    """The structure of this name; the one that the function called near sees,
-    since a name that one file keeps to itself may exist elsewhere, too."""
+    """Returns the structure with this name. With near, the one that this function sees, since a
+    name that is private to one file may exist elsewhere, too."""
     symbol = gdb.lookup_global_symbol(near) if near else None
     if symbol is not None:
         return gdb.lookup_type("struct " + name, symbol.symtab.static_block())
@@ -82,21 +80,21 @@ def offset_of(structure, member):
 
 
 def at(address, structure):
-    """The structure at an address, read at once: a memory error comes here."""
+    """Reads the structure at an address eagerly, so that a memory error is raised here."""
     value = gdb.Value(address).cast(structure.pointer()).dereference()
     value.fetch_lazy()
     return value
 
 
 def enumerator(name, default):
-    """A constant of an enum; compilers may leave out those of unused ones."""
+    """Returns a constant of an enum; compilers may omit unused ones."""
     symbol = gdb.lookup_static_symbol(name)
     return default if symbol is None else int(symbol.value())
 
 
 def text_at(pointer):
-    """The string at a pointer, or "" at NULL. Never fails: gdb puts an error into
-    the text."""
+    """Returns the string at a pointer, or "" for NULL. Never fails: gdb puts an error into the
+    text."""
     if int(pointer) == 0:
         return ""
     text = pointer.format_string(max_elements=NAME_CHARACTERS_MAX, address=False)
@@ -104,7 +102,7 @@ def text_at(pointer):
 
 
 def function_name(address):
-    """The name of the function at an address, or the address."""
+    """Returns the name of the function at an address, or the address."""
     try:
         block = gdb.block_for_pc(address)
         while block is not None and block.function is None:
@@ -124,26 +122,25 @@ def file_of_function(address):
         return "?"
 
 
-# --- What weft keeps in memory -----------------------------------------------
+# --- weft's structures in memory ----------------------------------------------
 
 
 class Walk:
-    """A walk through lists that may be corrupt: remembers what went wrong instead
-    of stopping."""
+    """Walks lists that may be corrupt; records problems instead of stopping."""
 
     def __init__(self):
         self.problems = []
 
     @contextmanager
     def survive(self, what):
-        """Goes on behind the block after an error in it."""
+        """Continues after the block if there is an error in it."""
         try:
             yield
-        except gdb.error as error:  # gdb.MemoryError is one
+        except gdb.error as error:  # includes gdb.MemoryError
             self.problems.append(f"{what}: {error}")
 
     def follow(self, first, end, next_of, what):
-        """Every address of a linked list, up to a bad pointer or a circle."""
+        """Yields every address of a linked list, up to a bad pointer or a cycle."""
         seen = set()
         address = first
         while address != end:
@@ -167,11 +164,11 @@ class Walk:
 
 
 def find_lists():
-    """The variables wf_runtimes, one for each copy of weft in the program."""
+    """Returns the variables wf_runtimes, one for each copy of weft in the program."""
     if gdb.selected_thread() is None:
         raise gdb.GdbError(NO_PROCESS)
     lists = [symbol.value() for symbol in gdb.lookup_static_symbols("wf_runtimes")]
-    lists = [value for value in lists if value.address is not None]  # else only declared
+    lists = [value for value in lists if value.address is not None]  # otherwise only declared
     if lists:
         return lists
     try:
@@ -219,7 +216,7 @@ class Runtime:
         return f"Runtime {self.address:#x}, {self.worker_count} worker{plural}"
 
     def tasks(self, walk):
-        """Every task that is alive: as wf_heap_visit() in sched/heap.c."""
+        """Yields every live task, like wf_heap_visit() in sched/heap.c."""
         for address in self.task_addresses(walk):
             with walk.survive(f"the task at {address:#x}"):
                 yield Task(self, address)
@@ -259,7 +256,7 @@ class Runtime:
                 yield slots + slot
 
     def large_tasks(self, walk, heap):
-        """Those that are too large for a slab; each has a list link before it."""
+        """Yields the tasks that are too large for a slab; each is preceded by a list link."""
         links = type_of("wf_list")
         large = type_of("large", near="wf_heap_create")
         head = heap + offset_of(type_of("wf_heap"), "large")
@@ -311,7 +308,7 @@ class Task:
         return f"{self.id}{name} ({self.address:#x})"
 
     def state(self, thread=None):
-        """In words. The thread, if it is known, is the one that runs it."""
+        """Returns the state as text. The thread, if known, is the one that runs the task."""
         text = {IDLE: "suspended", QUEUED: "queued", RUNNING: self.running(thread)}
         cancelled = ", cancelled" if self.is_cancelled else ""
         return text.get(self.lifecycle, f"corrupt ({self.lifecycle})") + cancelled
@@ -326,7 +323,7 @@ class Task:
         return f"running on thread {thread.num}" if thread else "running"
 
     def where(self):
-        """Where a task without a stack stands."""
+        """Returns the current position of a task without a stack."""
         try:
             if self.kind == "task":
                 return self.where_stackless()
@@ -338,7 +335,7 @@ class Task:
         return ""
 
     def where_stackless(self):
-        """WEFT_AWAIT() keeps its line."""
+        """WEFT_AWAIT() stores its line number."""
         value = at(self.address, type_of("stackless", near="wf_spawn"))
         body, line = int(value["body"]), int(value["co"]["resume"])
         name = function_name(body)
@@ -346,14 +343,14 @@ class Task:
 
 
 class Fiber:
-    """A task with a stack; sp, bp, pc are as they were when it was suspended last."""
+    """A task with a stack. sp, bp and pc are those of its last suspension."""
 
     def __init__(self, task):
         self.task = task
         value = at(task.address, type_of("wf_fiber"))
         self.function = int(value["function"])
         if task.lifecycle == RUNNING and int(value["lent_to"]) != 0:
-            task.lifecycle = IDLE  # It has lent its worker to another, and waits for that.
+            task.lifecycle = IDLE  # It has handed its worker to the task that it joins.
         context = value["context"]
         self.registers = tuple(int(context[name]) for name in ("sp", "bp", "pc"))
         self.has_stack = False
@@ -381,8 +378,8 @@ class Fiber:
         return self.task.lifecycle == RUNNING
 
     def holds(self, sp):
-        """Is this a stack pointer of this fiber? Also in the guard below: that is
-        how a stack overflows."""
+        """Returns whether this is a stack pointer of this fiber. Includes the guard below the
+        stack, where it points after an overflow."""
         if not self.has_stack:
             return False
         guard_min = enumerator("WF_STACK_GUARD_MIN", 64 * 1024)
@@ -398,7 +395,7 @@ class Fiber:
 
     @cached_property
     def problem(self):
-        """Why there is nothing to unwind, or ""."""
+        """The reason why there is nothing to unwind, or ""."""
         if not self.has_stack:
             return self.no_stack
         if self.registers[2] == symbol_address("wf_context_entry"):
@@ -407,7 +404,7 @@ class Fiber:
             span = f"{self.low:#x} to {self.top:#x}"
             return f"its saved stack pointer {self.sp:#x} is not in its stack, {span}"
         try:
-            # The innermost frames: there is a return address in them at least.
+            # The innermost frames contain at least one return address.
             size = min(self.top - self.sp, FRAMES_BYTES)
             stack = gdb.selected_inferior().read_memory(self.sp, size)
         except gdb.MemoryError as error:
@@ -439,8 +436,7 @@ class FrameId:
 
 
 class FiberUnwinder(gdb.unwinder.Unwinder):
-    """While it is enabled, the caller of the innermost frame of the thread is where
-    a fiber is suspended."""
+    """While enabled, makes a suspended fiber the caller of the thread's innermost frame."""
 
     def __init__(self):
         super().__init__("weft-fiber")
@@ -451,13 +447,13 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
     def __call__(self, pending):
         names = registers_of(pending.architecture())
         pointer = gdb.lookup_type("void").pointer()
-        # gdb asks once for each frame. Frames of functions that are inlined at the
-        # innermost place come first and do not get here, so its level may not be 0.
+        # gdb asks once for each frame. Inlined frames at the innermost position come first and
+        # do not get here, so the level may not be 0.
         if tuple(int(pending.read_register(names[i])) for i in (0, 2)) != self.thread_at:
             return None
         sp, bp, pc = (gdb.Value(value).cast(pointer) for value in self.fiber_at)
-        # An id with the fiber's sp: gdb may take frames that do not grow outwards for a
-        # corrupt stack, and the fiber's may be anywhere from the thread's.
+        # The id has the fiber's sp: gdb may take frames that do not grow outwards for a corrupt
+        # stack, and the fiber's stack may be anywhere relative to the thread's.
         info = pending.create_unwind_info(FrameId(sp, gdb.Value(self.thread_at[1]).cast(pointer)))
         for name, value in zip(names, (sp, bp, pc)):
             info.add_saved_register(name, value)
@@ -470,7 +466,7 @@ gdb.unwinder.register_unwinder(None, unwinder, replace=True)
 
 @contextmanager
 def parameter(name, value, word_of):
-    """A setting of gdb's for a while; word_of() makes the old one a word again."""
+    """Changes a setting of gdb temporarily; word_of() converts the old value back to text."""
     before = gdb.parameter(name)
     gdb.execute(f"set {name} {value}", to_string=True)
     try:
@@ -489,14 +485,14 @@ def count_word(count):
 
 @contextmanager
 def selection_kept():
-    """The user's thread and frame are selected again at the end."""
+    """Restores the user's selected thread and frame at the end."""
     thread = gdb.selected_thread()
     try:
         level = gdb.selected_frame().level()
     except gdb.error:
         level = 0
     try:
-        # Else the unwinder could not leave main, if the thread is in that.
+        # Otherwise the unwinder could not leave main(), if the thread is in it.
         with parameter("backtrace past-main", "on", switch_word):
             yield
     finally:
@@ -510,7 +506,7 @@ def selection_kept():
 
 
 def select_stopped_thread():
-    """Any will do to unwind a fiber from."""
+    """Selects a stopped thread; a fiber can be unwound from any."""
     if gdb.selected_thread().is_stopped():
         return
     for thread in gdb.selected_inferior().threads():
@@ -522,8 +518,8 @@ def select_stopped_thread():
 
 @contextmanager
 def unwound(fiber):
-    """The frames of a suspended fiber, behind those of a thread. Yields its
-    innermost one. Inside of selection_kept()."""
+    """Makes the frames of a suspended fiber follow those of a thread. Yields the innermost one.
+    Only inside selection_kept()."""
     select_stopped_thread()
     frame = gdb.newest_frame()
     names = registers_of(frame.architecture())
@@ -532,7 +528,7 @@ def unwound(fiber):
     unwinder.enabled = True
     gdb.invalidate_cached_frames()
     try:
-        # It counts from the thread's innermost frame.
+        # The limit counts from the thread's innermost frame.
         with parameter("backtrace limit", "unlimited", count_word):
             frame = gdb.newest_frame()
             while frame.type() == gdb.INLINE_FRAME:
@@ -544,7 +540,7 @@ def unwound(fiber):
 
 
 class Threads:
-    """Which thread is on which stack. Inside of selection_kept()."""
+    """Maps stacks to the threads that run on them. Only inside selection_kept()."""
 
     def __init__(self):
         self.stack_pointers = None
@@ -560,9 +556,9 @@ class Threads:
                 self.some_run = True
 
     def find(self, fiber):
-        """The thread that is on the fiber's stack and its sp there, or None and the
-        fiber's own. A signal handler may be on a stack of its own; its frames lead
-        to the fiber's."""
+        """Returns the thread that runs on the fiber's stack and its sp there, or None and the
+        fiber's own sp. A signal handler may have its own stack; its frames lead to the
+        fiber's."""
         if not fiber.is_running:
             return None, fiber.sp
         if self.stack_pointers is None:
@@ -580,7 +576,7 @@ class Threads:
         return None, fiber.sp
 
     def problem(self, fiber):
-        """Why a fiber that find() has found no thread for cannot be unwound, or ""."""
+        """Returns why a fiber without a thread, according to find(), cannot be unwound, or ""."""
         if fiber.is_running and self.some_run:
             return "its thread is not stopped"
         return fiber.problem
@@ -591,8 +587,8 @@ def stack_pointer(frame):
 
 
 class Places:
-    """Tells weft's own frames from the user's: by name, and by the folder that the
-    list of runtimes is defined in."""
+    """Distinguishes weft's own frames from the user's: by name, and by the folder of the file
+    that defines the list of runtimes."""
 
     def __init__(self):
         home = "rt/runtime.c"
@@ -601,12 +597,12 @@ class Places:
         self.known = {}
 
     def is_weft(self, frame):
-        """Also what calls a signal handler: weft has one, for overflows of stacks."""
+        """Includes the caller of a signal handler: weft has one for stack overflows."""
         if frame.type() == gdb.SIGTRAMP_FRAME:
             return True
         if (frame.name() or "").startswith(("wf_", "weft_")):
             return True
-        # The file of its line: with link-time optimization that of its function is wrong.
+        # Uses the file of the line: with link-time optimization the function's file is wrong.
         symtab = frame.find_sal().symtab
         if symtab is None:
             return False
@@ -615,7 +611,7 @@ class Places:
         return self.known[symtab.filename]
 
     def describe(self, frame):
-        """The innermost frame that is the user's, and what it has called of weft."""
+        """Returns the user's innermost frame, and the weft function that it has called."""
         call = None
         innermost = frame
         while frame is not None and self.is_weft(frame):
@@ -623,7 +619,7 @@ class Places:
                 call = frame.name()
             frame = frame.older()
         waits = f"in {call}" if call else ""
-        if frame is None:  # it begins or ends, or its call is in place of its own frame
+        if frame is None:  # it starts or ends, or a tail call has replaced its frame
             return waits or innermost.name()
         place = frame.find_sal()
         name = frame.name() or f"{frame.pc():#x}"
@@ -633,7 +629,7 @@ class Places:
 
 
 def where(fiber, thread, places):
-    """Where a fiber without a problem is. Inside of selection_kept()."""
+    """Returns the position of a fiber without a problem. Only inside selection_kept()."""
     try:
         if thread is not None:
             thread.switch()
@@ -645,7 +641,7 @@ def where(fiber, thread, places):
 
 
 def fiber_backtrace(fiber, options):
-    """gdb's own, without what is in front of the fiber's frames, counted from 0."""
+    """Returns gdb's backtrace without the frames before the fiber's, numbered from 0."""
     limit = gdb.parameter("backtrace limit")
     with unwound(fiber) as frame:
         if frame is None:
@@ -681,7 +677,7 @@ def print_fiber_backtrace(task, options):
         print(f"Fiber {task.title}, {function}, {task.state(thread)}, stack {use}:")
         if thread is not None:
             thread.switch()
-            name = f' "{thread.name}"' if thread.name else ""  # a core has none
+            name = f' "{thread.name}"' if thread.name else ""  # a core file has none
             print(f"Thread {thread.num}{name} (LWP {thread.ptid[1]}) is on its stack.")
             print(gdb.execute(f"backtrace {options}", to_string=True), end="")
         elif problem:
@@ -693,7 +689,7 @@ def print_fiber_backtrace(task, options):
 
 
 def find_task(walk, word):
-    """The task with this id, or at this address."""
+    """Returns the task with this id or at this address."""
     tasks = [task for runtime in runtimes(walk) for task in runtime.tasks(walk)]
     if re.fullmatch(r"\d+", word):
         what = f"No task has the id {word}"
@@ -715,8 +711,8 @@ class WeftCommand(gdb.Command):
     """Commands for weft's tasks and fibers.
 
 weft fibers            lists all fibers
-weft bt ID|ADDRESS     prints the frames of one
-weft tasks             lists all tasks, also those without a stack
+weft bt ID|ADDRESS     prints the frames of one fiber
+weft tasks             lists all tasks, including those without a stack
 weft gcore [FILE]      generate-core-file, with the stacks of fibers"""
 
     def __init__(self):
@@ -724,7 +720,7 @@ weft gcore [FILE]      generate-core-file, with the stacks of fibers"""
 
 
 class Command(gdb.Command):
-    """What the commands share: an error is a sentence, not a trace of this script."""
+    """Common part of the commands: reports an error as a sentence, not as a traceback."""
 
     def invoke(self, argument, from_tty):
         try:
@@ -737,8 +733,9 @@ class Command(gdb.Command):
 class FibersCommand(Command):
     """Lists the fibers of every runtime.
 
-Stack is what it uses of its size. Where is its innermost frame that is not
-weft's, and the call of weft's that it waits in. To filter: | weft fibers | grep ..."""
+Stack is the part of the fiber's stack that is in use. Where is the innermost frame
+outside of weft, and the weft function that it waits in. To filter:
+| weft fibers | grep ..."""
 
     WIDTHS = (6, 14, 19, 14, 16, 0)
 
@@ -780,8 +777,8 @@ class BacktraceCommand(Command):
     """Prints the frames of a fiber: weft bt ID|ADDRESS|all [OPTION...]
 
 An id is the number that weft fibers shows. An address may be any expression, such
-as a weft_task pointer; in quotes if it has spaces. Options are those of backtrace,
-such as -full. The frames of a fiber that is running are those of its thread."""
+as a weft_task pointer; quote it if it has spaces. Options are those of backtrace,
+such as -full. The frames of a running fiber are those of its thread."""
 
     def __init__(self):
         super().__init__("weft bt", gdb.COMMAND_STACK)
@@ -814,7 +811,7 @@ such as -full. The frames of a fiber that is running are those of its thread."""
 
 
 class TasksCommand(Command):
-    """Lists the tasks of every runtime: fibers, stackless ones and blocking jobs."""
+    """Lists the tasks of every runtime: fibers, stackless tasks and blocking jobs."""
 
     WIDTHS = (6, 8, 14, 19, 0)
 
@@ -837,9 +834,9 @@ class TasksCommand(Command):
 class CoreCommand(Command):
     """Writes a core file: weft gcore [FILE]
 
-As generate-core-file. That one stops reading a mapping at the first page that it
-cannot read, and since Linux 6.13 the pages that guard stacks are inside of their
-mapping; so the stacks of fibers are added afterwards."""
+Like generate-core-file, with the stacks of fibers. generate-core-file stops reading a
+mapping at the first unreadable page, and since Linux 6.13 the guard pages of stacks are
+inside their mapping. So the stacks of fibers are added afterwards."""
 
     def __init__(self):
         super().__init__("weft gcore", gdb.COMMAND_FILES, gdb.COMPLETE_FILENAME)
@@ -876,7 +873,8 @@ mapping; so the stacks of fibers are added afterwards."""
 
 
 def load_segments(core):
-    """Offset, address and size in the file of what an ELF file of 64 bits loads."""
+    """Returns the file offset, address and file size of each loaded segment of a 64-bit ELF
+    file."""
     header = core.read(64)
     order = "<" if header[5] == 1 else ">"
     (table,) = struct.unpack_from(order + "Q", header, 32)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * block.c - the bytes of a bulk transfer, and their checksum; see block.h.
+ * block.c - data of a bulk transfer and its checksum; see block.h.
  *
- * The checksum of a block is the sum of its words. Those of the blocks are combined so that
- * their order matters. A sum is fast enough not to be what is measured, and it does not care
- * into which pieces the stream was cut: a byte counts for its place in its word.
+ * The checksum of a block is the sum of its words. The blocks' checksums are combined so that
+ * their order matters. A sum is fast enough not to dominate the measurement, and it does not
+ * depend on how the stream was split: a byte counts by its position in its word.
  */
 #include "block.h"
 
 #include <string.h>
 
-#define FACTOR 0x9e3779b97f4a7c15u /* odd, so that no block is forgotten */
+#define FACTOR 0x9e3779b97f4a7c15u /* odd, so that the multiplication loses no earlier block */
 
 void block_fill(unsigned char *block)
 {
@@ -27,7 +27,7 @@ void block_set_number(unsigned char *block, uint64_t number)
     memcpy(block, &number, sizeof number);
 }
 
-/* Of up to a word of bytes, all in the same word of the stream, from this place in it on. */
+/* Sums up to one word of bytes, all in the same word of the stream, at this position in it. */
 static uint64_t sum_bytes(const unsigned char *data, size_t size, size_t place)
 {
     unsigned char word[sizeof(uint64_t)] = { 0 };
@@ -37,7 +37,7 @@ static uint64_t sum_bytes(const unsigned char *data, size_t size, size_t place)
     return value;
 }
 
-/* Of bytes within a block, which begin at this offset. */
+/* Sums bytes within a block that start at this offset. */
 static uint64_t sum_part(const unsigned char *data, size_t size, size_t offset)
 {
     uint64_t sum = 0;

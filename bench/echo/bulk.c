@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bulk.c - the floor of bulk transfers: plain blocking calls, one thread for each connection,
- * with the same buffer and the same checksum as weft's.
+ * bulk.c - the floor of bulk transfers: plain blocking calls, one thread per connection, with
+ * the same buffer size and checksum as weft's server.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -49,7 +49,7 @@ static void sink(struct connection *connection)
     (void)send_all(connection->fd, &reply, sizeof reply);
 }
 
-/* Until the peer goes. */
+/* Sends until the peer closes the connection. */
 static void source(struct connection *connection)
 {
     uint64_t number = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpu.c - the CPU time of another process; see cpu.h.
+ * cpu.c - CPU time of another process; see cpu.h.
  *
- * The first number of schedstat is the time that a thread has run, in ns. The times of
- * /proc/PID/stat are for the whole process, but in ticks of 10 ms.
+ * The first number in schedstat is the time that a thread has run, in ns. /proc/PID/stat would
+ * cover the whole process, but in ticks of 10 ms.
  */
 #include "cpu.h"
 
@@ -41,7 +41,7 @@ bool cpu_read(struct cpu_usage *usage, pid_t process)
     const struct dirent *entry;
     while (fits && (entry = readdir(tasks)) != NULL) {
         fits = usage->count < CPU_THREADS_MAX;
-        /* One that has gone since the folder was read is passed over. */
+        /* Skips a thread that has exited since the folder was read. */
         if (fits && entry->d_name[0] != '.' &&
             read_thread(folder, entry->d_name, &usage->threads[usage->count])) {
             usage->count++;
@@ -67,7 +67,7 @@ int64_t cpu_between(const struct cpu_usage *before, const struct cpu_usage *afte
     for (size_t i = 0; i < after->count; i++) {
         int64_t now = after->threads[i].ns;
         int64_t then = time_of(before, after->threads[i].id);
-        /* Less than before: this is another thread with the same id. */
+        /* Less than before: another thread has the same id now. */
         sum += now >= then ? now - then : now;
     }
     return sum;

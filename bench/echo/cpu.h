@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpu.h - the CPU time of another process, thread by thread.
+ * cpu.h - CPU time of another process, per thread.
  */
 #ifndef ECHO_CPU_H
 #define ECHO_CPU_H
@@ -24,11 +24,13 @@ struct cpu_usage {
     size_t count;
 };
 
-/* False: there is no such process, or it has too many threads. */
+/* Returns false if the process does not exist or has too many threads. */
 bool cpu_read(struct cpu_usage *usage, pid_t process);
 
-/* What was used in between. A thread that has ended in between counts for nothing: its time
- * is not known any more. */
+/*
+ * Returns the CPU time used in between. A thread that has exited in between does not count: its
+ * time is no longer known.
+ */
 int64_t cpu_between(const struct cpu_usage *before, const struct cpu_usage *after);
 
 #endif

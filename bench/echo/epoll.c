@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * epoll.c - an echo server without a runtime: one thread, one epoll, one call each to read and
- * to write. What it costs is the kernel's; it is the floor that runtimes are measured against.
+ * epoll.c - echo server without a runtime: one thread, one epoll instance, one read and one
+ * write per message.
  *
- * Level triggered, which was as fast as edge triggered, and needs no second read to see that
- * there is nothing more. All share one buffer: it is empty again before the next read, unless
- * the peer takes less than it sent. Then, which is rare, the rest is set aside, and nothing
- * more is read from this peer before it is gone. No second thread waits for the end of stdin:
- * it would make every call slower, since descriptors are then shared.
+ * Its cost is that of the kernel alone, so it is the floor that runtimes are measured against.
+ *
+ * It is level-triggered, which was as fast as edge-triggered and needs no second read to find
+ * that no more data is available. All connections share one buffer, which is empty again before
+ * the next read unless the peer accepts less than it sent. In that rare case the rest is set
+ * aside, and nothing more is read from this peer until the rest has been sent. No second thread
+ * waits for the end of stdin: a shared descriptor table would make every call slower.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@
 
 #include "server.h"
 
-/* What a peer has not taken yet. */
+/* Bytes that a peer has not accepted yet. */
 struct rest {
     size_t begin;
     size_t end;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.c - counts of times, by size; see histogram.h.
+ * histogram.c - latency histogram; see histogram.h.
  *
- * A value is kept as its highest eight bits and the number of bits below them, its shift. The
- * values below 256 have shift 0 and a bucket each; every further shift has 128 buckets.
+ * A value is reduced to its highest eight bits and the number of bits below them, its shift.
+ * Values below 256 have shift 0 and one bucket each. Every further shift has 128 buckets.
  */
 #include "histogram.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.h - counts of times, by size: percentiles without keeping the samples.
+ * histogram.h - latency histogram: percentiles without keeping the samples.
  *
- * Each power of two is cut into 128 equal parts, so a part is at most 1/128 of its values
- * wide; its middle is less than 0.4 % away from them.
+ * Each power of two is divided into 128 equal buckets, so a bucket is at most 1/128 of its
+ * values wide. Its middle is less than 0.4 % away from any of them.
  */
 #ifndef ECHO_HISTOGRAM_H
 #define ECHO_HISTOGRAM_H
@@ -16,7 +16,7 @@ enum {
     HISTOGRAM_BUCKETS = (64 - HISTOGRAM_PART_BITS + 1) * HISTOGRAM_PARTS,
 };
 
-/* Zero is empty. */
+/* A zero-initialized histogram is empty. */
 struct histogram {
     uint64_t counts[HISTOGRAM_BUCKETS];
     uint64_t total;
@@ -24,7 +24,7 @@ struct histogram {
 
 void histogram_add(struct histogram *histogram, uint64_t value);
 
-/* The value that this share of all (0 to 1) does not exceed; 0 if there is none. */
+/* Returns the value that the given share (0 to 1) of all samples does not exceed; 0 if empty. */
 double histogram_quantile(const struct histogram *histogram, double share);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libuv.c - an echo server with libuv, as one who wants it fast would write it: uv_try_write()
- * right after the read, so that all connections share one buffer and nothing is allocated.
- * What does not go out at once is copied and written by uv_write(), and nothing is read
- * meanwhile. A loop is one thread, however many workers were asked for.
+ * libuv.c - echo server with libuv, written for speed.
+ *
+ * It calls uv_try_write() right after the read, so all connections share one buffer and nothing
+ * is allocated. Bytes that cannot be sent immediately are copied and written by uv_write(), and
+ * reading pauses meanwhile. A loop is one thread, regardless of the requested number of
+ * workers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 
 static char buffer[ECHO_BUFFER_SIZE];
 
-/* A write that could not be done at once, and what is left of it. */
+/* A write that could not finish immediately, with its remaining bytes. */
 struct rest {
     uv_write_t request;
     char bytes[];
@@ -51,7 +53,7 @@ static void on_rest_written(uv_write_t *request, int status)
     uv_stream_t *peer = request->handle;
     free(request->data);
     if (status == UV_ECANCELED) {
-        return; /* it is being closed */
+        return; /* the connection is being closed */
     }
     if (status < 0) {
         drop(peer);
@@ -130,5 +132,5 @@ int main(int argc, char **argv)
     check(uv_fileno((uv_handle_t *)&listener, &fd), "uv_fileno");
     echo_announce_socket(fd);
     (void)uv_run(loop, UV_RUN_DEFAULT);
-    return 0; /* the connections end with the process */
+    return 0; /* connections are closed when the process exits */
 }

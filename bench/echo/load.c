@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.c - weft-load: the one load that all echo servers are measured with. This file is the
- * command line; load_echo.c and load_bulk.c are the work.
+ * load.c - weft-load: command line of the load generator that measures all echo servers.
+ *
+ * The load itself is in load_echo.c and load_bulk.c.
  */
 #include "load.h"
 
@@ -21,7 +22,7 @@ enum {
     PORT_MAX = 65535,
     SIZE_LIMIT = 1 << 20,
     SECONDS_MAX = 3600,
-    GRACE_S = 60, /* for connecting, and for the last echoes */
+    GRACE_S = 60, /* for connecting and for the last echoes */
 };
 
 int64_t load_now_ns(void)
@@ -101,7 +102,7 @@ static bool parse_mode(const char *text)
     return text[0] == 'b';
 }
 
-/* An option and its value. */
+/* Parses an option with its value. */
 static void parse_one(struct load_options *options, bool *is_bulk, const char *name,
                       const char *value)
 {
@@ -150,7 +151,7 @@ static struct load_options parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct load_options options = parse(argc, argv);
-    /* The last resort, against a server that is slow in a way that was not thought of. */
+    /* The last resort, against a server that is slow in an unforeseen way. */
     (void)alarm((unsigned)((options.warm_up_ns + options.measured_ns) / LOAD_S) + GRACE_S);
     if (options.bulk == ECHO_BULK_NONE) {
         load_echo(&options);

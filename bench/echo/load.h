@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.h - weft-load: what its parts share.
+ * load.h - declarations shared by the parts of weft-load.
  */
 #ifndef ECHO_LOAD_H
 #define ECHO_LOAD_H
@@ -15,7 +15,7 @@
 #define LOAD_S  INT64_C(1000000000) /* in ns */
 #define LOAD_MS INT64_C(1000000)
 
-/* A server that does nothing for so long has failed; this bounds the time of a run. */
+/* A server that makes no progress for this long has failed. This bounds the duration of a run. */
 #define LOAD_STALL_NS (5 * LOAD_S)
 
 struct load_options {
@@ -31,13 +31,13 @@ struct load_options {
 
 int64_t load_now_ns(void);
 
-/* Ends the program with exit code 1: a figure of a server that is wrong is worth nothing. */
+/* Exits with code 1: figures of a faulty server are worthless. */
 __attribute__((format(printf, 1, 2))) _Noreturn void load_fail(const char *format, ...);
 
-/* A socket that is connected, and whose calls end with EAGAIN after LOAD_STALL_NS. */
+/* Returns a connected socket whose calls fail with EAGAIN after LOAD_STALL_NS. */
 int load_connect(const struct load_options *options);
 
-/* Runs the load and prints what came of it. */
+/* Run the load and print the results. */
 void load_echo(const struct load_options *options);
 void load_bulk(const struct load_options *options);
 

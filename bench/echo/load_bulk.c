@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load_bulk.c - one connection, bytes in one direction, as many as go through.
+ * load_bulk.c - bulk load generator: one connection, maximum throughput in one direction.
  *
- * A sink is sent blocks until the time is over; it answers with how many bytes it got, and
- * their checksum. From a source blocks are read, and summed up here. The socket blocks: with
- * one connection there is nothing else to do.
+ * It sends blocks to a sink until the time is over. The sink answers with the number of bytes
+ * it received and their checksum. From a source it reads blocks and sums them up itself. The
+ * socket is blocking: with a single connection there is nothing else to do.
  */
 #include "load.h"
 
@@ -16,11 +16,11 @@
 
 #include "block.h"
 
-/* What went through, and when: only what is between the marks counts. */
+/* Bytes transferred and the measured interval; only bytes within the interval count. */
 struct meter {
     const struct load_options *options;
     int64_t warm_at;
-    int64_t start_at; /* 0: it is not warm yet */
+    int64_t start_at; /* 0: still warming up */
     int64_t end_at;
     uint64_t size;
     uint64_t start_size;
@@ -31,7 +31,7 @@ static struct meter meter_init(const struct load_options *options)
     return (struct meter){ .options = options, .warm_at = load_now_ns() + options->warm_up_ns };
 }
 
-/* So many bytes more. Returns false when the time is over. */
+/* Counts bytes. Returns false when the time is over. */
 static bool meter_add(struct meter *meter, size_t size)
 {
     int64_t now = load_now_ns();

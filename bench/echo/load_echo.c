@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load_echo.c - a closed loop on many connections: each sends a message, waits until all of it
- * has come back, checks it, and sends the next one.
+ * load_echo.c - closed-loop load generator on many connections.
  *
- * Every message is another one, made from the numbers of its connection and its round, so that
- * an echo of another connection, of the round before, or a byte too many is noticed. When the
- * time is over, each connection still gets its last echo: a server that has forgotten one of
- * many is noticed, too.
+ * Each connection sends a message, waits until all of it has come back, checks it, and sends
+ * the next one. Every message is different: it is derived from the connection's number and the
+ * round. So an echo of another connection or of the previous round is detected, and so is an
+ * extra byte. When the time is over, each connection still waits for its last echo, so a server
+ * that loses one of many connections is detected, too.
  */
 #include "load.h"
 
@@ -23,7 +23,7 @@
 #include "histogram.h"
 
 enum {
-    WAIT_MS = 100, /* so that the clock is looked at when nothing comes */
+    WAIT_MS = 100, /* so that the clock is checked even if no event arrives */
 };
 
 struct connection {
@@ -33,8 +33,8 @@ struct connection {
     int64_t begun_at;
     size_t sent;
     size_t got;
-    bool is_blocked; /* epoll tells when there is room to send */
-    bool is_done;    /* it has its last echo */
+    bool is_blocked; /* waits for epoll to report space in the send buffer */
+    bool is_done;    /* has received its last echo */
     unsigned char *message;
     unsigned char *echo;
 };
@@ -53,7 +53,7 @@ struct load {
     struct connection *connections;
     int64_t phase_at;
     int64_t progress_at;
-    /* The result. */
+    /* Results. */
     struct histogram latencies;
     int64_t measured_ns;
     struct cpu_usage cpu_before;
@@ -69,9 +69,9 @@ static void *allocate(size_t count, size_t size)
     return memory;
 }
 
-/* --- A connection ---------------------------------------------------------------------------- */
+/* --- One connection -------------------------------------------------------------------------- */
 
-/* Of splitmix64: each word of each message is another one. */
+/* From splitmix64: every word of every message is different. */
 static uint64_t mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -98,7 +98,7 @@ static void watch(struct load *load, struct connection *connection, int operatio
     }
 }
 
-/* Sends what is left of the message, as far as there is room. */
+/* Sends the rest of the message, as far as the socket accepts it. */
 static void push(struct load *load, struct connection *connection)
 {
     size_t size = load->options->size;
@@ -158,7 +158,7 @@ static void end_request(struct load *load, struct connection *connection)
     }
 }
 
-/* Reads what is there: no more than the echo of this message. */
+/* Reads available data, at most the rest of this message's echo. */
 static void pull(struct load *load, struct connection *connection)
 {
     size_t size = load->options->size;
@@ -180,7 +180,7 @@ static void pull(struct load *load, struct connection *connection)
     }
 }
 
-/* --- All of them ------------------------------------------------------------------------------ */
+/* --- All connections -------------------------------------------------------------------------- */
 
 static void connect_all(struct load *load)
 {
@@ -197,14 +197,14 @@ static void connect_all(struct load *load)
         }
         watch(load, connection, EPOLL_CTL_ADD);
     }
-    /* Only now: none has a head start. */
+    /* Only now, so that no connection has a head start. */
     load->unanswered = options->connections;
     for (unsigned i = 0; i < options->connections; i++) {
         begin_request(load, &load->connections[i], load_now_ns());
     }
 }
 
-/* A byte that nobody has sent must not have come. */
+/* Checks that the server sent no byte that it had not received. */
 static void close_all(struct load *load)
 {
     for (unsigned i = 0; i < load->options->connections; i++) {
@@ -237,7 +237,7 @@ static void enter(struct load *load, enum phase phase, int64_t now)
     load->phase_at = now;
 }
 
-/* Names the connection that has waited longest. */
+/* Fails and names the connection that has waited longest. */
 static void fail_stalled(const struct load *load)
 {
     const struct connection *longest = NULL;
@@ -257,7 +257,7 @@ static void fail_stalled(const struct load *load)
               (unsigned long long)longest->round, longest->sent, longest->got);
 }
 
-/* Looks at the clock, between two batches of events. */
+/* Checks the clock, between two batches of events. */
 static void look_at_clock(struct load *load, int64_t now)
 {
     int64_t in_phase = now - load->phase_at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server.c - what the servers of this folder share; see server.h.
+ * server.c - command line, listening socket and shutdown of the servers; see server.h.
  */
 #include "server.h"
 
@@ -19,7 +19,7 @@ enum {
     PORT_MAX = 65535,
 };
 
-/* _exit: this may be a worker or a fiber, and other threads still run. */
+/* Uses _exit(): the caller may be a worker or a fiber, and other threads still run. */
 _Noreturn void echo_fail(const char *what, int err)
 {
     (void)fprintf(stderr, "echo: %s%s%s\n", what, err != 0 ? ": " : "",

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sorting.c - an echo server of weft whose workers sort all the time, or with --idle do not. At
- * its end it says how long requests took inside of it: from the time at which the kernel has
- * received a message to that at which the answer was sent.
+ * sorting.c - echo server with weft whose workers sort all the time, or stay idle with --idle.
  *
- * Times of the kernel come with recvmsg(2), which streams do not have: so each connection is a
- * descriptor of our own that weft waits for.
+ * At exit it reports how long requests took inside the server: from the time at which the
+ * kernel received a message to the time at which the answer was sent.
+ *
+ * Kernel timestamps come with recvmsg(2), which streams do not offer. So each connection is a
+ * descriptor of the application, and weft only waits for its readiness.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ static void must(int err, const char *what)
 
 /* --- Sorting ---------------------------------------------------------------------------------- */
 
-static uint64_t sorts; /* the fiber's, and the main thread's after its end */
+static uint64_t sorts; /* written by the fiber; read by the main thread after the fiber has ended */
 
 static int compare(const void *one, const void *other, void *arg)
 {
@@ -77,7 +78,7 @@ static int sort_for_ever(void *arg)
         err = err == 0 ? weft_sort(numbers, NUMBERS, sizeof *numbers, compare, NULL, NULL) : err;
         err = err == 0 ? weft_for(0, NUMBERS, must_be_sorted, numbers, NULL) : err;
         sorts += err == 0;
-        err = err == 0 ? weft_yield() : err; /* Which says when the runtime ends. */
+        err = err == 0 ? weft_yield() : err; /* Fails when the runtime shuts down. */
     }
     free(numbers);
     return err == WEFT_ECANCELED ? 0 : err;
@@ -92,9 +93,9 @@ struct connection {
 };
 
 static weft_mutex mutex;               /* guards the list */
-static struct connection *connections; /* all there ever were */
+static struct connection *connections; /* all connections so far, closed ones included */
 
-/* When the kernel has received what this message has; 0 if it does not say. */
+/* Returns when the kernel received this message, or 0 if it has no timestamp. */
 static int64_t received_at(struct msghdr *message)
 {
     for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL; at = CMSG_NXTHDR(message, at)) {
@@ -114,7 +115,10 @@ static int64_t kernel_time(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* What is there, at once: how many bytes were sent back; 0 at the end; or an error. */
+/*
+ * Echoes the data that is available without waiting. Returns the number of bytes sent back, 0
+ * at the end of the stream, or an error.
+ */
 static ssize_t echo_message(struct connection *self)
 {
     char buffer[ECHO_BUFFER_SIZE];
@@ -129,11 +133,11 @@ static ssize_t echo_message(struct connection *self)
         return n == 0 ? 0 : -errno;
     }
     if (send(self->fd, buffer, (size_t)n, MSG_NOSIGNAL) != n) {
-        return -EPIPE; /* Messages are small, and the load reads all of them. */
+        return -EPIPE; /* Messages are small, and the load generator reads all of them. */
     }
     int64_t received = received_at(&message);
     int64_t delay = kernel_time() - received;
-    if (received != 0) { /* The first may have come before the kernel was asked for times. */
+    if (received != 0) { /* The first message may precede the request for timestamps. */
         histogram_add(&self->delays, delay > 0 ? (uint64_t)delay : 0);
     }
     return n;
@@ -191,9 +195,9 @@ static int serve(void *arg)
     return err;
 }
 
-/* --- The end ---------------------------------------------------------------------------------- */
+/* --- Shutdown --------------------------------------------------------------------------------- */
 
-/* Of all connections. */
+/* Reports the delays of all connections. */
 static void report(void)
 {
     static struct histogram all;
@@ -224,7 +228,7 @@ int main(int argc, char **argv)
         must(weft_runtime_go(rt, NULL, &sorter), "weft_runtime_go");
     }
     echo_wait_for_stdin();
-    weft_runtime_destroy(rt); /* cancels every connection, and waits for it */
+    weft_runtime_destroy(rt); /* cancels every connection and waits for it */
     report();
     return 0;
 }

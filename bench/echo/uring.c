@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uring.c - an echo server without a runtime: one thread, one io_uring. Each connection has one
- * operation under way, a recv or a send, and a buffer of its own, since the kernel uses it
- * meanwhile. What is submitted goes along with the wait for what is completed.
+ * uring.c - echo server without a runtime: one thread, one io_uring.
  *
- * Of the ways that were tried (multishot recv with provided buffers, multishot poll, recv with a
- * direct send, DEFER_TASKRUN) this one, with COOP_TASKRUN, was the fastest.
+ * Each connection has one operation in flight, a recv or a send, and its own buffer, since the
+ * kernel uses the buffer meanwhile. Submissions go out with the call that waits for
+ * completions.
+ *
+ * This variant, with COOP_TASKRUN, was the fastest. Rejected: multishot recv with provided
+ * buffers, multishot poll, recv with a direct send, DEFER_TASKRUN.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -23,7 +25,7 @@ enum {
     KIND_SHIFT = 32,
 };
 
-/* What was completed: the kind is in the upper half of the user data, the descriptor below. */
+/* Kind of a completion. The user data has the kind in its upper half, the descriptor below. */
 enum kind {
     KIND_ACCEPT,
     KIND_STDIN,
@@ -32,7 +34,7 @@ enum kind {
 };
 
 struct connection {
-    size_t begin; /* what is to be sent yet */
+    size_t begin; /* bytes still to be sent */
     size_t end;
     char buffer[ECHO_BUFFER_SIZE];
 };
@@ -50,7 +52,7 @@ static struct io_uring_sqe *next_sqe(enum kind kind, int fd)
     if (sqe == NULL) {
         echo_fail("the submission queue stays full", 0);
     }
-    /* Before what prepares it: that leaves the user data alone since liburing 2.2. */
+    /* Set before the prep call, which leaves the user data alone since liburing 2.2. */
     io_uring_sqe_set_data64(sqe, (uint64_t)kind << KIND_SHIFT | (uint32_t)fd);
     return sqe;
 }
@@ -135,7 +137,7 @@ static void sent(int fd, int n)
     }
 }
 
-/* Returns false at the end of stdin. */
+/* Handles a completion. Returns false at the end of stdin. */
 static bool completed(const struct io_uring_cqe *cqe)
 {
     int fd = (int)(uint32_t)cqe->user_data;

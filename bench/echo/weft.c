@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft.c - echo servers with weft: a fiber for each connection, or with --stackless a body. And
- * with --bulk a sink or a source, one fiber each.
+ * weft.c - echo server with weft: one fiber per connection, or with --stackless one stackless
+ * task.
  *
- * How I/O is done is said by WEFT_IO. If the runtime does it otherwise, this ends: a figure must
- * not stand under the wrong name.
+ * With --bulk it is a sink or a source, with one fiber per connection.
+ *
+ * WEFT_IO selects the I/O backend. If the runtime uses a different one, the server exits, so
+ * that no figure is recorded under the wrong name.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +91,7 @@ static int sink(void *arg)
     return err;
 }
 
-/* Until the peer goes. */
+/* Sends until the peer closes the connection. */
 static int source(void *arg)
 {
     weft_stream *peer = arg;
@@ -104,7 +106,7 @@ static int source(void *arg)
     return 0;
 }
 
-/* --- The server ------------------------------------------------------------------------------- */
+/* --- Server ----------------------------------------------------------------------------------- */
 
 static int start(weft_stream *peer)
 {
@@ -175,6 +177,6 @@ int main(int argc, char **argv)
     check_backend(rt);
     must(weft_runtime_go(rt, NULL, &(weft_fiber_spec){ .function = serve }), "weft_runtime_go");
     echo_wait_for_stdin();
-    weft_runtime_destroy(rt); /* cancels every connection, and waits for it */
+    weft_runtime_destroy(rt); /* cancels every connection and waits for it */
     return 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * blitz_io.c - the rows of the comparison that blitz-io publishes, with its counts. Where an
- * object is made for each step, and can be used again, a row with _reuse makes it once.
+ * blitz_io.c - the benchmark rows that blitz-io publishes, with the same operation counts.
+ *
+ * Rows that create an object per step have a _reuse variant if the object is reusable. The
+ * variant creates it once.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -23,7 +25,7 @@ enum {
 WEFT_ONESHOT(answer, uint64_t)
 WEFT_BROADCAST(news, uint64_t)
 
-/* --- Locks, by one fiber that never waits ----------------------------------------------------- */
+/* --- Locks: one fiber, no contention ---------------------------------------------------------- */
 
 static uint64_t try_mutex(void)
 {
@@ -97,7 +99,7 @@ static double semaphore(const struct bench_run *run)
     return bench_time(run, try_acquire, LOCKS);
 }
 
-/* --- Objects that are made for each step, or once --------------------------------------------- */
+/* --- Objects that are created per step, or once ----------------------------------------------- */
 
 static uint64_t get_cell(void)
 {
@@ -197,7 +199,7 @@ static double barrier_reuse(const struct bench_run *run)
     return bench_time(run, meet_again, BARRIERS);
 }
 
-/* --- Channels, by one fiber that never waits -------------------------------------------------- */
+/* --- Channels: one fiber, never waits --------------------------------------------------------- */
 
 static bench_numbers_sender *to;
 static bench_numbers_receiver *from;
@@ -232,7 +234,7 @@ static uint64_t send_and_receive(void)
     return right;
 }
 
-/* A channel is made for the work, outside of the time. */
+/* Creates a channel for the work, outside of the measured time. */
 static double with_channel(const struct bench_run *run, size_t capacity, bool is_full,
                            uint64_t (*work)(void))
 {
@@ -313,7 +315,7 @@ static double broadcast(const struct bench_run *run)
     return ns;
 }
 
-/* --- Fibers that contend ---------------------------------------------------------------------- */
+/* --- Contention ------------------------------------------------------------------------------- */
 
 static double channel_mpmc(const struct bench_run *run)
 {

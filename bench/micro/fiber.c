@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fiber.c - rows about fibers: the same work as in sched.c, with stacks.
+ * fiber.c - rows for fibers: the same work as in sched.c, with stacks.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum {
 
 static _Atomic(uint64_t) counted;
 
-/* fiber.switch: from one stack to another, one way, nothing else. */
+/* fiber.switch: a bare one-way context switch between two stacks. */
 
 static struct wf_context here;
 static struct wf_context there;
@@ -64,7 +64,7 @@ static int count(void *arg)
     return 0;
 }
 
-/* fiber.spawn_join: one fiber, and its end, at a time. */
+/* fiber.spawn_join: spawn and join one fiber at a time. */
 
 static int spawn_join_main(void *arg)
 {
@@ -87,7 +87,7 @@ static double spawn_join(const struct bench_run *run)
     return ns / SPAWN_JOIN;
 }
 
-/* fiber.spawn_batch: 10 000 fibers, then all their ends. */
+/* fiber.spawn_batch: spawn 10 000 fibers, then join them all. */
 
 static int spawn_batch_main(void *arg)
 {
@@ -116,14 +116,14 @@ static double spawn_batch(const struct bench_run *run)
     return ns / (BATCH * BATCH_ROUNDS);
 }
 
-/* fiber.yield: 1000 fibers that yield 1000 times each. */
+/* fiber.yield: 1000 fibers yield 1000 times each. */
 
 static double yields(const struct bench_run *run)
 {
     return bench_yields(run, 1000, 1000);
 }
 
-/* fiber.bytes: memory of fibers that wait for ever. */
+/* fiber.bytes: memory per fiber that waits forever. */
 
 static int idler(void *arg)
 {
@@ -162,7 +162,7 @@ static double fiber_bytes(const struct bench_run *run)
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = run->workers;
     BENCH_CHECK(weft_runtime_create(&own.rt, &config) == 0);
-    uint64_t few = 1000; /* what is made once is not a fiber's */
+    uint64_t few = 1000; /* one-time allocations do not count */
     bench_run_fiber(&own, spawn_idlers, &few);
     size_t before = bench_rss_bytes();
     uint64_t many = IDLE_FIBERS;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io.c - rows of I/O within one process. Those with peers are in bench/echo.
+ * io.c - I/O rows within one process. Rows with peer processes are in bench/echo.
  */
 #include "harness.h"
 
 /*
- * io.busy_worker_delay: how long data is not noticed that a task waits for, which has asked for it
- * on a worker that computes now, while another worker is free. The longest of some.
+ * io.busy_worker_delay: a task waits for data on a worker that then starts to compute, while
+ * another worker is idle. The figure is the longest delay until the data is noticed.
  */
 
 enum {
     DELAYS = 40,
     COMPUTE_NS = 25 * 1000 * 1000,
-    WRITE_AFTER_NS = 6 * 1000 * 1000, /* by then the watch, too, has seen that it computes */
+    WRITE_AFTER_NS = 6 * 1000 * 1000, /* by then the monitor has seen that it computes */
 };
 
 struct delay {
@@ -32,7 +32,7 @@ static int compute(void *arg)
     return 0;
 }
 
-/* Its wait lets the other fiber begin, on the same worker. */
+/* When this fiber waits, the other one starts on the same worker. */
 static int wait_beside_it(void *arg)
 {
     struct delay *delay = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * latency.c - rows about how long a runnable task waits while workers are busy.
+ * latency.c - rows for the scheduling latency of a runnable task while workers are busy.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum {
     PROBES = 1000,
-    PROBE_GAP_US = 300, /* and up to 1000 more, so that probes hit any phase */
+    PROBE_GAP_US = 300, /* plus up to 1000, so that probes hit any phase */
     STALLS = 100,
     STALL_MS = 10,
     BUSY_TASKS_PER_WORKER = 4,
@@ -27,7 +27,7 @@ static double percentile_99(double *values, size_t n)
     return values[n * 99 / 100];
 }
 
-/* Tasks that compute for a while and yield, for ever. */
+/* Tasks that compute for a while and yield, until busy_over is set. */
 
 static _Atomic(bool) busy_over;
 
@@ -42,7 +42,7 @@ static int busy_body(weft_co *co, void *state)
     return atomic_load_explicit(&busy_over, memory_order_relaxed) ? 0 : WEFT_YIELDED;
 }
 
-/* A task that notes when it starts. */
+/* A task that records when it starts. */
 
 struct probe {
     weft_time *started;
@@ -71,8 +71,10 @@ static double probe_once(weft_runtime *rt)
     return (double)(started - before);
 }
 
-/* sched.busy_*: the p99 of the time from a spawn outside to the first poll,
- * while every worker has tasks of this length in its queue. */
+/*
+ * sched.busy_*: the p99 of the time from a plain thread's spawn to the task's first poll, while
+ * every worker has tasks of this length in its queue.
+ */
 static double injected_while_busy(const struct bench_run *run, int64_t length)
 {
     weft_task *tasks[BUSY_TASKS_PER_WORKER * 64];
@@ -117,8 +119,10 @@ static double busy_1ms(const struct bench_run *run)
     return injected_while_busy(run, WEFT_MS);
 }
 
-/* sched.stalled_wake: a task wakes another and then computes. The p99 of the time
- * until the other one starts, on a worker that was idle. */
+/*
+ * sched.stalled_wake: a task wakes another one and then computes. The figure is the p99 of the
+ * time until the other task starts, on a worker that was idle.
+ */
 
 struct stalled {
     _Atomic(weft_waker *) waker;
@@ -161,7 +165,7 @@ static double stalled_once(const struct bench_run *run)
     BENCH_CHECK(weft_runtime_spawn(run->rt, &sleeper, &spec) == 0);
     while (atomic_load(&stalled.waker) == NULL) {
     }
-    bench_wait_until(weft_now() + 20 * WEFT_MS); /* the watch sleeps, too */
+    bench_wait_until(weft_now() + 20 * WEFT_MS); /* the monitor sleeps, too */
     spec.body = waker_body;
     BENCH_CHECK(weft_runtime_spawn(run->rt, &waker, &spec) == 0);
     BENCH_CHECK(weft_join(waker, &latency, WEFT_NEVER) == 0);

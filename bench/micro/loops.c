@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loops.c - rows about loops, reductions and scans.
+ * loops.c - rows for parallel loops, reductions and scans.
  */
 #include <stdlib.h>
 
 #include "harness.h"
 #include "work.h"
 
-/* Made once for all runs of a row, as by the rivals. */
-static uint64_t *numbers; /* of par.sum */
-static uint64_t *items;   /* of par.scan */
+/* Allocated once for all runs of a row, as the rivals do. */
+static uint64_t *numbers; /* par.sum */
+static uint64_t *items;   /* par.scan */
 static uint64_t *sums;
 
 static double ms_since(weft_time start)
@@ -48,7 +48,7 @@ static void combine(void *value, const void *next, void *arg)
         .size = sizeof zero, .identity = &zero, .fold = add_up, .combine = combine                 \
     }
 
-/* par.sum: 10 million numbers. */
+/* par.sum: the sum of 10 million numbers. */
 
 static int sum_main(void *arg)
 {
@@ -72,7 +72,7 @@ static double sum_row(const struct bench_run *run)
     return ms;
 }
 
-/* par.scan: their running sums. */
+/* par.scan: running sums of 10 million numbers. */
 
 static int write_sums(void *value, size_t first, size_t end, void *arg)
 {
@@ -102,7 +102,7 @@ static double scan_row(const struct bench_run *run)
         items = allocate(WORK_ITEMS);
         sums = allocate(WORK_ITEMS);
         work_fill_small(items, WORK_ITEMS);
-        work_fill_small(sums, WORK_ITEMS); /* Its pages exist before the clock starts. */
+        work_fill_small(sums, WORK_ITEMS); /* Faults its pages in before the clock starts. */
     }
     bench_run_fiber(run, scan_main, &ms);
     BENCH_CHECK(work_is_scan(sums, WORK_ITEMS));
@@ -143,7 +143,7 @@ static double for_small(const struct bench_run *run)
     return us;
 }
 
-/* par.even, par.uneven: units of equal length, and ever longer ones. */
+/* par.even, par.uneven: units of equal length, and units of growing length. */
 
 static uint64_t results[WORK_UNITS];
 

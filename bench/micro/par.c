@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * par.c - rows about forks: what one costs, and programs that are made of them.
+ * par.c - rows for fork-join: the cost of a fork, and fork-join programs.
  *
- * The rivals do the same work, which is in work.h.
+ * The rivals do the same work, see work.h.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static double ms_since(weft_time start)
     return (double)(weft_now() - start) / WEFT_MS;
 }
 
-/* par.fork_extra: what a fork that nobody takes costs beyond a direct call. */
+/* par.fork_extra: the cost of a fork that is not stolen, beyond that of a direct call. */
 
 static long fib_direct(int n)
 {
@@ -54,7 +54,7 @@ static void fib_join2(void *arg)
     all->result = first.result + second.result;
 }
 
-/* The same with direct calls. */
+/* Same as fib_join2(), with direct calls. */
 static void fib_direct2(void *arg)
 {
     struct fib2 *all = arg;
@@ -90,7 +90,7 @@ static long fib_by_parallel(int n)
 
 static weft_time time_fib(long (*function)(int n))
 {
-    volatile int n = WORK_FIB_EXTRA; /* not known to the compiler */
+    volatile int n = WORK_FIB_EXTRA; /* hides the value from the compiler */
     weft_time start = weft_now();
     long result = function(n);
     weft_time took = weft_now() - start;
@@ -104,7 +104,7 @@ struct extra {
     double ns;
 };
 
-/* The shortest of each: what disturbs a run only makes it longer. */
+/* Uses the shortest run of each kind: disturbances only make a run longer. */
 static int extra_main(void *arg)
 {
     struct extra *extra = arg;
@@ -134,7 +134,7 @@ static double fork_extra2(const struct bench_run *run)
     return extra.ns;
 }
 
-/* par.fib: forks and nothing else. */
+/* par.fib: nothing but forks. */
 
 static int fib_main(void *arg)
 {
@@ -152,7 +152,7 @@ static double fib_forks(const struct bench_run *run)
     return ns;
 }
 
-/* par.nqueens: a fork for each queen that can be placed, but the last of a row. */
+/* par.nqueens: forks for each queen that can be placed, except the last one of a row. */
 
 WEFT_PARALLEL(long, queens, uint32_t, columns, uint32_t, left, uint32_t, right)
 {
@@ -195,7 +195,7 @@ static double nqueens(const struct bench_run *run)
     return ms;
 }
 
-/* par.uts_t1: a tree whose shape nobody can foresee; a fork for each child but the last. */
+/* par.uts_t1: an unpredictable tree; forks for each child except the last one. */
 
 WEFT_PARALLEL(long, visit, struct work_node, node)
 {
@@ -230,7 +230,7 @@ static double uts_t1(const struct bench_run *run)
     return ms;
 }
 
-/* par.skynet: ten ways at each node, the sum of the leaves' numbers. */
+/* par.skynet: ten children per node; computes the sum of the leaves' numbers. */
 
 WEFT_PARALLEL(uint64_t, skynet, uint64_t, number, uint64_t, leaves)
 {
@@ -265,7 +265,7 @@ static double skynet_tree(const struct bench_run *run)
     return ms;
 }
 
-/* par.two_seconds: two large computations, one second each. */
+/* par.two_seconds: two long computations of one second each. */
 
 static void one_second(void *arg)
 {
@@ -291,8 +291,10 @@ static double two_seconds(const struct bench_run *run)
     return ms;
 }
 
-/* par.outside_call: a computation that is hardly one, from a thread that is no worker;
- * what it costs beyond the two calls. */
+/*
+ * par.outside_call: a trivial computation submitted by a plain thread. The figure is its cost
+ * beyond that of the two direct calls.
+ */
 
 struct addition {
     uint64_t to;
@@ -331,8 +333,10 @@ static double outside_call(const struct bench_run *run)
     return (double)(joined - direct) / WORK_OUTSIDE_CALLS;
 }
 
-/* par.task_wait_p99: how long a task waits that comes from outside, while all workers
- * compute. They do so in rounds of about 100 ms of work. */
+/*
+ * par.task_wait_p99: how long a task that a plain thread spawns waits while all workers
+ * compute. They compute in rounds of about 100 ms of work.
+ */
 
 enum {
     ROUND_FIB = 36,
@@ -408,7 +412,7 @@ static double task_wait_p99(const struct bench_run *run)
     return work_p99(waits, WORK_PROBES);
 }
 
-/* par.imbalance: 750 jobs of 1 ms, all forked by one fiber. */
+/* par.imbalance: 750 forks of 1 ms each, all forked by one fiber. */
 
 static void one_job(void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sched.c - rows about spawning, yielding and moving tasks.
+ * sched.c - rows for spawning, yielding, waking and stealing tasks.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static int count_body(weft_co *co, void *state)
 
 static const weft_spec count_spec = { .body = count_body };
 
-/* sched.spawn_join: one task, and its end, at a time. */
+/* sched.spawn_join: spawn and join one task at a time. */
 
 struct spawn_join {
     uint32_t i;
@@ -64,7 +64,7 @@ static double spawn_join(const struct bench_run *run)
     return ns / SPAWN_JOIN;
 }
 
-/* sched.spawn_batch: 10 000 tasks, then all their ends. */
+/* sched.spawn_batch: spawn 10 000 tasks, then join them all. */
 
 struct spawn_batch {
     weft_task **tasks;
@@ -105,7 +105,7 @@ static double spawn_batch(const struct bench_run *run)
     return ns / (BATCH * BATCH_ROUNDS);
 }
 
-/* sched.yield: 1000 tasks that yield 1000 times each. */
+/* sched.yield: 1000 tasks yield 1000 times each. */
 
 struct yielder {
     uint32_t i;
@@ -157,7 +157,7 @@ static double yields(const struct bench_run *run)
     return ns / (YIELD_TASKS * YIELDS);
 }
 
-/* sched.self_wake: a future that wakes its own task. */
+/* sched.self_wake: a task wakes itself and returns WEFT_PENDING. */
 
 struct self_wake {
     uint32_t i;
@@ -182,8 +182,8 @@ static double self_wake(const struct bench_run *run)
 }
 
 /*
- * sched.inject: tasks from a plain thread, which sleeps until the last has run.
- * The queue is bounded, so the thread waits when it is far ahead.
+ * sched.inject: a plain thread spawns tasks and sleeps until the last one has run. The inject
+ * queue is bounded, so the thread waits when it is far ahead.
  */
 
 static struct bench_gate all_injected;
@@ -210,7 +210,7 @@ static double inject(const struct bench_run *run)
     return (double)(weft_now() - start) / INJECTED;
 }
 
-/* sched.task_bytes: memory of tasks that wait for ever. */
+/* sched.task_bytes: memory per task that waits forever. */
 
 struct idler {
     unsigned char state[32];
@@ -254,7 +254,7 @@ static double task_bytes(const struct bench_run *run)
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = run->workers;
     BENCH_CHECK(weft_runtime_create(&rt, &config) == 0);
-    spawn_idlers(rt, 1000); /* what is made once is not a task's */
+    spawn_idlers(rt, 1000); /* one-time allocations do not count */
     size_t before = bench_rss_bytes();
     spawn_idlers(rt, IDLE_TASKS);
     double bytes = (double)(bench_rss_bytes() - before) / IDLE_TASKS;
@@ -263,8 +263,8 @@ static double task_bytes(const struct bench_run *run)
 }
 
 /*
- * sched.steal: the driver fills its queue and computes; the other workers must
- * steal to run the tasks. The time until the last has run, per task.
+ * sched.steal: a task fills its worker's queue and then spins, so the other workers must steal
+ * to run the tasks. The figure is the time until the last task has run, per task.
  */
 
 struct stealer {
@@ -278,7 +278,7 @@ static int stealer_body(weft_co *co, void *state)
     for (uint32_t i = 0; i < STEAL_TASKS; i++) {
         BENCH_CHECK(weft_spawn(NULL, &count_spec) == 0);
     }
-    /* One more: it evicts the last one from the LIFO slot, and waits there. */
+    /* One more spawn evicts the last task from the LIFO slot and occupies the slot. */
     BENCH_CHECK(weft_spawn(NULL, &count_spec) == 0);
     while (atomic_load_explicit(&counted, memory_order_relaxed) < STEAL_TASKS) {
     }
@@ -299,11 +299,11 @@ static double steal(const struct bench_run *run)
     return ns / STEAL_ROUNDS / STEAL_TASKS;
 }
 
-/* sched.idle_cpu: CPU time of a runtime that has nothing to do, in 2 s. */
+/* sched.idle_cpu: CPU time of an idle runtime within 2 s. */
 
 static double idle_cpu(const struct bench_run *run)
 {
-    for (uint32_t i = 0; i < BATCH; i++) { /* every worker has worked */
+    for (uint32_t i = 0; i < BATCH; i++) { /* so that every worker has run tasks */
         BENCH_CHECK(weft_runtime_spawn_wait(run->rt, NULL, &count_spec, WEFT_NEVER) == 0);
     }
     bench_wait_until(weft_now() + 100 * WEFT_MS);

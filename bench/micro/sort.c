@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort.c - rows about sorts: 10 million random items each.
+ * sort.c - rows for sorts of 10 million random items.
  */
 #include <stdlib.h>
 
@@ -97,7 +97,7 @@ static double sort_16_bytes(const struct bench_run *run, int (*by)(void *items))
     return sort.ms;
 }
 
-/* The rivals compile the comparison in, too. */
+/* The rivals inline the comparison, too. */
 static int by_compiled_comparison(void *items)
 {
     return sort_records(items, WORK_ITEMS, NULL);

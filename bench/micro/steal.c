@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * steal.c - rows about single steps of forks: a fork, a join of what nobody has taken, a
- * steal, and a worker that is woken for one. And the same for the deque that forks do not
- * use (docs/adr/0011-forks-of-a-strand.md).
+ * steal.c - rows for the single steps of fork-join: a fork, a join of a fork that was not
+ * stolen, a steal, and waking a worker for a fork.
+ *
+ * The same steps are measured for the deque, which forks do not use
+ * (docs/adr/0011-forks-of-a-strand.md).
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,9 +17,9 @@
 #include "work.h"
 
 enum {
-    FORKS = 200, /* in a row, then as many joins */
+    FORKS = 200, /* in a row, followed by as many joins */
     ROUNDS = 10000,
-    STEALS = 60000, /* from one stack that is full */
+    STEALS = 60000, /* from one full fork stack */
     WAKES = 200,
 };
 
@@ -33,7 +35,7 @@ struct steps {
     double join_ns;
 };
 
-/* Of a join, the call of the function is not counted. */
+/* The call of the forked function is subtracted from the cost of a join. */
 static int steps_main(void *arg)
 {
     static weft_forked forks[FORKS];
@@ -77,7 +79,7 @@ static double join_step(const struct bench_run *run)
     return steps.join_ns;
 }
 
-/* A pop with a full fence, which forks do without. */
+/* A pop has a full fence, which forks avoid. */
 static double deque_steps(double *pop_ns)
 {
     static int items[FORKS];
@@ -156,7 +158,7 @@ static void *thief_main(void *arg)
     return NULL;
 }
 
-/* What a steal costs each of so many thieves at once. */
+/* Returns the cost of a steal for each thief, with the given number of thieves at the same time. */
 static double steal_all(unsigned thieves, enum wf_steal (*steal)(void))
 {
     pthread_barrier_t start;
@@ -239,16 +241,18 @@ static void note_begin(void *arg)
     atomic_store(&wake->begun, weft_now());
 }
 
-/* par.wake: from a fork until a worker that slept has begun with it. The one that forks
- * has computed for a while: after a sleep of its own, Linux often wakes the other worker
- * on the same processor, where it has to wait. */
+/*
+ * par.wake: from a fork until a worker that was asleep starts to run it. The forking worker
+ * computes for a while first. If it slept instead, Linux would often wake the other worker on
+ * the same CPU, where it would have to wait.
+ */
 static int wake_main(void *arg)
 {
     double samples[WAKES];
     for (unsigned i = 0; i < WAKES; i++) {
         struct wake wake = { 0 };
         weft_forked forked;
-        work_busy(WEFT_MS); /* By then the other one sleeps. */
+        work_busy(WEFT_MS); /* By then the other worker sleeps. */
         wake.forked = weft_now();
         weft_fork(&forked, note_begin, &wake);
         while (atomic_load_explicit(&wake.begun, memory_order_relaxed) == 0) {

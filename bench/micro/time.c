@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * time.c - rows about timers.
+ * time.c - rows for timers.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum {
 
 static _Atomic(uint64_t) counted;
 
-/* time.create_cancel: a timer that never comes, again and again. */
+/* time.create_cancel: start and stop a timer that never fires, repeatedly. */
 
 static void never_called(void *arg)
 {
@@ -42,7 +42,7 @@ static double create_cancel(const struct bench_run *run)
     return (double)(weft_now() - start) / CREATE_CANCEL;
 }
 
-/* time.million_sleeps_cpu: CPU time of a million tasks that sleep up to a second. */
+/* time.million_sleeps_cpu: CPU time of a million tasks that sleep for up to one second. */
 
 struct sleeper {
     uint32_t index;
@@ -70,7 +70,8 @@ static int sleeps_main(void *arg)
         state.index = i;
         BENCH_CHECK(weft_spawn(&tasks[i], &spec) == 0);
         if (i % 256 == 255) {
-            BENCH_CHECK(weft_yield() == 0); /* Sleeps begin while others are spawned. */
+            BENCH_CHECK(weft_yield() == 0); /* Sleeps begin while later tasks are still being
+                                             * spawned. */
         }
     }
     for (uint32_t i = 0; i < SLEEPS; i++) {
@@ -92,7 +93,7 @@ static double million_sleeps_cpu(const struct bench_run *run)
     return ms;
 }
 
-/* time.lateness_p99: how long after its deadline a sleeper goes on. */
+/* time.lateness_p99: delay between a sleeper's deadline and the moment it resumes. */
 
 static double lateness[LATE_TASKS * LATE_STEPS];
 
@@ -139,7 +140,7 @@ static double lateness_p99(const struct bench_run *run)
 {
     static weft_task *tasks[LATE_TASKS];
     bench_run_fiber(run, late_main, tasks);
-    (void)bench_median(lateness, LATE_TASKS * LATE_STEPS); /* sorts */
+    (void)bench_median(lateness, LATE_TASKS * LATE_STEPS); /* for its side effect: it sorts */
     return lateness[LATE_TASKS * LATE_STEPS * 99 / 100];
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * volt.c - the rows of the comparison that volt publishes, with its counts.
+ * volt.c - the benchmark rows that volt publishes, with the same operation counts.
  */
 #include <stdatomic.h>
 
@@ -115,7 +115,7 @@ static double mutex(const struct bench_run *run)
 static struct bench_counter counted;
 static weft_notify batch_done;
 
-/* The last of a batch tells; nobody joins. */
+/* The last task of a batch notifies the spawner; none is joined. */
 static int count(void *arg)
 {
     (void)arg;
@@ -178,7 +178,7 @@ static double parallel(const struct bench_run *run)
         expected += xorshift(i + 1);
     }
     BENCH_CHECK(bench_sum(0, PARALLEL) == expected);
-    return ns * PARALLEL / WEFT_MS; /* of all together */
+    return ns * PARALLEL / WEFT_MS; /* total, not per task */
 }
 
 const struct bench_row bench_volt_rows[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wait.c - rows about tasks that wait for each other: locks, channels, select. The tasks are
+ * wait.c - rows for tasks that wait for each other: locks, channels, select. All tasks are
  * fibers.
  */
 #include <stdatomic.h>
@@ -120,7 +120,10 @@ static news_sender *teller;
 static news_receiver *listeners[LISTENERS];
 static weft_barrier meeting;
 
-/* Nobody misses any: after so many as there is room for, all meet. */
+/*
+ * No receiver misses a message: all fibers meet after every NEWS_AT_ONCE messages, which is
+ * less than the channel's capacity.
+ */
 static void meet_after(uint64_t count)
 {
     if (count % NEWS_AT_ONCE == 0 || count == NEWS) {
@@ -171,7 +174,7 @@ static double broadcast(const struct bench_run *run)
     for (unsigned i = 0; i < LISTENERS; i++) {
         news_receiver_drop(listeners[i]);
     }
-    return ns * LISTENERS; /* each is received four times, but it is one message */
+    return ns * LISTENERS; /* one message is received four times but counts once */
 }
 
 /* --- Locks ------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wake.c - rows about wake-ups: of a sleeping runtime, and between workers,
- * with the bare futex as the floor.
+ * wake.c - rows for wake-ups: of an idle runtime and between workers, with a bare futex as the
+ * floor.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 enum {
     SAMPLES = 2000,
-    PAUSE_US = 300, /* so that everybody sleeps */
+    PAUSE_US = 300, /* long enough for every thread to go to sleep */
     ROUND_TRIPS = 100000,
 };
 
@@ -28,7 +28,7 @@ static void futex_wake(_Atomic(uint32_t) *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
 }
 
-/* What the sleeper tells the waker: the time at which it ran. */
+/* The sleeper's answer to the waker: the time at which it ran. */
 struct answer {
     _Atomic(uint32_t) ready;
     weft_time at;
@@ -50,10 +50,10 @@ static weft_time take_answer(struct answer *answer)
     return answer->at;
 }
 
-/* sched.wake_outside: a task that waits for a waker's call. */
+/* sched.wake_outside: a plain thread wakes a task that is pending. */
 
 struct sleeper {
-    _Atomic(uint32_t) calls; /* how often it may run */
+    _Atomic(uint32_t) calls; /* number of times it may run */
     _Atomic(weft_waker *) waker;
     struct answer answer;
 };
@@ -101,7 +101,7 @@ static double wake_outside(const struct bench_run *run)
     return p50;
 }
 
-/* floor.futex_wake: the same between two plain threads. */
+/* floor.futex_wake: the same between two plain threads, with a bare futex. */
 
 struct futex_sleeper {
     _Atomic(uint32_t) calls;
@@ -142,9 +142,8 @@ static double futex_floor(const struct bench_run *run)
 }
 
 /*
- * sched.cross_wake: two tasks that wake each other in turn, per round trip. The
- * pinned form keeps them on two workers, so that each wake is one between
- * threads.
+ * sched.cross_wake: two tasks wake each other alternately; the figure is per round trip. The
+ * pinned variant keeps them on two workers, so that every wake-up crosses threads.
  */
 
 struct player {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * baseline.c - a parallel loop as one writes it without any library: threads that wait for
- * work, and one of two ways to share a range among them.
+ * baseline.c - a hand-written parallel loop without any library: a pool of threads that wait
+ * for work, and one of two ways to share a range among them.
  *
- * With BASELINE_STATIC each thread gets an equal part of it; with BASELINE_LOCKED the
- * threads take numbers from one place, under a lock, until there are none left.
+ * With BASELINE_STATIC each thread gets an equal part of the range. With BASELINE_LOCKED the
+ * threads take indices from a shared counter, under a lock, until none is left.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,13 +21,13 @@ typedef void (*loop_fn)(size_t i);
 
 static struct pool {
     pthread_mutex_t lock;
-    pthread_cond_t begun; /* a loop has, or all is over */
-    pthread_cond_t over;  /* a thread has nothing left of it */
+    pthread_cond_t begun; /* a loop has started */
+    pthread_cond_t over;  /* the last thread has finished its part */
     unsigned workers;
     unsigned running;
-    uint64_t loops; /* begun so far */
+    uint64_t loops; /* started so far */
     loop_fn body;
-    size_t next; /* number that nobody has */
+    size_t next; /* first index that no thread has taken */
     size_t end;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
            .begun = PTHREAD_COND_INITIALIZER,
@@ -86,7 +86,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* The threads live as long as the process; the caller is one of them. */
+/* The threads live as long as the process. The caller is one of the workers. */
 static void start(unsigned workers)
 {
     DRIVER_CHECK(workers <= WORKERS_MAX);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * driver.c - the command line and the report of a rival in C or C++; see driver.h.
+ * driver.c - command line and report of a rival in C or C++; see driver.h.
  */
 #include "driver.h"
 
@@ -45,7 +45,7 @@ void *driver_allocate(size_t bytes)
 
 static int64_t time_fib(long (*function)(int n))
 {
-    volatile int n = WORK_FIB_EXTRA; /* not known to the compiler */
+    volatile int n = WORK_FIB_EXTRA; /* hides the value from the compiler */
     int64_t start = work_now_ns();
     long result = function(n);
     int64_t took = work_now_ns() - start;
@@ -97,7 +97,7 @@ static void run_row(const struct driver_row *row, const struct options *options)
     (void)fflush(stdout);
 }
 
-/* A process of its own, so that no row inherits another's memory and threads. */
+/* Runs a row in its own process, so that no row inherits another one's memory and threads. */
 static void run_in_child(const struct driver_row *row, const struct options *options)
 {
     pid_t child = fork();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * driver.h - the command line and the report of a rival in C or C++: those of weft-bench.
+ * driver.h - command line and report of a rival in C or C++, the same as those of weft-bench.
  */
 #ifndef RIVALS_DRIVER_H
 #define RIVALS_DRIVER_H
@@ -15,12 +15,12 @@ extern "C" {
 struct driver_row {
     const char *name;
     const char *unit;
-    double (*run)(unsigned workers); /* does the work once and checks it; returns the figure */
+    double (*run)(unsigned workers); /* does the work once, checks it and returns the figure */
     unsigned warmups;
-    unsigned reps_max; /* 0: as many as asked for */
+    unsigned reps_max; /* 0: as requested */
 };
 
-/* The rival: its name, and its rows, which end with one without name. */
+/* A rival: its name and its rows. A row without a name ends the table. */
 struct driver {
     const char *program;
     const struct driver_row *rows;
@@ -29,7 +29,7 @@ struct driver {
 
 int driver_main(const struct driver *driver, int argc, char **argv);
 
-/* Ends the program: a wrong result must never look like a figure. */
+/* Exits if the condition is false: a wrong result must never look like a figure. */
 #define DRIVER_CHECK(condition)                                                                    \
     ((condition) ? (void)0 : driver_failed(__FILE__, __LINE__, #condition))
 __attribute__((noreturn)) void driver_failed(const char *file, int line, const char *what);
@@ -37,8 +37,10 @@ __attribute__((noreturn)) void driver_failed(const char *file, int line, const c
 double driver_ms_since(int64_t start_ns);
 void *driver_allocate(size_t bytes);
 
-/* The work of par.fork_extra: fib(32) by each function in turn, the shortest time of
- * each; returns what a fork costs beyond a direct call. */
+/*
+ * Does the work of par.fork_extra: runs fib(32) with both functions alternately and uses the
+ * shortest time of each. Returns the cost of a fork beyond that of a direct call.
+ */
 double driver_fork_extra(long (*direct)(int n), long (*forked)(int n));
 
 #ifdef __cplusplus

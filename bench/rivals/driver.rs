@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-//! The command line and the report of a rival in Rust: those of `weft-bench`. `run.py` puts
-//! this file beside the sources of each.
+//! The command line and the report of a rival in Rust, the same as those of `weft-bench`.
+//! `run.py` copies this file to the sources of each rival.
 
 use std::process::{exit, Command};
 
@@ -20,7 +20,7 @@ struct Options {
     reps: usize,
 }
 
-/// Ends the program: a wrong result must never look like a figure.
+/// Exits with an error: a wrong result must never look like a figure.
 pub fn fail(message: &str) -> ! {
     eprintln!("{NAME}: {message}");
     exit(1);
@@ -57,7 +57,7 @@ fn parse_options() -> Options {
     options
 }
 
-/// The row of exactly that name, or else every row whose name begins so.
+/// Returns the row with exactly this name, or else every row whose name starts with it.
 fn select(rows: &'static [Row], filter: &str) -> Vec<&'static Row> {
     if let Some(row) = rows.iter().find(|row| row.name == filter) {
         return vec![row];
@@ -88,8 +88,8 @@ fn report(row: &Row, options: &Options, mut samples: Vec<f64>) {
     }
 }
 
-/// Runs one row in a process of its own, so that the memory and the threads
-/// that one row leaves behind do not weigh on the next.
+/// Runs one row in its own process, so that the memory and the threads that a row leaves behind
+/// do not affect the next one.
 fn run_in_child(row: &Row, options: &Options) {
     let program = std::env::current_exe().unwrap_or_else(|err| fail(&err.to_string()));
     let mut command = Command::new(program);
@@ -106,7 +106,7 @@ fn run_in_child(row: &Row, options: &Options) {
     }
 }
 
-/// The whole of `main`.
+/// All of `main`.
 pub fn run(rows: &'static [Row]) {
     let options = parse_options();
     match select(rows, &options.filter)[..] {

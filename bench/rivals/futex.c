@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * futex.c - the floor under sched.wake_outside: two plain threads, one futex.
+ * futex.c - the floor of sched.wake_outside: two plain threads and one futex.
  *
- * The main thread sleeps for a moment, takes the time and wakes the other
- * thread; that one takes the time as soon as it runs. No runtime that lets its
- * workers sleep can wake one of them in less time than this. The command line
- * and the output are those of weft-bench; --workers is only repeated.
+ * The main thread sleeps for a moment, reads the clock and wakes the other thread, which reads
+ * the clock as soon as it runs. No runtime whose workers sleep can wake one of them faster than
+ * this. The command line and the output are those of weft-bench. --workers is only repeated in
+ * the output.
  *
  *   ask      main writes, the sleeper reads: the number of the wake-up
  *   answer   the sleeper writes, main reads: the same number, once it has run
  *   ran_at   the sleeper writes before answer, main reads after it
  *
- * [F1] main releases ask, the sleeper acquires it: a wake-up is seen together
- *      with all that came before it.
- * [F2] the sleeper releases answer, main acquires it: ran_at is filled.
+ * [F1] main releases ask, the sleeper acquires it: the sleeper sees everything that main did
+ *      before the wake-up.
+ * [F2] the sleeper releases answer, main acquires it: ran_at is set.
  */
 
 #define _GNU_SOURCE
@@ -47,7 +47,7 @@ struct bell {
     struct word ask;
     struct word answer;
     uint64_t ran_at;
-    uint32_t wake_count; /* How many wake-ups there will be. */
+    uint32_t wake_count; /* Total number of wake-ups. */
 };
 
 struct options {
@@ -73,7 +73,7 @@ static uint64_t now_ns(void)
 /* Stores the number in the word and wakes the thread that waits for it. */
 static void word_set(struct word *word, uint32_t number)
 {
-    /* release [F1] [F2]: what this thread did before is seen by the waiter. */
+    /* release [F1] [F2]: the waiter sees everything this thread did before. */
     atomic_store_explicit(&word->value, number, memory_order_release);
     syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -105,7 +105,7 @@ static void *sleeper_main(void *arg)
     return NULL;
 }
 
-/* One wake-up, from just before it until the sleeper runs. */
+/* Measures one wake-up, from just before it until the sleeper runs. */
 static double wake_once(struct bell *bell, uint32_t number)
 {
     nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
@@ -125,7 +125,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Fills samples with the p50 of each repetition, warm-ups left out. */
+/* Fills samples with the p50 of each repetition, without the warm-ups. */
 static void measure(double *samples, long reps)
 {
     static struct bell bell;

@@ -2,8 +2,8 @@
 /*
  * omp.c - the work of the par rows with OpenMP: tasks, loops, reductions and scans.
  *
- * The timed part of a row with tasks runs in one thread of a team that is there already;
- * the others take tasks meanwhile, in the barrier at the end.
+ * The timed part of a row with tasks runs in one thread of an existing team. The other threads
+ * run tasks meanwhile, in the barrier at its end.
  */
 #include <omp.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "driver.h"
 
 enum {
-    /* Smaller than the others' 40: that would take minutes. The figure is per fork. */
+    /* Smaller than the 40 of the other rivals, which would take minutes. The figure is per fork. */
     FIB = 32,
     FIB_RESULT = 2178309,
     FIB_FORKS = 3524577,
@@ -222,7 +222,7 @@ static __attribute__((noinline)) void add(struct addition *addition)
     addition->to += addition->number;
 }
 
-/* The team is made anew for each call, as a program does that is not in one. */
+/* Creates a team per call, as a program must do that is not inside one. */
 static double outside_call(unsigned workers)
 {
     struct addition first = { 0, 1 };
@@ -292,9 +292,9 @@ static double sum(unsigned workers)
 }
 
 /*
- * Two passes by hand, a part for each thread: its sum, and its scan from the sum of the
- * parts before it. The scan directive takes five times as long with gcc, and with clang
- * has a buffer of all items on the stack.
+ * Two passes by hand with one part per thread: the sum of the part, then its scan starting at
+ * the sum of the parts before it. The scan directive takes five times as long with gcc, and
+ * with clang puts a buffer for all items on the stack.
  */
 static void scan_items(unsigned workers, const uint64_t *items, uint64_t *sums)
 {
@@ -306,7 +306,7 @@ static void scan_items(unsigned workers, const uint64_t *items, uint64_t *sums)
         size_t from = WORK_ITEMS * me / team;
         size_t to = WORK_ITEMS * (me + 1) / team;
         uint64_t total = 0;
-        for (size_t i = from; me + 1 < team && i < to; i++) { /* nobody needs the last sum */
+        for (size_t i = from; me + 1 < team && i < to; i++) { /* the last sum is not needed */
             total += items[i];
         }
         before[me + 1] = total;
@@ -330,7 +330,7 @@ static double scan(unsigned workers)
         items = driver_allocate(WORK_ITEMS * sizeof *items);
         sums = driver_allocate(WORK_ITEMS * sizeof *sums);
         work_fill_small(items, WORK_ITEMS);
-        work_fill_small(sums, WORK_ITEMS); /* its pages exist before the clock starts */
+        work_fill_small(sums, WORK_ITEMS); /* faults its pages in before the clock starts */
     }
     int64_t start = work_now_ns();
     scan_items(workers, items, sums);
@@ -360,7 +360,7 @@ static double for_small(unsigned workers)
 
 static uint64_t results[WORK_UNITS];
 
-/* Equal parts for each thread, as is usual; and on demand, where they are uneven. */
+/* Static schedule, OpenMP's usual default: equal parts per thread. par.uneven is guided. */
 static double even(unsigned workers)
 {
     int64_t start = work_now_ns();

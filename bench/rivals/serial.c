@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * serial.c - the work of the par rows with direct calls and plain loops: what one core does
- * without any runtime.
+ * serial.c - the work of the par rows with direct calls and plain loops: one core, no runtime.
  *
- * The compiler must do the work as often as it is asked for: inputs come through volatile
- * or from memory, and results are checked.
+ * The compiler must not drop repeated work: inputs are volatile or come from memory, and
+ * results are checked.
  */
 #include <stdlib.h>
 
@@ -144,7 +143,7 @@ static double scan(unsigned workers)
         items = driver_allocate(WORK_ITEMS * sizeof *items);
         sums = driver_allocate(WORK_ITEMS * sizeof *sums);
         work_fill_small(items, WORK_ITEMS);
-        work_fill_small(sums, WORK_ITEMS); /* its pages exist before the clock starts */
+        work_fill_small(sums, WORK_ITEMS); /* faults its pages in before the clock starts */
     }
     int64_t start = work_now_ns();
     uint64_t total = 0;
@@ -167,7 +166,7 @@ static double for_small(unsigned workers)
         for (size_t i = 0; i < WORK_SMALL_ITEMS; i++) {
             items[i] += i;
         }
-        __asm__ volatile("" ::"r"(items) : "memory"); /* one loop after the other */
+        __asm__ volatile("" ::"r"(items) : "memory"); /* keeps the loops separate */
     }
     double us = (double)(work_now_ns() - start) / 1e3;
     DRIVER_CHECK(work_is_small_result(items));
@@ -199,7 +198,7 @@ static double uneven(unsigned workers)
     return units(true, WORK_UNEVEN_RESULT);
 }
 
-/* C has one sort, qsort(). */
+/* C has only one sort, qsort(). */
 
 static int compare_u32(const void *a, const void *b)
 {

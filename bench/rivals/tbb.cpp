@@ -26,20 +26,20 @@
 namespace
 {
 
-/* Smaller than the others' 40: that would take a minute. The figure is per fork. */
+/* Smaller than the 40 of the other rivals, which would take a minute. The figure is per fork. */
 constexpr int FIB = 32;
 constexpr long FIB_RESULT = 2178309;
 constexpr long FIB_FORKS = 3524577;
 
 using Range = tbb::blocked_range<size_t>;
 
-/* Lasts until the end of the process: a row has a process of its own. */
+/* Lasts until the process exits: each row has its own process. */
 void set_workers(unsigned workers)
 {
     static tbb::global_control control(tbb::global_control::max_allowed_parallelism, workers);
 }
 
-/* One context for all groups of a row: making one costs more than a task. */
+/* One context for all groups of a row: creating one costs more than a task. */
 tbb::task_group_context &context()
 {
     static tbb::task_group_context shared;
@@ -235,8 +235,8 @@ double outside_call(unsigned workers)
 }
 
 /*
- * par.task_wait_p99: an arena without a place for the main thread, which only spawns. A
- * round is about 100 ms of work.
+ * par.task_wait_p99: an arena without a slot for the main thread, which only spawns. A round is
+ * about 100 ms of work.
  */
 constexpr int ROUND_FIB = 30;
 constexpr long ROUND_FIB_RESULT = 832040;

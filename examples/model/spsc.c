@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spsc.c - a queue from one thread to one other.
+ * spsc.c - single-producer single-consumer queue.
  *
- * [Q1] push releases tail, pop acquires it: the slot is filled, and so is what the
- * item points to. [Q2] pop releases head, push acquires it: the slot is read out.
+ * [Q1] push releases tail, pop acquires it: the slot is filled, and so is the object that
+ * the item points to. [Q2] pop releases head, push acquires it: the slot has been read.
  *
- * With SPSC_BROKEN, push does not release: to see what the model says.
+ * With SPSC_BROKEN, push does not release tail, to show what the model checker reports.
  */
 #include "spsc.h"
 

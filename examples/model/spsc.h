@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spsc.h - a queue from one thread to one other.
+ * spsc.h - single-producer single-consumer queue.
  */
 #ifndef SPSC_H
 #define SPSC_H
@@ -8,8 +8,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* A compile-time constant, so that a model can have a small queue that is full
- * after few steps. A power of two. */
+/*
+ * A compile-time constant, so that a model can use a queue that is full after a few steps. Must
+ * be a power of two.
+ */
 #ifndef SPSC_SLOTS
 #define SPSC_SLOTS 1024
 #endif

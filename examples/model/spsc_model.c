@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spsc_model.c - spsc.c in the model checker: every order of its two threads, and
- * every value that C11 lets them read.
+ * spsc_model.c - model test of spsc.c: every interleaving of its two threads, and every
+ * value that C11 allows them to read.
  *
- * Built twice: as it is, and with SPSC_BROKEN, where each test that needs the
- * missing order must fail. A test that passes then is too small.
+ * Built twice: unchanged, and with SPSC_BROKEN, where each test that depends on the
+ * missing order must fail. A test that still passes is too small.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@
 #endif
 
 enum {
-    ITEMS = 3, /* one more than there are slots, so that the queue is full once */
+    ITEMS = 3, /* one more than there are slots, so that the queue gets full */
 };
 
 static struct spsc queue;
@@ -29,7 +29,7 @@ static void produce(void *arg)
     for (int i = 0; i < ITEMS; i++) {
         int *item = malloc(sizeof *item);
         *item = i;
-        /* A loop that waits by reading is no problem: see docs/model.md. */
+        /* A loop that waits by reading is fine: see docs/model.md. */
         while (!spsc_push(&queue, item)) {
         }
     }
@@ -45,9 +45,9 @@ static int *wait_and_pop(void)
 }
 
 /*
- * Goal:   each item arrives once, in order, with what it points to.
- * Method: more items than slots. They are allocated, so that the checker sees a use
- *         that is not ordered after the allocation, and an item that is lost.
+ * Goal:   each item arrives once, in order, with the value that it points to.
+ * Method: more items than slots. They are allocated, so that the checker detects a use
+ *         that is not ordered after the allocation, and a lost item.
  */
 static void items_arrive_in_order(void)
 {
@@ -70,9 +70,9 @@ static void try_to_push(void *arg)
 }
 
 /*
- * Goal:   a push beside a pop of the full queue may find room or not, and both
- *         outcomes are seen: the test is not blind.
- * Method: the outcome is noted, and the table says which there must be.
+ * Goal:   a push concurrent with a pop of a full queue may find space or not, and both
+ *         outcomes occur: the test is not blind.
+ * Method: records the outcome; the table lists the outcomes that must occur.
  */
 static void push_beside_pop(void)
 {

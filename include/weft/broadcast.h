@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/broadcast.h - messages that every receiver gets.
+ * weft/broadcast.h - broadcast channel: every receiver gets every message.
  *
  *     WEFT_BROADCAST(news, struct item)
  *
@@ -8,15 +8,15 @@
  *     news_receiver *from;
  *     err = news_make(&to, &from, 64);
  *
- *     err = news_send(to, item);                          // a sender
+ *     err = news_send(to, item);                          // sender
  *     err = news_recv(from, &item, &missed, WEFT_NEVER);  // each receiver
  *
- * Sending never waits: the last so many messages are kept, and a receiver that is slower
- * misses the oldest ones, and is told how many. Handles are counted: when the last sender is
- * dropped, receivers get WEFT_ECLOSED as soon as they have received what is left.
+ * Sending never waits. The channel keeps the last capacity messages; a receiver that lags
+ * behind misses the oldest ones and learns how many. Handles are counted. After the last sender
+ * is dropped, receivers get the remaining messages and then WEFT_ECLOSED.
  *
- * The functions below take messages as memory of the size that the broadcast was made with;
- * WEFT_BROADCAST() makes functions of the same names for a type.
+ * The functions below take messages as memory of the size given at the broadcast's creation.
+ * WEFT_BROADCAST() defines typed functions of the same names.
  */
 #ifndef WEFT_BROADCAST_H
 #define WEFT_BROADCAST_H
@@ -26,51 +26,52 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* A broadcast, as its senders see it; and one receiver, which knows what it has received. */
+/* The sending handle of a broadcast, and a receiver, which keeps track of its own position. */
 typedef struct weft_broadcast_sender weft_broadcast_sender;
 typedef struct weft_broadcast_receiver weft_broadcast_receiver;
 
-/* What a broadcast is like. */
+/* Options of a broadcast. */
 typedef struct weft_broadcast_options {
     size_t size;     /* of a message, in bytes; see weft_broadcast_make() */
-    size_t capacity; /* messages that are kept, 1 or more */
-    /* For messages with pointers to what is counted; each may be NULL. retain is called with the
-     * copy that a receiver gets, before the receiver has it: it adds a reference. It is short, and
-     * must not call the library. drop is called with a pointer to the broadcast's own copy when it
-     * is replaced, on the thread that sends, and when the last handle is dropped, on that thread;
-     * before that call returns, and without a lock: it may use the library, but must not wait. */
+    size_t capacity; /* number of messages kept, 1 or more */
+    /* For messages that hold reference-counted pointers; each may be NULL. retain is called
+     * with the copy for a receiver, before the receiver gets it, and adds a reference. It must
+     * be short and must not call the library. drop is called with a pointer to the broadcast's
+     * own copy: when the copy is replaced, on the sending thread, and when the last handle is
+     * dropped, on that thread. It is called before that call returns and without a lock: it may
+     * use the library, but must not wait. */
     void (*retain)(void *message, void *arg);
     void (*drop)(void *message, void *arg);
     void *arg; /* of both */
 } weft_broadcast_options;
 
 /*
- * Creates a broadcast.
+ * Creates a broadcast with one sender and one receiver.
  *
  * Context: any thread.
- * Owns:    the caller, both handles: weft_broadcast_sender_drop(),
+ * Owns:    the caller owns both handles and drops them with weft_broadcast_sender_drop() and
  *          weft_broadcast_receiver_drop().
- * Errors:  -ENOMEM; -EINVAL: the capacity is 0, or it and the size are too large.
+ * Errors:  -ENOMEM, -EINVAL (the capacity is 0, or capacity times size is too large).
  */
 WEFT_API WEFT_NODISCARD int weft_broadcast_create(weft_broadcast_sender **sender,
                                                   weft_broadcast_receiver **receiver,
                                                   const weft_broadcast_options *options);
 
 /*
- * Makes a broadcast for messages of this size, of which so many are kept. With size 0 the
- * pointers to messages are not accessed and may be NULL.
+ * Creates a broadcast for messages of the given size, which keeps the last capacity messages.
+ * If size is 0, the pointers to messages are not accessed and may be NULL.
  *
  * Context: any thread.
- * Owns:    the caller, both handles: weft_broadcast_sender_drop(),
+ * Owns:    the caller owns both handles and drops them with weft_broadcast_sender_drop() and
  *          weft_broadcast_receiver_drop().
- * Errors:  -ENOMEM; -EINVAL: the capacity is 0, or it and the size are too large.
+ * Errors:  -ENOMEM, -EINVAL (the capacity is 0, or capacity times size is too large).
  */
 WEFT_API WEFT_NODISCARD int weft_broadcast_make(weft_broadcast_sender **sender,
                                                 weft_broadcast_receiver **receiver, size_t size,
                                                 size_t capacity);
 
 /*
- * Counts one more sender, and returns it.
+ * Adds a reference to the sender and returns it.
  *
  * Context: any thread.
  */
@@ -78,37 +79,37 @@ WEFT_API WEFT_NODISCARD weft_broadcast_sender *
 weft_broadcast_sender_clone(weft_broadcast_sender *sender);
 
 /*
- * Makes a receiver, which gets what is sent from now on.
+ * Creates a receiver that gets all messages sent from now on.
  *
  * Context: any thread.
- * Owns:    the caller: weft_broadcast_receiver_drop().
+ * Owns:    the caller owns the receiver and drops it with weft_broadcast_receiver_drop().
  * Errors:  -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_broadcast_subscribe(weft_broadcast_sender *sender,
                                                      weft_broadcast_receiver **receiver);
 
 /*
- * Makes a receiver, which gets all that this one has not received yet.
+ * Creates a receiver that gets all messages that the given one has not received yet.
  *
  * Context: any thread.
- * Owns:    the caller: weft_broadcast_receiver_drop().
+ * Owns:    the caller owns the receiver and drops it with weft_broadcast_receiver_drop().
  * Errors:  -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_broadcast_receiver_clone(const weft_broadcast_receiver *receiver,
                                                           weft_broadcast_receiver **copy);
 
 /*
- * Drops a sender. The last one closes the broadcast. NULL is allowed. One drop too many aborts with
- * a sentence while there are receivers. After the last handle of all the memory is freed, and
- * another drop is undefined.
+ * Drops a sender. Dropping the last one closes the broadcast. NULL is allowed. An extra drop
+ * aborts with a message while the broadcast has receivers. The memory is freed with the last
+ * handle of either kind; another drop after that is undefined behavior.
  *
  * Context: any thread.
  */
 WEFT_API void weft_broadcast_sender_drop(weft_broadcast_sender *sender);
 
 /*
- * Drops a receiver, with which no operation waits. NULL is allowed. A second drop is as that of
- * a sender.
+ * Drops a receiver, which must have no pending operation. NULL is allowed. A second drop is
+ * treated as in weft_broadcast_sender_drop().
  *
  * Context: any thread.
  */
@@ -122,68 +123,70 @@ WEFT_API void weft_broadcast_receiver_drop(weft_broadcast_receiver *receiver);
 WEFT_API void weft_broadcast_close(weft_broadcast_sender *sender);
 
 /*
- * Sends a message to all receivers that there are; to none, if there are none.
+ * Sends a message to all current receivers; there may be none.
  *
- * Context: anywhere.
- * Errors:  WEFT_ECLOSED; -ENOMEM: the broadcast has a drop function, and messages of more than 128
- *          bytes. The message is still the caller's.
+ * Context: any thread.
+ * Errors:  WEFT_ECLOSED, -ENOMEM (only if the broadcast has a drop function and messages of
+ *          more than 128 bytes). The caller keeps the message.
  */
 WEFT_API WEFT_NODISCARD int weft_broadcast_send(weft_broadcast_sender *sender, const void *message);
 
 /*
- * Receives the next message. *missed, if missed is not NULL, is how many before it are gone,
- * which this receiver has not received; mostly 0.
+ * Receives the next message. Stores in *missed, if missed is not NULL, the number of messages
+ * before it that this receiver has missed; usually 0.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_broadcast_recv_init().
- * Suspends: until there is one, or the deadline.
- * Errors:   WEFT_ECLOSED: it is closed, and all was received; WEFT_ETIMEDOUT, WEFT_ECANCELED;
- *           -ENOMEM (on a thread's first wait). *message is unchanged then.
+ * Context:  fiber or plain thread. A stackless task awaits weft_broadcast_recv_init().
+ * Suspends: until a message arrives or the deadline passes.
+ * Errors:   WEFT_ECLOSED (the broadcast is closed and all messages were received),
+ *           WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread). *message is
+ *           unchanged.
  */
 WEFT_API WEFT_NODISCARD int weft_broadcast_recv(weft_broadcast_receiver *receiver, void *message,
                                                 uint64_t *missed, weft_time deadline);
 
 /*
- * Receives the next message if there is one.
+ * Receives the next message if one is available.
  *
- * Context: anywhere.
- * Errors:  -EAGAIN: there is none; WEFT_ECLOSED.
+ * Context: any thread.
+ * Errors:  -EAGAIN (no message), WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_broadcast_try_recv(weft_broadcast_receiver *receiver,
                                                     void *message, uint64_t *missed);
 
 /*
- * Receives up to so many messages, one after the other in memory, and waits for the first.
- * Returns how many, 1 or more. *missed is how many before the first are gone.
+ * Receives up to most messages into consecutive memory. Waits only for the first one. Returns
+ * the number received, 1 or more. Stores in *missed the number of messages missed before the
+ * first one.
  *
- * Context:  a fiber, or a plain thread.
+ * Context:  fiber or plain thread.
  * Suspends: as weft_broadcast_recv().
- * Errors:   as weft_broadcast_recv(); -EINVAL: none are wanted.
+ * Errors:   those of weft_broadcast_recv(); -EINVAL (most is 0).
  */
 WEFT_API WEFT_NODISCARD int64_t weft_broadcast_recv_many(weft_broadcast_receiver *receiver,
                                                          void *messages, size_t most,
                                                          uint64_t *missed, weft_time deadline);
 
 /*
- * Receives up to so many messages if there are some.
+ * Receives up to most messages if any are available.
  *
- * Context: anywhere.
- * Errors:  as weft_broadcast_try_recv(); -EINVAL: none are wanted.
+ * Context: any thread.
+ * Errors:  those of weft_broadcast_try_recv(); -EINVAL (most is 0).
  */
 WEFT_API WEFT_NODISCARD int64_t weft_broadcast_try_recv_many(weft_broadcast_receiver *receiver,
                                                              void *messages, size_t most,
                                                              uint64_t *missed);
 
 /*
- * Prepares to receive: the result of the future is that of weft_broadcast_recv().
+ * Prepares a receive. The future's result is that of weft_broadcast_recv().
  *
  * Context: any thread.
  */
 WEFT_API void weft_broadcast_recv_init(weft_op *op, weft_broadcast_receiver *receiver,
                                        void *message, uint64_t *missed);
 
-/* What is known of a broadcast at one moment. */
+/* A snapshot of a broadcast's state. */
 typedef struct weft_broadcast_info {
-    size_t length; /* messages that the receiver who asks could receive; 0 for a sender */
+    size_t length; /* messages available to the given receiver; 0 for a sender */
     size_t capacity;
     size_t senders;
     size_t receivers;
@@ -192,14 +195,14 @@ typedef struct weft_broadcast_info {
 } weft_broadcast_info;
 
 /*
- * Tells what is known of a broadcast.
+ * Returns a snapshot of the broadcast's state.
  *
  * Context: any thread.
  */
 WEFT_API weft_broadcast_info weft_broadcast_sender_info(const weft_broadcast_sender *sender);
 
 /*
- * Tells what is known of a broadcast.
+ * Returns a snapshot of the broadcast's state.
  *
  * Context: any thread.
  */
@@ -208,11 +211,11 @@ WEFT_API weft_broadcast_info weft_broadcast_receiver_info(const weft_broadcast_r
 WEFT_EXTERN_C_END
 
 /*
- * Defines a broadcast for messages of a type: the handles name_sender and name_receiver, and
- * functions that do what those above do,
+ * Defines a broadcast for messages of the given type: the handles name_sender and
+ * name_receiver, and typed forms of the functions above:
  *
  *   name_make(&sender, &receiver, capacity)
- *   name_create(&sender, &receiver, &options)   whose size is that of the type
+ *   name_create(&sender, &receiver, &options)   (options->size is ignored)
  *   name_send(sender, message)                  name_recv(receiver, &message, &missed,
  *                                                         deadline)
  *   name_sender_clone(sender)                   name_try_recv(receiver, &message, &missed)
@@ -221,8 +224,8 @@ WEFT_EXTERN_C_END
  *   name_subscribe(sender, &receiver)           name_receiver_clone(receiver, &copy)
  *                                               name_receiver_drop(receiver)
  *
- * The other functions take name_to(sender), a weft_broadcast_sender, or name_from(receiver),
- * a weft_broadcast_receiver.
+ * The other functions take name_to(sender), a weft_broadcast_sender, or name_from(receiver), a
+ * weft_broadcast_receiver.
  */
 #define WEFT_BROADCAST(name, type)                                                                 \
     typedef struct name##_sender name##_sender;                                                    \

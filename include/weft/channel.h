@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/channel.h - messages from any number of senders to any number of receivers.
+ * weft/channel.h - multi-producer, multi-consumer channel.
  *
  *     WEFT_CHANNEL(numbers, int)
  *
@@ -11,19 +11,20 @@
  *     err = numbers_send(to, 42, WEFT_NEVER);         // a sender
  *     err = numbers_recv(from, &number, WEFT_NEVER);  // a receiver
  *
- * Each message goes to one receiver. Those of one sender arrive in the order in which they
- * were sent; a receiver gets them in the order in which they came into the channel. A
- * channel holds as many as its capacity says: with 0 a sender waits until a receiver takes
- * its message from its hands. With WEFT_UNBOUNDED it never waits; memory is allocated as messages
- * come, and freed as they are received.
+ * Each message goes to one receiver. Messages of one sender arrive in the order in which they
+ * were sent, and receivers get messages in the order in which they entered the channel. A
+ * channel buffers up to capacity messages. With a capacity of 0 (rendezvous), a sender waits
+ * until a receiver takes its message. With WEFT_UNBOUNDED it never waits; memory is allocated
+ * as messages arrive and freed as they are received.
  *
- * Handles are counted. A handle may be shared by tasks; a clone is a handle of its own, and each
- * handle is dropped once. A handle must not be dropped while an operation with it is under way.
- * When the last sender is dropped, receivers get what is left, and then WEFT_ECLOSED. When the last
- * receiver is dropped, unread messages are dropped with it, and senders get WEFT_ECLOSED.
+ * Handles are counted. Tasks may share a handle; a clone is a handle of its own, and each
+ * handle is dropped once. A handle must not be dropped while an operation with it is in
+ * progress. After the last sender is dropped, receivers get the remaining messages and then
+ * WEFT_ECLOSED. When the last receiver is dropped, unread messages are dropped with it, and
+ * senders get WEFT_ECLOSED.
  *
- * The functions below take messages as memory of the size that the channel was made with;
- * WEFT_CHANNEL() makes functions of the same names for a type.
+ * The functions below take messages as memory of the size given at the channel's creation.
+ * WEFT_CHANNEL() defines typed functions of the same names.
  */
 #ifndef WEFT_CHANNEL_H
 #define WEFT_CHANNEL_H
@@ -33,22 +34,23 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* A channel, as its senders and its receivers see it. */
+/* The sending and the receiving handle of a channel. */
 typedef struct weft_sender weft_sender;
 typedef struct weft_receiver weft_receiver;
 
-/* A capacity without a limit. */
+/* Capacity of an unbounded channel. */
 #define WEFT_UNBOUNDED SIZE_MAX
 
-/* What a channel is like. Zero fields mean: events, from hand to hand, no drop function. */
+/* Options of a channel. Zero fields mean: messages without data (events), rendezvous, no drop
+ * function. */
 typedef struct weft_channel_options {
     size_t size;     /* of a message, in bytes; see weft_channel_make() */
-    size_t capacity; /* messages; 0, or WEFT_UNBOUNDED */
-    /* Called for each message that no receiver gets, with a pointer to the message and with arg:
-     * for the unread messages when the last receiver is dropped, oldest first, and for a message
-     * that weft_send_reserved() sends after that. It runs on the thread that makes that call,
-     * before the call returns, without a lock: it may use the library, but must not wait. A
-     * message that a send refuses stays the sender's, and is not dropped. */
+    size_t capacity; /* messages; 0: rendezvous; or WEFT_UNBOUNDED */
+    /* Called for each message that no receiver gets, with a pointer to the message and with
+     * arg: for the unread messages, oldest first, when the last receiver is dropped, and for a
+     * message that weft_send_reserved() sends after that. It runs on the calling thread, before
+     * the call returns and without a lock: it may use the library, but must not wait. A message
+     * that a send refuses stays with the sender and is not dropped. */
     void (*drop)(void *message, void *arg);
     void *arg;
 } weft_channel_options;
@@ -68,52 +70,55 @@ typedef struct weft_channel_options {
  *     err = weft_channel_create(&sender, &receiver, &options);
  *
  * Context: any thread.
- * Owns:    the caller, both handles: weft_sender_drop(), weft_receiver_drop().
- * Errors:  -ENOMEM; -EINVAL: the capacity and the size are too large.
+ * Owns:    the caller owns both handles and drops them with weft_sender_drop() and
+ *          weft_receiver_drop().
+ * Errors:  -ENOMEM, -EINVAL (capacity times size is too large).
  */
 WEFT_API WEFT_NODISCARD int weft_channel_create(weft_sender **sender, weft_receiver **receiver,
                                                 const weft_channel_options *options);
 
 /*
- * Makes a channel for messages of this size, with one sender and one receiver. With size 0 a
- * message is an event: the pointers to messages are not accessed and may be NULL.
+ * Creates a channel for messages of the given size, with one sender and one receiver. If size
+ * is 0, a message is an event: the pointers to messages are not accessed and may be NULL.
  *
  * Context: any thread.
- * Owns:    the caller, both handles: weft_sender_drop(), weft_receiver_drop().
- * Errors:  -ENOMEM; -EINVAL: the capacity and the size are too large.
+ * Owns:    the caller owns both handles and drops them with weft_sender_drop() and
+ *          weft_receiver_drop().
+ * Errors:  -ENOMEM, -EINVAL (capacity times size is too large).
  */
 WEFT_API WEFT_NODISCARD int weft_channel_make(weft_sender **sender, weft_receiver **receiver,
                                               size_t size, size_t capacity);
 
 /*
- * Returns one more sender of the channel, or NULL: out of memory.
+ * Returns another sender of the channel, or NULL if out of memory.
  *
  * Context: any thread.
- * Owns:    the caller: weft_sender_drop().
+ * Owns:    the caller owns the clone and drops it with weft_sender_drop().
  */
 WEFT_API WEFT_NODISCARD weft_sender *weft_sender_clone(weft_sender *sender);
 
 /*
- * Returns one more receiver of the channel, or NULL: out of memory.
+ * Returns another receiver of the channel, or NULL if out of memory.
  *
  * Context: any thread.
- * Owns:    the caller: weft_receiver_drop().
+ * Owns:    the caller owns the clone and drops it with weft_receiver_drop().
  */
 WEFT_API WEFT_NODISCARD weft_receiver *weft_receiver_clone(weft_receiver *receiver);
 
 /*
- * Drops a sender, and gives up the room that it has reserved. The last one closes the channel.
- * NULL is allowed. A second drop aborts with a sentence while other handles of the channel
- * exist; after the last handle the memory is freed, and a second drop is undefined.
+ * Drops a sender and gives up the slots that it has reserved. Dropping the last sender closes
+ * the channel. NULL is allowed. A second drop aborts with a message while other handles of the
+ * channel exist. The memory is freed with the last handle; a second drop after that is
+ * undefined behavior.
  *
  * Context: any thread.
  */
 WEFT_API void weft_sender_drop(weft_sender *sender);
 
 /*
- * Drops a receiver. The last one closes the channel, and unread messages go to the drop function
- * of the channel, or are forgotten without one. NULL is allowed. A second drop is as that of
- * weft_sender_drop().
+ * Drops a receiver. Dropping the last one closes the channel and passes unread messages to the
+ * channel's drop function, or discards them if it has none. NULL is allowed. A second drop is
+ * treated as in weft_sender_drop().
  *
  * Context: any thread.
  */
@@ -122,24 +127,24 @@ WEFT_API void weft_receiver_drop(weft_receiver *receiver);
 /*
  * Sends a message.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_send_init().
- * Suspends: while the channel is full, until the deadline.
- * Errors:   WEFT_ECLOSED, WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (without a limit, or on a
- *           thread's first wait). The message was not sent then.
+ * Context:  fiber or plain thread. A stackless task awaits weft_send_init().
+ * Suspends: while the channel is full, until the deadline passes.
+ * Errors:   WEFT_ECLOSED, WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (unbounded channel, or first
+ *           wait of a thread). The message was not sent.
  */
 WEFT_API WEFT_NODISCARD int weft_send(weft_sender *sender, const void *message, weft_time deadline);
 
 /*
  * Sends a message if that needs no wait.
  *
- * Context: anywhere.
- * Errors:  -EAGAIN: the channel is full; WEFT_ECLOSED; -ENOMEM.
+ * Context: any thread.
+ * Errors:  -EAGAIN (the channel is full), WEFT_ECLOSED, -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_try_send(weft_sender *sender, const void *message);
 
 /*
- * Prepares to send a message, which must stay in place until then: the result of the future
- * is that of weft_send().
+ * Prepares a send. The future's result is that of weft_send(). The message must stay in place
+ * until the future completes.
  *
  * Context: any thread.
  */
@@ -148,115 +153,115 @@ WEFT_API void weft_send_init(weft_op *op, weft_sender *sender, const void *messa
 /*
  * Receives a message.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_recv_init().
- * Suspends: while the channel is empty, until the deadline.
- * Errors:   WEFT_ECLOSED: it is closed, and empty; WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM
- *           (on a thread's first wait). *message is unchanged then.
+ * Context:  fiber or plain thread. A stackless task awaits weft_recv_init().
+ * Suspends: while the channel is empty, until the deadline passes.
+ * Errors:   WEFT_ECLOSED (the channel is closed and empty), WEFT_ETIMEDOUT, WEFT_ECANCELED,
+ *           -ENOMEM (first wait of a thread). *message is unchanged.
  */
 WEFT_API WEFT_NODISCARD int weft_recv(weft_receiver *receiver, void *message, weft_time deadline);
 
 /*
- * Receives a message if there is one.
+ * Receives a message if one is available.
  *
- * Context: anywhere.
- * Errors:  -EAGAIN: the channel is empty; WEFT_ECLOSED.
+ * Context: any thread.
+ * Errors:  -EAGAIN (the channel is empty), WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_try_recv(weft_receiver *receiver, void *message);
 
 /*
- * Receives up to so many messages, one after the other in memory, and waits for the first.
- * Returns how many, 1 or more.
+ * Receives up to most messages into consecutive memory. Waits only for the first one. Returns
+ * the number received, 1 or more.
  *
- * Context:  a fiber, or a plain thread.
+ * Context:  fiber or plain thread.
  * Suspends: as weft_recv().
- * Errors:   as weft_recv(); -EINVAL: none are wanted.
+ * Errors:   those of weft_recv(); -EINVAL (most is 0).
  */
 WEFT_API WEFT_NODISCARD int64_t weft_recv_many(weft_receiver *receiver, void *messages, size_t most,
                                                weft_time deadline);
 
 /*
- * Prepares to receive a message: the result of the future is that of weft_recv(). Where it
- * goes must stay in place until then.
+ * Prepares a receive. The future's result is that of weft_recv(). The memory for the message
+ * must stay in place until the future completes.
  *
  * Context: any thread.
  */
 WEFT_API void weft_recv_init(weft_op *op, weft_receiver *receiver, void *message);
 
 /*
- * Reserves room for one message: weft_send_reserved() with the same sender then needs no wait,
- * and does not fail. The room is this sender's, and is given up when the sender is dropped.
+ * Reserves a slot for one message: weft_send_reserved() with the same sender then neither waits
+ * nor fails. The slot belongs to this sender and is given up when the sender is dropped.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_reserve_init().
+ * Context:  fiber or plain thread. A stackless task awaits weft_reserve_init().
  * Suspends: as weft_send().
- * Errors:   as weft_send(); -EINVAL: the capacity is 0.
+ * Errors:   those of weft_send(); -EINVAL (the capacity is 0).
  */
 WEFT_API WEFT_NODISCARD int weft_reserve(weft_sender *sender, weft_time deadline);
 
 /*
- * Reserves room for one message if there is some.
+ * Reserves a slot for one message if one is free.
  *
- * Context: anywhere.
- * Errors:  as weft_try_send(); -EINVAL: the capacity is 0.
+ * Context: any thread.
+ * Errors:  those of weft_try_send(); -EINVAL (the capacity is 0).
  */
 WEFT_API WEFT_NODISCARD int weft_try_reserve(weft_sender *sender);
 
 /*
- * Prepares to reserve room: the result of the future is that of weft_reserve().
+ * Prepares a reservation. The future's result is that of weft_reserve().
  *
  * Context: any thread.
  */
 WEFT_API void weft_reserve_init(weft_op *op, weft_sender *sender);
 
 /*
- * Sends a message into room that this sender has reserved. If all receivers are gone, the message
- * goes to the drop function of the channel. Aborts if the sender has reserved no room.
+ * Sends a message into a slot that this sender has reserved. If all receivers are gone, the
+ * message goes to the channel's drop function. Aborts if the sender has no reserved slot.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_send_reserved(weft_sender *sender, const void *message);
 
 /*
- * Gives up room for one message that this sender has reserved. Aborts if there is none.
+ * Gives up a slot that this sender has reserved. Aborts if it has none.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_unreserve(weft_sender *sender);
 
 /*
  * Closes the channel before the last sender is dropped: senders get WEFT_ECLOSED from now on,
- * and receivers when they have received what is left. Room that is reserved may still be
- * used.
+ * receivers after they have received the remaining messages. Reserved slots may still be used.
  *
  * Context: any thread.
  */
 WEFT_API void weft_sender_close(weft_sender *sender);
 
 /*
- * The same, for a receiver that wants no more than what is there.
+ * Same as weft_sender_close(), for a receiver that wants only the messages that are in the
+ * channel.
  *
  * Context: any thread.
  */
 WEFT_API void weft_receiver_close(weft_receiver *receiver);
 
-/* What is known of a channel at one moment. */
+/* A snapshot of a channel's state. */
 typedef struct weft_channel_info {
-    size_t length;   /* messages in it */
+    size_t length;   /* messages in the channel */
     size_t capacity; /* or WEFT_UNBOUNDED */
-    size_t bytes;    /* memory for messages; without a limit it grows and shrinks */
+    size_t bytes;    /* memory for messages; grows and shrinks if unbounded */
     size_t senders;
     size_t receivers;
     bool is_closed;
 } weft_channel_info;
 
 /*
- * Tells what is known of a channel.
+ * Returns a snapshot of the channel's state.
  *
  * Context: any thread.
  */
 WEFT_API weft_channel_info weft_sender_info(const weft_sender *sender);
 
 /*
- * Tells what is known of a channel.
+ * Returns a snapshot of the channel's state.
  *
  * Context: any thread.
  */
@@ -265,11 +270,11 @@ WEFT_API weft_channel_info weft_receiver_info(const weft_receiver *receiver);
 WEFT_EXTERN_C_END
 
 /*
- * Defines a channel for messages of a type: the handles name_sender and name_receiver, and
- * functions that do what those above do,
+ * Defines a channel for messages of the given type: the handles name_sender and name_receiver,
+ * and typed forms of the functions above:
  *
  *   name_make(&sender, &receiver, capacity)
- *   name_create(&sender, &receiver, &options)   whose size is that of the type
+ *   name_create(&sender, &receiver, &options)   (options->size is ignored)
  *   name_send(sender, message, deadline)        name_recv(receiver, &message, deadline)
  *   name_try_send(sender, message)              name_try_recv(receiver, &message)
  *   name_send_init(op, sender, &message)        name_recv_init(op, receiver, &message)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/cond.h - waiting for a change of what a mutex guards.
+ * weft/cond.h - condition variables.
  *
  *     WEFT_LOCKED(&mutex) {
  *         while (queue_is_empty(&queue) && err == 0) {
@@ -9,8 +9,9 @@
  *         ...
  *     }
  *
- * A wait ends when it is signalled, and not for no reason; but another one may have had the
- * mutex before, so look again. All zeros is a condition that nobody waits for.
+ * There are no spurious wake-ups: a wait returns 0 only when it was signaled. But another task
+ * may lock the mutex between the signal and the return of the wait, so check the condition
+ * again. A zero-initialized condition variable has no waiters.
  */
 #ifndef WEFT_COND_H
 #define WEFT_COND_H
@@ -26,44 +27,44 @@ typedef struct weft_cond {
 } weft_cond;
 
 /*
- * Unlocks the mutex, waits until it is signalled, and locks the mutex again. Nobody can
- * signal between the first and the second unseen. It is locked again in any case.
+ * Unlocks the mutex, waits for a signal, and locks the mutex again. Unlocking and starting to
+ * wait are atomic: no signal in between is lost. The mutex is locked on return in every case.
  *
- * Context:  a fiber, or a plain thread, which holds the mutex. A body awaits a
+ * Context:  fiber or plain thread that holds the mutex. A stackless task awaits
  *           weft_cond_wait_init().
- * Suspends: until it is signalled, or the deadline; and until the mutex can be had, not for
- *           cancellation.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a thread's first wait).
+ * Suspends: until a signal arrives or the deadline passes; then until the mutex is locked,
+ *           which a cancellation does not interrupt.
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread).
  */
 WEFT_API WEFT_NODISCARD int weft_cond_wait(weft_cond *cond, weft_mutex *mutex, weft_time deadline);
 
 /*
- * Signals one who waits, the one that waits for the longest time.
+ * Signals one waiter, the one that has waited longest. Does nothing if there is none.
  *
- * Context: anywhere, with the mutex or without.
+ * Context: any thread, with or without the mutex.
  */
 WEFT_API void weft_cond_signal(weft_cond *cond);
 
 /*
- * Signals all who wait.
+ * Signals all waiters.
  *
- * Context: anywhere, with the mutex or without.
+ * Context: any thread, with or without the mutex.
  */
 WEFT_API void weft_cond_broadcast(weft_cond *cond);
 
-/* A wait for a condition, for a body to await. */
+/* A wait for a condition variable, for a stackless task to await. */
 typedef struct weft_cond_future {
     weft_future future;
     weft_mutex *mutex;
-    weft_op wait; /* until it is signalled */
-    weft_op lock; /* then, until the mutex can be had */
+    weft_op wait; /* for the signal */
+    weft_op lock; /* for the mutex, after that */
     int result;
     int stage;
 } weft_cond_future;
 
 /*
- * Prepares to wait: the result of the future is that of weft_cond_wait(). When the future is
- * awaited, the mutex must be held.
+ * Prepares a wait. The future's result is that of weft_cond_wait(). The mutex must be held when
+ * the future is first awaited.
  *
  * Context: any thread.
  */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/datagram.h - messages of the network and of this machine: UDP, and Unix sockets of the
- * kind that keeps messages apart.
+ * weft/datagram.h - datagram sockets: UDP and Unix (SOCK_DGRAM).
  *
  *     weft_datagram *socket;
  *     weft_address from;
@@ -13,8 +12,8 @@
  *         n = weft_datagram_send_to(socket, message, (size_t)n, &from, WEFT_NEVER);
  *     }
  *
- * A message may be lost, doubled or overtaken on its way through a network. Each call that may
- * wait has a form for bodies, as in weft/io.h.
+ * A network may lose, duplicate or reorder datagrams. Each call that may wait has a prepared
+ * form for stackless tasks, as in weft/io.h.
  */
 #ifndef WEFT_DATAGRAM_H
 #define WEFT_DATAGRAM_H
@@ -25,70 +24,73 @@ WEFT_EXTERN_C_BEGIN
 
 typedef struct weft_datagram weft_datagram;
 
-/* All zeros is what most want. */
+/* Options of a datagram socket. Zero-initialized options suit most uses. */
 typedef struct weft_datagram_options {
-    bool reuse_address; /* several sockets may be at this address */
-    bool reuse_port;    /* and share what comes */
-    bool v6_only;       /* "[::]" is not for IPv4 */
-    bool broadcast;     /* may send to all of a network */
+    bool reuse_address; /* several sockets may bind this address (SO_REUSEADDR) */
+    bool reuse_port;    /* and share its messages (SO_REUSEPORT) */
+    bool v6_only;       /* "[::]" does not accept IPv4 */
+    bool broadcast;     /* may send to broadcast addresses */
     /* Keeps the file of a Unix socket. Without it, closing the socket removes the file, unless
      * another socket or file has taken its place. */
     bool keep_path;
 } weft_datagram_options;
 
 /*
- * Opens a socket at a place: "udp://127.0.0.1:9000", "udp://[::]:0", "unixgram:/run/log.sock",
- * "unixgram:@name".
+ * Opens a socket bound to an endpoint: "udp://127.0.0.1:9000", "udp://[::]:0",
+ * "unixgram:/run/log.sock", "unixgram:@name".
  *
- * Context:  a task, or a blocking job. Numbers do not wait; a name is looked up in a fiber.
- * Suspends: while a name is looked up.
- * Owns:     *socket is the caller's until weft_datagram_close().
+ * Context:  any task or blocking job. A numeric address does not wait. Resolving a host name
+ *           does, and aborts in a stackless task.
+ * Suspends: while a host name is resolved.
+ * Owns:     the caller owns *socket and closes it with weft_datagram_close().
  * Errors:   -EADDRINUSE and others of bind(2), -EINVAL, those of weft_resolve(), WEFT_ECANCELED
- *           also for numbers, -EMFILE, -ENFILE, -ENOMEM.
+ *           (also for a numeric address), -EMFILE, -ENFILE, -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_open(weft_datagram **socket, const char *place,
                                                const weft_datagram_options *options);
 
 /*
- * Makes one of a descriptor.
+ * Makes a datagram socket from a descriptor.
  *
- * Context: a task, or a blocking job.
- * Owns:    the descriptor is the socket's, if this succeeds.
- * Errors:  -EINVAL: it is a socket of bytes; -EEXIST: it belongs to weft already; -EBADF,
+ * Context: any task or blocking job.
+ * Owns:    on success the socket owns the descriptor.
+ * Errors:  -EINVAL (a stream socket), -EEXIST (the descriptor already belongs to weft), -EBADF,
  *          -ENOTSOCK, -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_adopt(weft_datagram **socket, int fd);
 
 /*
- * Makes two Unix sockets that are connected to each other.
+ * Creates two Unix datagram sockets that are connected to each other.
  *
- * Context: a task, or a blocking job.
+ * Context: any task or blocking job.
  * Errors:  -EMFILE, -ENFILE, -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_pair(weft_datagram **one, weft_datagram **other);
 
 /*
- * From now on it sends to this address and receives from there only; NULL: not any more.
+ * Connects the socket: it sends to this address by default and receives only from there. NULL
+ * disconnects it.
  *
- * Context: anywhere.
- * Errors:  those of connect(2); WEFT_ECLOSED.
+ * Context: any thread.
+ * Errors:  those of connect(2), WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_connect(weft_datagram *socket,
                                                   const weft_address *address);
 
 /*
- * Sends a message, to where the socket is connected to. Returns its size.
+ * Sends a message to the connected peer. Returns its size.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_datagram_send_init().
- * Suspends: until there is room in the socket's buffer, or the deadline.
+ * Context:  fiber or plain thread. A stackless task awaits weft_datagram_send_init().
+ * Suspends: until the socket has buffer space or the deadline passes.
  * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, WEFT_ECLOSED; those of send(2): -EMSGSIZE,
- *           -ECONNREFUSED (of an earlier one), -EDESTADDRREQ. It was not sent.
+ *           -ECONNREFUSED (caused by an earlier message), -EDESTADDRREQ. The message was not
+ *           sent.
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_datagram_send(weft_datagram *socket, const void *data,
                                                    size_t size, weft_time deadline);
 
 /*
- * Prepares it: the result of the future is that of weft_datagram_send().
+ * Prepares a send. The future's result is that of weft_datagram_send().
  *
  * Context: any thread.
  */
@@ -96,20 +98,20 @@ WEFT_API void weft_datagram_send_init(weft_io *io, weft_datagram *socket, const 
                                       size_t size);
 
 /*
- * The same, to an address.
+ * Same as weft_datagram_send(), to the given address.
  *
- * Context:  as weft_datagram_send(); a body awaits a weft_datagram_send_to_init(), and keeps the
- *           address in place.
- * Suspends: as weft_datagram_send(); for a Unix socket also until the receiver's queue has room. A
- *           send that waits for it uses one more descriptor meanwhile. If there is none, the send
- *           retries with backoff.
+ * Context:  fiber or plain thread. A stackless task awaits weft_datagram_send_to_init() and
+ *           keeps the address in place.
+ * Suspends: as weft_datagram_send(); with a Unix socket also until the receiver's queue has
+ *           space. Such a wait uses one more descriptor. If none is available, the send retries
+ *           with backoff.
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_datagram_send_to(weft_datagram *socket, const void *data,
                                                       size_t size, const weft_address *address,
                                                       weft_time deadline);
 
 /*
- * Prepares it: the result of the future is that of weft_datagram_send_to().
+ * Prepares a send. The future's result is that of weft_datagram_send_to().
  *
  * Context: any thread.
  */
@@ -117,18 +119,18 @@ WEFT_API void weft_datagram_send_to_init(weft_io *io, weft_datagram *socket, con
                                          size_t size, const weft_address *address);
 
 /*
- * Receives a message. Returns its size, also if there was less room: then the rest is lost. 0 is
- * a message without bytes.
+ * Receives a message. Returns its size, even if that exceeds the buffer; the rest is then lost.
+ * 0 is an empty message.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_datagram_receive_init().
- * Suspends: until there is one, or the deadline.
+ * Context:  fiber or plain thread. A stackless task awaits weft_datagram_receive_init().
+ * Suspends: until a message arrives or the deadline passes.
  * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, WEFT_ECLOSED; those of recv(2): -ECONNREFUSED.
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_datagram_receive(weft_datagram *socket, void *buffer,
                                                       size_t size, weft_time deadline);
 
 /*
- * Prepares it: the result of the future is that of weft_datagram_receive().
+ * Prepares a receive. The future's result is that of weft_datagram_receive().
  *
  * Context: any thread.
  */
@@ -136,16 +138,16 @@ WEFT_API void weft_datagram_receive_init(weft_io *io, weft_datagram *socket, voi
                                          size_t size);
 
 /*
- * The same, and tells from where.
+ * Same as weft_datagram_receive(), and stores the sender's address in *from.
  *
- * Context: as weft_datagram_receive(); a body awaits a weft_datagram_receive_from_init().
+ * Context: fiber or plain thread. A stackless task awaits weft_datagram_receive_from_init().
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_datagram_receive_from(weft_datagram *socket, void *buffer,
                                                            size_t size, weft_address *from,
                                                            weft_time deadline);
 
 /*
- * Prepares it: the result of the future is that of weft_datagram_receive_from().
+ * Prepares a receive. The future's result is that of weft_datagram_receive_from().
  *
  * Context: any thread.
  */
@@ -153,43 +155,43 @@ WEFT_API void weft_datagram_receive_from_init(weft_io *io, weft_datagram *socket
                                               size_t size, weft_address *from);
 
 /*
- * As weft_datagram_receive_from(), but the next call receives the same message again.
+ * Same as weft_datagram_receive_from(), but leaves the message in the socket for the next call.
  *
- * Context: as weft_datagram_receive(); a body awaits a weft_datagram_peek_init().
+ * Context: fiber or plain thread. A stackless task awaits weft_datagram_peek_init().
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_datagram_peek(weft_datagram *socket, void *buffer, size_t size,
                                                    weft_address *from, weft_time deadline);
 
 /*
- * Prepares it: the result of the future is that of weft_datagram_peek().
+ * Prepares a peek. The future's result is that of weft_datagram_peek().
  *
  * Context: any thread.
  */
 WEFT_API void weft_datagram_peek_init(weft_io *io, weft_datagram *socket, void *buffer, size_t size,
                                       weft_address *from);
 
-/* One of several messages. */
+/* One message of a batch. */
 typedef struct weft_packet {
     void *data;
-    size_t size;          /* to send: of the message; to receive: of the room */
-    size_t received;      /* its size, which may be more than the room */
-    weft_address address; /* where to (a size of 0: to where it is connected), or where from */
+    size_t size;          /* send: size of the message; receive: size of the buffer */
+    size_t received;      /* size of the received message, which may exceed the buffer */
+    weft_address address; /* destination (size 0: the connected peer), or sender */
 } weft_packet;
 
 #define WEFT_PACKETS_MAX 64
 
 /*
- * Sends several messages by one system call, up to WEFT_PACKETS_MAX, and at least one. Returns
- * how many.
+ * Sends at least one and up to WEFT_PACKETS_MAX messages with one system call. Returns the
+ * number sent.
  *
- * Context: as weft_datagram_send(); a body awaits a weft_datagram_send_many_init().
- * Errors:  as weft_datagram_send(), of the first message.
+ * Context: fiber or plain thread. A stackless task awaits weft_datagram_send_many_init().
+ * Errors:  those of weft_datagram_send(), for the first message.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_send_many(weft_datagram *socket, weft_packet *packets,
                                                     size_t count, weft_time deadline);
 
 /*
- * Prepares it: the result of the future is that of weft_datagram_send_many().
+ * Prepares a send. The future's result is that of weft_datagram_send_many().
  *
  * Context: any thread.
  */
@@ -197,16 +199,16 @@ WEFT_API void weft_datagram_send_many_init(weft_io *io, weft_datagram *socket, w
                                            size_t count);
 
 /*
- * Receives those messages that are there by one system call, up to WEFT_PACKETS_MAX, and at
- * least one. Returns how many.
+ * Receives the pending messages, at least one and up to WEFT_PACKETS_MAX, with one system call.
+ * Returns the number received.
  *
- * Context: as weft_datagram_receive(); a body awaits a weft_datagram_receive_many_init().
+ * Context: fiber or plain thread. A stackless task awaits weft_datagram_receive_many_init().
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_receive_many(weft_datagram *socket, weft_packet *packets,
                                                        size_t count, weft_time deadline);
 
 /*
- * Prepares it: the result of the future is that of weft_datagram_receive_many().
+ * Prepares a receive. The future's result is that of weft_datagram_receive_many().
  *
  * Context: any thread.
  */
@@ -214,18 +216,18 @@ WEFT_API void weft_datagram_receive_many_init(weft_io *io, weft_datagram *socket
                                               weft_packet *packets, size_t count);
 
 /*
- * Joins a group, of IPv4 or IPv6: what is sent there is received here; and leaves it. interface
- * is its index (if_nametoindex(3)), 0: the system chooses.
+ * Joins an IPv4 or IPv6 multicast group, to receive the messages sent to it. interface is an
+ * index (see if_nametoindex(3)); 0: the system chooses.
  *
  * Context: any thread.
- * Errors:  -EADDRINUSE: it has joined already; -EADDRNOTAVAIL; -ENODEV; -EINVAL: no such group;
- *          WEFT_ECLOSED.
+ * Errors:  -EADDRINUSE (already joined), -EADDRNOTAVAIL, -ENODEV, -EINVAL (not a multicast
+ *          group), WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_join(weft_datagram *socket, const weft_address *group,
                                                unsigned interface);
 
 /*
- * Leaves a group. Otherwise as weft_datagram_join().
+ * Leaves a multicast group. Otherwise like weft_datagram_join().
  *
  * Context: any thread.
  */
@@ -233,36 +235,37 @@ WEFT_API WEFT_NODISCARD int weft_datagram_leave(weft_datagram *socket, const wef
                                                 unsigned interface);
 
 /*
- * Prepares to wait until there is a message, or room to send one, for weft_select().
+ * Prepares to wait until a message can be received, for weft_select().
  *
  * Context: any thread.
  */
 WEFT_API void weft_datagram_readable_init(weft_op *op, weft_datagram *socket);
 
 /*
- * Prepares to wait until there is room to send a message, for weft_select().
+ * Prepares to wait until a message can be sent, for weft_select().
  *
  * Context: any thread.
  */
 WEFT_API void weft_datagram_writable_init(weft_op *op, weft_datagram *socket);
 
 /*
- * Tells where it is, and where it is connected to.
+ * Gets the local address of a socket.
  *
  * Context: any thread.
- * Errors:  -ENOTCONN, WEFT_ECLOSED.
+ * Errors:  WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_address(weft_datagram *socket, weft_address *address);
 
 /*
- * Tells where it is connected to. Otherwise as weft_datagram_address().
+ * Gets the address that the socket is connected to.
  *
  * Context: any thread.
+ * Errors:  -ENOTCONN, WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_datagram_peer(weft_datagram *socket, weft_address *address);
 
 /*
- * As weft_stream_set_option() and weft_stream_option().
+ * Sets a socket option. Otherwise like weft_stream_set_option().
  *
  * Context: any thread.
  */
@@ -270,7 +273,7 @@ WEFT_API WEFT_NODISCARD int weft_datagram_set_option(weft_datagram *socket, weft
                                                      int value);
 
 /*
- * As weft_stream_option().
+ * Gets a socket option. Otherwise like weft_stream_option().
  *
  * Context: any thread.
  */
@@ -278,7 +281,8 @@ WEFT_API WEFT_NODISCARD int weft_datagram_option(weft_datagram *socket, weft_opt
                                                  int *value);
 
 /*
- * Returns its descriptor, to look at or to set options of. It is valid until the socket is closed.
+ * Returns the descriptor of a socket, to inspect it or set its options. It is valid until the
+ * socket is closed.
  *
  * Context: any thread.
  * Errors:  WEFT_ECLOSED.
@@ -286,10 +290,10 @@ WEFT_API WEFT_NODISCARD int weft_datagram_option(weft_datagram *socket, weft_opt
 WEFT_API int weft_datagram_fd(const weft_datagram *socket);
 
 /*
- * Closes it. Calls in progress and later calls return WEFT_ECLOSED. Does nothing if it was closed
- * before, or if it is NULL.
+ * Closes a socket. Calls in progress and later calls return WEFT_ECLOSED. Does nothing if the
+ * socket is already closed or is NULL.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_datagram_close(weft_datagram *socket);
 

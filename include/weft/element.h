@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/element.h - functions of the elements of an array, for the algorithms.
+ * weft/element.h - callbacks on array elements, for the parallel algorithms.
  *
  *     WEFT_TEST(is_even, int, number, *number % 2 == 0)
  *     WEFT_MAP(half_of, int, number, double, *number / 2.0)
@@ -8,9 +8,9 @@
  *
  *     err = weft_count_if(numbers, count, sizeof *numbers, is_even, NULL, &evens, NULL);
  *
- * An algorithm calls its function with many elements at a time, not with each of them: so
- * a loop is compiled with what it does, and the call costs nothing. The macros write that
- * loop. By hand it is:
+ * An algorithm calls its callback with many elements at a time, not once per element. The loop
+ * over the elements is compiled together with the operation, so the cost of the indirect call
+ * is negligible. The macros write that loop. Written by hand it is:
  *
  *     static int is_even(const void *elements, size_t count, bool *answers, void *arg)
  *     {
@@ -22,9 +22,9 @@
  *         return 0;
  *     }
  *
- * Such functions are called on several threads at once, and may wait, but not if a stackless
- * task has called the algorithm (weft/par.h). They return 0, or an error, which ends the
- * whole and is its result.
+ * Callbacks run on several threads at the same time. They may suspend, unless a stackless task
+ * has called the algorithm (weft/par.h). They return 0 or an error. An error ends the algorithm
+ * and becomes its result.
  */
 #ifndef WEFT_ELEMENT_H
 #define WEFT_ELEMENT_H
@@ -33,47 +33,48 @@
 
 #include "base.h"
 
-/* How many elements a function is called with at most. */
+/* Maximum number of elements per call of a callback. */
 #define WEFT_ELEMENTS_MAX 1024
 
-/* Says for each element whether it is meant. */
+/* Tests each element: sets answers[i] to whether element i passes. */
 typedef int (*weft_test_fn)(const void *elements, size_t count, bool *answers, void *arg);
 
-/* Makes the key of each element. weft_key_i64() and weft_key_f64() are for others than
- * unsigned numbers. */
+/* Computes the key of each element. weft_key_i64() and weft_key_f64() convert signed and
+ * floating-point numbers to keys. */
 typedef int (*weft_key_fn)(const void *elements, size_t count, uint64_t *keys, void *arg);
 
-/* Makes something else of each element, or the same. */
+/* Maps each element to an element of the output array. */
 typedef int (*weft_map_fn)(const void *elements, size_t count, void *to, void *arg);
 
-/* Makes something of two elements, one from each of two arrays. */
+/* Maps each pair of elements, one from each of two arrays, to an element of the output array. */
 typedef int (*weft_map2_fn)(const void *a, const void *b, size_t count, void *to, void *arg);
 
 /*
- * Compares two elements: negative, zero, or positive, as for qsort_r(). It is called on
- * several threads at once, and must not keep the pointers, nor suspend. If it contradicts
- * itself, the order is any, but each element is still there once.
+ * Compares two elements. Returns a negative number, zero, or a positive number, as for
+ * qsort_r(). It is called on several threads at the same time. It must neither keep the
+ * pointers nor suspend. If it is inconsistent, the resulting order is unspecified, but each
+ * element is still present exactly once.
  */
 typedef int (*weft_compare_fn)(const void *a, const void *b, void *arg);
 
 /*
- * Defines a weft_test_fn from a condition. In it, element is a type const *, and arg is the
- * pointer that the algorithm was given.
+ * Defines a weft_test_fn from a condition. In the condition, element is a type const *, and arg
+ * is the pointer that was passed to the algorithm.
  */
 #define WEFT_TEST(name, type, element, condition)                                                  \
     WEFT_ELEMENTS_DEFINE(name, type, element, bool, bool, condition)
 
-/* Defines a weft_key_fn, likewise. */
+/* Defines a weft_key_fn from an expression, like WEFT_TEST(). */
 #define WEFT_KEY(name, type, element, key)                                                         \
     WEFT_ELEMENTS_DEFINE(name, type, element, uint64_t, uint64_t, key)
 
-/* Defines a weft_map_fn that makes a to_type of each, likewise. */
+/* Defines a weft_map_fn that maps each element to a to_type, like WEFT_TEST(). */
 #define WEFT_MAP(name, type, element, to_type, value)                                              \
     WEFT_ELEMENTS_DEFINE(name, type, element, void, to_type, value)
 
 /*
- * Defines a weft_map2_fn that makes a to_type of each two, likewise: a is an a_type const *,
- * and b a b_type const *.
+ * Defines a weft_map2_fn that maps each pair of elements to a to_type, like WEFT_TEST(): a is
+ * an a_type const *, and b is a b_type const *.
  */
 #define WEFT_MAP2(name, a_type, a, b_type, b, to_type, value)                                      \
     static inline int name(const void *weft_a, const void *weft_b, size_t weft_count,              \
@@ -90,7 +91,7 @@ typedef int (*weft_compare_fn)(const void *a, const void *b, void *arg);
         return 0;                                                                                  \
     }
 
-/* What follows is how. */
+/* Implementation of the macros above. */
 #define WEFT_ELEMENTS_DEFINE(name, type, element, passed, made, value)                             \
     static inline int name(const void *weft_elements, size_t weft_count, passed *weft_made,        \
                            void *arg)                                                              \
@@ -105,13 +106,13 @@ typedef int (*weft_compare_fn)(const void *a, const void *b, void *arg);
         return 0;                                                                                  \
     }
 
-/* A key that has the order of a signed number. */
+/* Returns a key that sorts like the signed number. */
 static inline uint64_t weft_key_i64(int64_t number)
 {
     return (uint64_t)number ^ (UINT64_C(1) << 63);
 }
 
-/* A key that has the order of a floating-point number; the total one of IEEE 754. */
+/* Returns a key that sorts like the floating-point number, in the IEEE 754 total order. */
 static inline uint64_t weft_key_f64(double number)
 {
     uint64_t bits;

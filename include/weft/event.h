@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/event.h - something that happens: an event stays set until it is reset, and a
- * notification is for one who waits, or who will wait next.
+ * weft/event.h - events and notifications.
+ *
+ * An event stays set until it is reset. A notification wakes one waiter, or the next caller
+ * that waits.
  *
  *     static weft_event ready;
  *
  *     weft_event_set(&ready);                     // one task
  *     err = weft_event_wait(&ready, WEFT_NEVER);  // any number of others
  *
- * All zeros is an event that is not set, and a notification that nobody has sent. Who
- * returns from a wait may free the object: the one who set it does not touch it any more.
+ * A zero-initialized event is not set, and a zero-initialized weft_notify holds no
+ * notification. A waiter may free the object as soon as its wait returns: the thread that woke
+ * it does not touch the object after that.
  */
 #ifndef WEFT_EVENT_H
 #define WEFT_EVENT_H
@@ -24,38 +27,38 @@ typedef struct weft_event {
 } weft_event;
 
 /*
- * Sets the event: all who wait go on, and who waits later does not have to. What was written
- * before is seen by them.
+ * Sets the event: wakes all waiters, and later waits return immediately. They see all writes
+ * made before this call.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_event_set(weft_event *event);
 
 /*
- * Resets the event: who waits from now on waits for the next set.
+ * Resets the event: later waits last until the event is set again.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_event_reset(weft_event *event);
 
 /*
- * Is it set? If so, what was written before is seen.
+ * Returns whether the event is set. If so, the caller sees all writes made before it was set.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API bool weft_event_is_set(const weft_event *event);
 
 /*
- * Waits until it is set.
+ * Waits until the event is set.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_event_wait_init().
- * Suspends: until it is set, or the deadline.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a thread's first wait).
+ * Context:  fiber or plain thread. A stackless task awaits weft_event_wait_init().
+ * Suspends: until the event is set or the deadline passes.
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread).
  */
 WEFT_API WEFT_NODISCARD int weft_event_wait(weft_event *event, weft_time deadline);
 
 /*
- * Prepares to wait: the result of the future is that of weft_event_wait().
+ * Prepares a wait. The future's result is that of weft_event_wait().
  *
  * Context: any thread.
  */
@@ -66,32 +69,32 @@ typedef struct weft_notify {
 } weft_notify;
 
 /*
- * Lets one go on who waits, the one that waits for the longest time. If nobody waits, the
- * next one who does goes on at once; that is remembered once, however often it is called.
+ * Wakes one waiter, the one that has waited longest. If there is none, the next wait returns
+ * immediately. At most one notification is stored, no matter how often this is called.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_notify_one(weft_notify *notify);
 
 /*
- * Lets all go on who wait now. Nothing is remembered.
+ * Wakes all current waiters. Stores nothing.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_notify_all(weft_notify *notify);
 
 /*
  * Waits for a notification.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_notify_wait_init().
- * Suspends: until it is notified, or the deadline.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a thread's first wait). It has then
- *           taken no notification.
+ * Context:  fiber or plain thread. A stackless task awaits weft_notify_wait_init().
+ * Suspends: until it is notified or the deadline passes.
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread). No notification
+ *           was consumed.
  */
 WEFT_API WEFT_NODISCARD int weft_notify_wait(weft_notify *notify, weft_time deadline);
 
 /*
- * Prepares to wait: the result of the future is that of weft_notify_wait().
+ * Prepares a wait. The future's result is that of weft_notify_wait().
  *
  * Context: any thread.
  */

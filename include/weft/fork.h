@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/fork.h - what fork and join cost: the part of them that is compiled into the
- * program. Use <weft/par.h>, which is made of this.
+ * weft/fork.h - inlined fast path of fork and join. Programs include <weft/par.h>, which builds
+ * on it.
  *
- * A strand that forks has a stack of jobs, each with a function and its arguments. A
- * fork pushes one, a join takes it off again and the function is called, directly: a
- * few instructions each, without an atomic one. Idle workers ask for jobs by changing
- * the two limits; only then, and when the stack is full, is the library called.
+ * A fork context is the state of a fiber, poll or thread that forks. It has a stack of forks,
+ * each with a function and its arguments. A fork pushes an entry. A join pops it again and
+ * calls the function directly. Each takes a few instructions and no atomic read-modify-write.
+ * Idle workers request work by changing the two limits. The library is called only then, and
+ * when the stack is full.
  */
 #ifndef WEFT_FORK_H
 #define WEFT_FORK_H
@@ -19,56 +20,60 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* What a job carries. */
+/* A word of a fork's arguments or result. */
 typedef union weft_word {
     void *pointer;
     void (*function)(void *arg);
     uint64_t bits;
 } weft_word;
 
-/* One fork. Its function gets it, if another strand runs it. */
+/* One fork. If another fork context runs it, run is called with this entry. */
 typedef struct weft_job {
     void (*run)(struct weft_job *job);
-    uintptr_t state;    /* the library's */
-    weft_word words[6]; /* arguments, and then perhaps a result */
+    uintptr_t state;    /* owned by the library */
+    weft_word words[6]; /* the arguments, then possibly the result */
 } weft_job;
 
-/* The forks of a strand that were not joined yet, the beginning of it. */
+/* The part of a fork stack that inlined code uses. The stack holds the forks not joined yet. */
 typedef struct weft_jobs {
-    weft_job *head;       /* where the next one goes */
-    weft_job *fork_limit; /* from here on a fork must ask the library; others change it */
-    weft_job *join_floor; /* below, a join must ask the library; others change it */
-    char *stack_floor;    /* below, a call should go to a fresh stack */
-    ptrdiff_t steps_left; /* until the next safe point; the owner's */
+    weft_job *head;       /* where the next fork goes */
+    weft_job *fork_limit; /* at or above: a fork calls the library; requesters change it */
+    weft_job *join_floor; /* below: a join calls the library; requesters change it */
+    char *stack_floor;    /* below: a call should move to a fresh stack */
+    ptrdiff_t steps_left; /* until the next safe point; owner only */
 } weft_jobs;
 
-/* The strand's, in a thread-local; never NULL. */
+/* The fork stack of the fork context that runs on this thread. Never NULL. */
 extern WEFT_API __thread weft_jobs *weft_jobs_of_thread __attribute__((tls_model("initial-exec")));
 
 /*
- * A fork that must ask: makes room, or a stack if the strand has none. Returns where the
- * job goes, or NULL: it is to be run at its join.
+ * Finds space for a fork that takes the slow path. Attaches a fork context if the caller has
+ * none. Returns the fork stack to push to, or NULL if the fork must run at its join.
  */
 WEFT_API weft_jobs *weft_jobs_make_room(weft_jobs *jobs);
 
-/* After such a fork: does what was asked for. */
+/* Handles pending requests, after a fork that took the slow path. */
 WEFT_API void weft_jobs_answer(weft_jobs *jobs);
 
-/* A safe point: answers requests, and lets other tasks of this worker run if the caller has
- * computed for long. Chooses the number of steps until the next one. */
+/* Runs a safe point: handles pending requests, and lets other tasks of this worker run if
+ * the caller has computed for a long time. Chooses the number of steps until the next safe
+ * point. */
 WEFT_API void weft_jobs_safe_point(void);
 
-/* Calls the function on a stack of its own; returns when it has returned. */
+/* Calls the function on a fresh stack. Returns when the function has returned. */
 WEFT_API void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg);
 
-/* A join that must ask. True: the job is to be run here. False: another strand has run
- * it; what it has left in its words is there until the next fork. */
+/* Joins a fork on the slow path. Returns true if the caller must run the fork. Returns false
+ * if another fork context has run it; the result stays in the entry's words until the next
+ * fork. */
 WEFT_API bool weft_jobs_settle(weft_jobs *jobs, weft_job *job);
 
 WEFT_EXTERN_C_END
 
 #if defined(__x86_64__)
-/* By value and each time, since a strand may go on on another thread; see errno. */
+/* Returns the fork stack of this thread. Reads the thread-local anew each time, and returns its
+ * value rather than its address: a fork context may continue on another thread. See errno in
+ * base.h. */
 static inline weft_jobs *weft_jobs_here(void)
 {
     weft_jobs *jobs;
@@ -90,44 +95,46 @@ static inline weft_jobs *weft_jobs_here(void)
 }
 #endif
 
-/* Is the C stack nearly used up, so that a call should go elsewhere? Only for who forks:
- * the recursion of others is their own. */
+/* Returns whether the C stack is nearly used up, so that a call should move to a fresh stack.
+ * Only callers that fork check this. Other recursion is the program's own responsibility. */
 static inline bool weft_jobs_stack_is_low(const weft_jobs *jobs)
 {
     return (char *)__builtin_frame_address(0) < jobs->stack_floor;
 }
 
-/* Where a job carries what its own function knows the type of. */
+/* Returns the words of a fork, untyped. Only the fork's own function knows their type. */
 static inline void *weft_job_words(weft_job *job)
 {
     return job->words;
 }
 
-/* Must a fork ask? */
+/* Returns whether a fork must take the slow path. */
 static inline bool weft_jobs_must_ask(weft_jobs *jobs)
 {
-    /* relaxed: who has changed it is heard in the library, or a fork later. */
+    /* relaxed: a request is handled in the library, or noticed at a later fork. */
     return jobs->head >= __atomic_load_n(&jobs->fork_limit, __ATOMIC_RELAXED);
 }
 
-/* The job at head is filled: it is forked. */
+/* Pushes the fork that has been written at head. */
 static inline void weft_jobs_push(weft_jobs *jobs)
 {
     jobs->head++;
 }
 
-/* Takes the last one off. True: it is to be run here. False: the join must ask. */
+/* Pops the last fork. Returns true if the caller must run it, false if the join must take the
+ * slow path. */
 static inline bool weft_jobs_pop(weft_jobs *jobs, weft_job *job)
 {
     jobs->head = job;
-    /* relaxed: what the owner has set it sees, and others only make it ask. */
+    /* relaxed: the owner sees its own value. Another thread's change only makes the join call
+     * the library. */
     return job >= __atomic_load_n(&jobs->join_floor, __ATOMIC_RELAXED);
 }
 
 /*
- * A long computation calls this after some steps without a fork. A step is a call of a
- * function that the user gave, or about ten nanoseconds of other work. Every few
- * thousand steps there is a safe point, and more often if steps are slow.
+ * Counts steps of a long computation that does not fork, and runs a safe point every few
+ * thousand steps, or more often if steps are slow. A step is one call of a user's function, or
+ * about ten nanoseconds of other work.
  */
 static inline void weft_jobs_pause(size_t steps)
 {

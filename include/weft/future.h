@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/future.h - things to wait for, and bodies that wait for them.
+ * weft/future.h - futures, stackless tasks that await them, and wakers.
  *
- * A future is an operation that is not finished yet. Whoever waits polls it;
- * while it answers WEFT_PENDING the waiting task is woken when another poll can
- * tell more. A body is a function that awaits futures one after the other:
+ * A future is an operation that has not finished yet. The waiting task polls it. If the poll
+ * returns WEFT_PENDING, the task is woken when polling again can make progress. A stackless
+ * task is a function that awaits futures one after the other:
  *
  *     struct sum {
  *         weft_task *child;
@@ -22,9 +22,9 @@
  *         WEFT_END(co, err < 0 ? err : s->result);
  *     }
  *
- * The function returns at each await that is pending and is called again later,
- * so what must survive an await lives in the state struct, not in a local. No
- * await inside a switch statement of the body's own, and one macro a line.
+ * The function returns at each await that is pending and is called again later. So data that
+ * must survive an await lives in the state struct, not in a local variable. Do not await inside
+ * a switch statement of your own, and use at most one of these macros per line.
  */
 #ifndef WEFT_FUTURE_H
 #define WEFT_FUTURE_H
@@ -36,22 +36,21 @@ WEFT_EXTERN_C_BEGIN
 
 typedef struct weft_future weft_future;
 
-/* What a kind of future can do. Called by one task at a time. */
+/* Operations of a kind of future. Called by one task at a time. */
 typedef struct weft_future_ops {
     /*
-     * Makes progress. Returns the result, or WEFT_PENDING after having arranged
-     * for the current task to be woken (weft_waker_current()). Not called again
-     * after a result.
+     * Makes progress. Returns the result, or WEFT_PENDING after arranging for the current task
+     * to be woken (weft_waker_current()). Not called again after a result.
      */
     int (*poll)(weft_future *future);
     /*
-     * Asks an operation that is pending to stop. Returns true if it has ended:
-     * poll then gives WEFT_ECANCELED, or the result if it was faster. Returns
-     * false if it needs time; the task is woken and cancel is called again.
+     * Cancels a pending operation. Returns true if it has ended: poll then returns
+     * WEFT_ECANCELED, or the result if that came first. Returns false if it needs time; the
+     * task is then woken, and cancel is called again.
      */
     bool (*cancel)(weft_future *future);
-    /* Frees what the future holds. Legal only before the first poll or after
-     * the result. NULL if it holds nothing. */
+    /* Frees the future's resources. Called only before the first poll or after the result. NULL
+     * if it has none. */
     void (*drop)(weft_future *future);
     unsigned flags; /* 0, or WEFT_FUTURE_ALWAYS_STARTS */
 } weft_future_ops;
@@ -59,7 +58,7 @@ typedef struct weft_future_ops {
 /*
  * For operations that end something, such as a scope: an await in a canceled task starts the
  * operation, then cancels it. Other futures are not started there: the await returns
- * WEFT_ECANCELED at once.
+ * WEFT_ECANCELED immediately.
  */
 #define WEFT_FUTURE_ALWAYS_STARTS 1u
 
@@ -69,9 +68,9 @@ struct weft_future {
 };
 
 /*
- * Where a body stands. The runtime has one for each task; a body that is awaited
- * by another body has one in its weft_co_future. Zero is "at the beginning". The
- * fields are the macros' business.
+ * The resume point of a stackless task. The runtime keeps one for each task; a stackless task
+ * that another one awaits keeps it in its weft_co_future. Zero means "at the beginning". The
+ * fields are private to the macros.
  */
 typedef struct weft_co {
     weft_future *waiting;
@@ -80,20 +79,19 @@ typedef struct weft_co {
 } weft_co;
 
 /*
- * A straight-line piece of work. Returns its result (0, a count, or a negative
- * error), WEFT_PENDING or WEFT_YIELDED; the macros return the latter two.
+ * The function of a stackless task. Returns its result (0, a count, or a negative error),
+ * WEFT_PENDING or WEFT_YIELDED; the macros return the latter two.
  */
 typedef int (*weft_body_fn)(weft_co *co, void *state);
 
-/* Opens a body. Only declarations stand before it. */
+/* Opens the function of a stackless task. Only declarations may precede it. */
 #define WEFT_BEGIN(co)                                                                             \
     switch ((co)->resume) {                                                                        \
     case 0:
 
 /*
- * Waits for a future and stores its result in the int lvalue result.
- * WEFT_ECANCELED if the task was cancelled meanwhile, or before: then the future
- * was not started.
+ * Waits for a future and stores its result in the int lvalue result. Stores WEFT_ECANCELED if
+ * the task was canceled meanwhile, or before: in that case the future was not started.
  */
 #define WEFT_AWAIT(co, result, awaited)                                                            \
     do {                                                                                           \
@@ -106,7 +104,7 @@ typedef int (*weft_body_fn)(weft_co *co, void *state);
         }                                                                                          \
     } while (0)
 
-/* Lets other tasks run, then goes on. Stores 0 or WEFT_ECANCELED in result. */
+/* Lets other tasks run, then continues. Stores 0 or WEFT_ECANCELED in result. */
 #define WEFT_YIELD(co, result)                                                                     \
     do {                                                                                           \
         (co)->resume = __LINE__;                                                                   \
@@ -115,7 +113,7 @@ typedef int (*weft_body_fn)(weft_co *co, void *state);
         (result) = weft_yield_result(co);                                                          \
     } while (0)
 
-/* Closes a body and returns its result. */
+/* Closes the function of a stackless task and returns its result. */
 #define WEFT_END(co, result)                                                                       \
     break;                                                                                         \
     default:                                                                                       \
@@ -124,23 +122,24 @@ typedef int (*weft_body_fn)(weft_co *co, void *state);
         return (result)
 
 /*
- * Aborts: the place where a body stands was overwritten. WEFT_END() calls it.
+ * Aborts because the resume point of a stackless task was overwritten. Called by WEFT_END().
  *
- * Context: a body.
+ * Context: stackless task.
  */
 WEFT_API WEFT_NORETURN void weft_co_corrupt(const weft_co *co);
 
 /*
- * Polls a future on behalf of a body; WEFT_AWAIT() calls it.
+ * Polls a future on behalf of a stackless task. Called by WEFT_AWAIT().
  *
- * Context: a body, or another future's poll.
+ * Context: stackless task, or another future's poll.
  */
 WEFT_API WEFT_NODISCARD int weft_await_poll(weft_co *co, weft_future *future);
 
 /*
- * Tells a body that has yielded whether it was cancelled; WEFT_YIELD() calls it.
+ * Returns whether a stackless task that has yielded is canceled: 0 or WEFT_ECANCELED. Called by
+ * WEFT_YIELD().
  *
- * Context: a body.
+ * Context: stackless task.
  */
 WEFT_API WEFT_NODISCARD int weft_yield_result(const weft_co *co);
 
@@ -148,18 +147,18 @@ WEFT_API WEFT_NODISCARD int weft_yield_result(const weft_co *co);
  * Waits for a future. Every call that waits is built on this one.
  *
  * A future belongs to one task at a time, from its first poll to its result. A second task that
- * awaits it meanwhile would not be woken; with a future of the library it aborts with a sentence,
- * as far as that is detected. Prepare a future for each task.
+ * awaits it in the meantime would not be woken; a future of the library aborts with a message
+ * then, as far as it detects the misuse. Prepare a separate future for each task.
  *
- * Context:  a fiber, or a plain thread, which sleeps. Aborts in a stackless task, where
- *           a body uses WEFT_AWAIT().
- * Suspends: until the result or the deadline. After the deadline the future is
- *           cancelled and awaited; what was faster decides.
- * Errors:   WEFT_ETIMEDOUT, -ENOMEM (on a thread's first wait), or the future's.
+ * Context:  fiber or plain thread, which sleeps. Aborts in a stackless task, which uses
+ *           WEFT_AWAIT().
+ * Suspends: until the future has a result or the deadline passes. At the deadline the future is
+ *           canceled and awaited; a result that comes first is returned.
+ * Errors:   WEFT_ETIMEDOUT, -ENOMEM (first wait of a thread), or the future's.
  */
 WEFT_API WEFT_NODISCARD int weft_await(weft_future *future, weft_time deadline);
 
-/* A body as a future, so that another body, or a thread, can await it. */
+/* A stackless task as a future, so that another stackless task, or a thread, can await it. */
 typedef struct weft_co_future {
     weft_future future;
     weft_body_fn body;
@@ -170,37 +169,36 @@ typedef struct weft_co_future {
 } weft_co_future;
 
 /*
- * Prepares a body to be awaited. state is not copied and must stay in place.
+ * Prepares a stackless task to be awaited. state is not copied and must stay in place.
  *
  * Context: any thread.
  */
 WEFT_API void weft_co_init(weft_co_future *future, weft_body_fn body, void *state);
 
 /*
- * A counted reference to a task that, when fired, makes it runnable. Usable from
- * any thread, also after the task has ended, also after its runtime is gone.
+ * A waker: a counted reference to a task that can make the task runnable. Usable from any
+ * thread, even after the task has ended or its runtime is gone.
  */
 typedef struct weft_waker weft_waker;
 
 /*
- * Returns a waker of the current task; a future's poll keeps it for the time
- * when it has news.
+ * Returns a waker of the current task. A future's poll keeps it until it can make progress.
  *
- * Context: a body, a future's poll, or a plain thread inside weft_await().
- * Owns:    the caller; end it with weft_waker_fire() or weft_waker_drop().
+ * Context: a task, a future's poll, or a plain thread inside weft_await().
+ * Owns:    the caller owns the waker and ends it with weft_waker_fire() or weft_waker_drop().
  */
 WEFT_API WEFT_NODISCARD weft_waker *weft_waker_current(void);
 
 /*
- * Returns one more reference to the same task.
+ * Returns another waker of the same task.
  *
  * Context: any thread.
  */
 WEFT_API WEFT_NODISCARD weft_waker *weft_waker_clone(weft_waker *waker);
 
 /*
- * Wakes the task and ends the waker. The next poll sees everything that this
- * thread wrote before.
+ * Wakes the task and consumes the waker. The next poll sees all writes that this thread made
+ * before.
  *
  * Context: any thread.
  */
@@ -214,7 +212,7 @@ WEFT_API void weft_waker_fire(weft_waker *waker);
 WEFT_API void weft_waker_wake(weft_waker *waker);
 
 /*
- * Ends the waker without waking. NULL is allowed.
+ * Drops the waker without waking the task. NULL is allowed.
  *
  * Context: any thread.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/group.h - elements by a key: how many have it, and what they make together.
+ * weft/group.h - parallel grouping by key: histogram, count by key, reduce by key.
  *
  *     WEFT_KEY(city_of, struct order, order, order->city)
  *
@@ -8,13 +8,13 @@
  *     err = weft_count_by_key(orders, count, sizeof *orders, city_of, NULL, cities, room, &found,
  *                             NULL);
  *
- * Where keys are small numbers, weft_histogram() is the fastest. The others take any keys,
- * and sort them.
+ * weft_histogram() is the fastest if the keys are small numbers. The other functions accept any
+ * keys and sort them.
  *
- * Arrays are given as base, count and size: where, how many elements, and how many bytes
- * each of them has. All of it may be called anywhere. In a task, and in weft_par_run(),
- * idle workers help with large inputs. The result is the same with any number of workers,
- * for floating-point numbers to the last bit.
+ * An array is given by its base, its number of elements, and the size of an element in bytes.
+ * Every function can be called on any thread. In a task and in weft_par_run(), idle workers
+ * help with large inputs. The result does not depend on the number of workers, not even in the
+ * last bit of a floating-point number.
  */
 #ifndef WEFT_GROUP_H
 #define WEFT_GROUP_H
@@ -26,43 +26,44 @@
 WEFT_EXTERN_C_BEGIN
 
 /*
- * Returns how many bytes of scratch each function of this header needs at most, for so many
- * elements of this size. It may begin at any address. SIZE_MAX: more than there can be.
+ * Returns the maximum number of bytes of scratch that any function of this header needs for
+ * count elements of the given size. The scratch needs no alignment. Returns SIZE_MAX if the
+ * size is not representable.
  *
  * Context: any thread.
  */
 WEFT_API size_t weft_group_scratch(size_t count, size_t size);
 
 /*
- * Counts elements by their key: counts[k] gets how many have the key k, for each k below
- * buckets.
+ * Counts elements by key: sets counts[k] to the number of elements with the key k, for each k
+ * below buckets.
  *
  * Context:  any thread.
- * Suspends: as weft_for().
- * Errors:   -ERANGE if there is a key that is not below buckets; what the key function
- *           returns; -ENOMEM; -EINVAL if size is 0, no array can be so large, or the scratch
- *           is too small; WEFT_ECANCELED: stopped. All counts are 0 then.
+ * Suspends: like weft_for().
+ * Errors:   -ERANGE if a key is not below buckets; an error of the key function; -ENOMEM;
+ *           -EINVAL if size is 0, the array would exceed PTRDIFF_MAX bytes, or the scratch is
+ *           too small; WEFT_ECANCELED: options->stop was set. All counts are 0 after an error.
  */
 WEFT_API WEFT_NODISCARD int weft_histogram(const void *base, size_t count, size_t size,
                                            weft_key_fn key, void *arg, size_t buckets,
                                            uint64_t *counts, const weft_par_options *options);
 
-/* A key, and how many elements have it. */
+/* A key and the number of elements that have it. */
 typedef struct weft_key_count {
     uint64_t key;
     size_t count;
 } weft_key_count;
 
 /*
- * Counts elements by their key, whatever the keys are: to gets each key that there is, in
- * their order, and how many elements have it. *distinct gets how many keys there are.
+ * Counts elements by key, for arbitrary keys. Writes the distinct keys in ascending order, each
+ * with its number of elements. Sets *distinct to the number of distinct keys.
  *
  * Context:  any thread.
- * Suspends: as weft_for().
- * Errors:   -ENOSPC if there are more keys than room: *distinct says how many, and to gets
- *           the first ones. What the key function returns; -ENOMEM; -EINVAL if size is 0, no
- *           array can be so large, or the scratch is too small; WEFT_ECANCELED: stopped.
- *           *distinct is 0 then.
+ * Suspends: like weft_for().
+ * Errors:   -ENOSPC if there are more than room distinct keys: *distinct is their number, and
+ *           the first room of them are written. An error of the key function; -ENOMEM; -EINVAL
+ *           if size is 0, the array would exceed PTRDIFF_MAX bytes, or the scratch is too
+ *           small; WEFT_ECANCELED: options->stop was set. *distinct is 0 after any of these.
  */
 WEFT_API WEFT_NODISCARD int weft_count_by_key(const void *base, size_t count, size_t size,
                                               weft_key_fn key, void *arg, weft_key_count *to,
@@ -70,31 +71,32 @@ WEFT_API WEFT_NODISCARD int weft_count_by_key(const void *base, size_t count, si
                                               const weft_par_options *options);
 
 /*
- * How the elements of a group become one value. The operation must be associative: a large
- * group is folded in parts, and neighbours are combined.
+ * Describes how the elements of a group are reduced to one value. The operation must be
+ * associative: a large group is folded in parts, and adjacent parts are combined.
  */
 typedef struct weft_group_reduction {
-    size_t size;          /* of a value, in bytes */
-    const void *identity; /* what a fold begins with: changes nothing when combined */
-    /* Folds elements of one group into a value: WEFT_ELEMENTS_MAX of them at most, which
-     * are copies or where they were. 0, or an error, which ends the whole. */
+    size_t size;          /* size of a value in bytes */
+    const void *identity; /* initial value of a fold; neutral in combine */
+    /* Folds up to WEFT_ELEMENTS_MAX elements of one group into value. elements points to copies
+     * or to the array itself. Returns 0, or an error, which ends the whole reduction. */
     int (*fold)(void *value, const void *elements, size_t count, void *arg);
-    /* Folds the value of the elements that follow into a value. */
+    /* Combines value with next, the value of the elements that follow. */
     void (*combine)(void *value, const void *next, void *arg);
 } weft_group_reduction;
 
 /*
- * Makes one value of all elements that have the same key. keys gets each key that there is,
- * in their order, and values their values, one after the other; there is room for so many.
- * *groups gets how many there are. The elements of a group are folded in the order of the
- * array, in parts that depend on the input only.
+ * Reduces all elements with the same key to one value. Writes the distinct keys in ascending
+ * order to keys, and their values, in the same order, to values. Both have space for room
+ * entries. Sets *groups to the number of groups. The elements of a group are folded in array
+ * order, in parts that depend only on the input.
  *
  * Context:  any thread.
- * Suspends: as weft_for().
- * Errors:   -ENOSPC if there are more groups than room: *groups says how many, and nothing
- *           else is written. What the functions return; -ENOMEM; -EINVAL if a size is 0, no
- *           array can be so large, or the scratch is too small; WEFT_ECANCELED: stopped.
- *           *groups is 0 then, and what is at keys and values is of no use.
+ * Suspends: like weft_for().
+ * Errors:   -ENOSPC if there are more than room groups: *groups is their number, and nothing
+ *           else is written. An error of a callback; -ENOMEM; -EINVAL if a size is 0, the array
+ *           would exceed PTRDIFF_MAX bytes, or the scratch is too small; WEFT_ECANCELED:
+ *           options->stop was set. After any of these *groups is 0, and the contents of keys
+ *           and values are unspecified.
  */
 WEFT_API WEFT_NODISCARD int weft_group_reduce(const void *base, size_t count, size_t size,
                                               weft_key_fn key, const weft_group_reduction *how,

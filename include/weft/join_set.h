@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/join_set.h - tasks whose results come in the order in which they end.
+ * weft/join_set.h - join set: collects results of tasks in the order in which the tasks end.
  *
  *     weft_join_set set;
  *     err = weft_join_set_begin(&set, NULL);
@@ -14,9 +14,9 @@
  *     }
  *     err = weft_join_set_end(&set);
  *
- * Tasks can be added at any time. A set is a scope (weft/scope.h): its end waits for all, with
- * a limit, a deadline and a token if it has them. But a task that fails leaves the others
- * alone: its result is a result.
+ * Tasks can be added at any time. A set is a scope (weft/scope.h): its end waits for all tasks,
+ * and it can have a limit, a deadline and a cancel token. But a task that fails does not cancel
+ * the others: its error is just a result.
  */
 #ifndef WEFT_JOIN_SET_H
 #define WEFT_JOIN_SET_H
@@ -26,7 +26,7 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* In the frame, or the state, of who begins it. */
+/* A join set, in the stack frame or the task state of its owner. */
 typedef struct weft_join_set {
     weft_scope scope;
     weft_sender *sender;
@@ -34,17 +34,17 @@ typedef struct weft_join_set {
     uint64_t opaque_[4];
 } weft_join_set;
 
-/* A task of a set that has ended. */
+/* A finished task of a set. */
 typedef struct weft_joined {
-    void *arg;  /* that its function was given */
-    int result; /* that its function has returned */
+    void *arg;  /* the argument of its function */
+    int result; /* the result of its function */
 } weft_joined;
 
 /*
- * Begins a set. Of the options, is_supervised means nothing.
+ * Begins a set. The option is_supervised has no effect.
  *
  * Context: as weft_scope_begin().
- * Owns:    the set stays in place until it has ended: weft_join_set_end(). A task that returns
+ * Owns:    the set must stay in place until weft_join_set_end() has returned. A task that returns
  *          with an open set in its frame or its state aborts.
  * Errors:  -ENOMEM.
  */
@@ -56,25 +56,25 @@ WEFT_API WEFT_NODISCARD int weft_join_set_begin(weft_join_set *set,
  *
  * Context:  as weft_scope_go().
  * Suspends: as weft_scope_go().
- * Errors:   as weft_scope_go().
+ * Errors:   those of weft_scope_go().
  */
 WEFT_API WEFT_NODISCARD int weft_join_set_go(weft_join_set *set, int (*function)(void *arg),
                                              void *arg);
 
 /*
- * Waits for the next task that ends. If several callers wait, each result goes to one of them.
+ * Waits for the next task to end. If several callers wait, each result goes to one of them.
  *
- * Context:  a fiber, or a plain thread.
- * Suspends: until a task has ended, until other callers have taken the last result, or until the
- *           deadline.
- * Errors:   -ENOENT: the set has no more tasks; WEFT_ETIMEDOUT; WEFT_ECANCELED: the calling task
- *           is cancelled; -ENOMEM (on a thread's first wait).
+ * Context:  fiber or plain thread.
+ * Suspends: until a task has ended, other callers have received the last result, or the deadline
+ *           passes.
+ * Errors:   -ENOENT (the set has no more tasks), WEFT_ETIMEDOUT, WEFT_ECANCELED (the calling
+ *           task is canceled), -ENOMEM (first wait of a thread).
  */
 WEFT_API WEFT_NODISCARD int weft_join_set_next(weft_join_set *set, weft_joined *joined,
                                                weft_time deadline);
 
 /*
- * Returns how many tasks weft_join_set_next() has not told of.
+ * Returns the number of tasks that weft_join_set_next() has not returned yet.
  *
  * Context: any thread.
  */
@@ -83,18 +83,18 @@ WEFT_API size_t weft_join_set_count(const weft_join_set *set);
 /*
  * Cancels all tasks of the set.
  *
- * Context: any thread, while the set has not ended.
+ * Context: any thread, until the set has ended.
  */
 WEFT_API void weft_join_set_cancel(weft_join_set *set);
 
 /*
- * Ends a set: waits for all tasks; results that nobody has asked for are gone. Returns
- * WEFT_ETIMEDOUT or WEFT_ECANCELED if the set was cancelled, or 0. A set whose calling task is
- * canceled counts as canceled, also without tasks.
+ * Ends a set: waits for all tasks. Results that were not collected are discarded. Returns
+ * WEFT_ETIMEDOUT or WEFT_ECANCELED if the set was canceled, or 0. A set whose calling task is
+ * canceled counts as canceled, even if it has no tasks.
  *
  * Context:  as weft_scope_end().
- * Suspends: until all have ended.
- * Cancel:   cancels the tasks, and goes on waiting.
+ * Suspends: until all tasks have ended.
+ * Cancel:   cancels the tasks and keeps waiting.
  */
 WEFT_API int weft_join_set_end(weft_join_set *set);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/mutex.h - a lock that one holder has at a time.
+ * weft/mutex.h - mutual exclusion for fibers, stackless tasks and threads.
  *
  *     static weft_mutex mutex;
  *
@@ -8,12 +8,13 @@
  *         count++;
  *     }
  *
- * Fibers, stackless tasks and plain threads may share one; those who wait for it do not
- * keep their worker. It may be held across waits, and a fiber that moves to another worker
- * meanwhile still holds it. It is all zeros at first, and needs no end.
+ * A zero-initialized mutex is unlocked and needs no cleanup. Waiting for it does not block the
+ * worker. A task may hold it across suspension points and may resume on another worker; the
+ * task is the owner, not the thread.
  *
- * Who asks while it is free gets it, also before others that wait: so it is handed on
- * without waiting for a task to run. But one that has waited for a millisecond is next.
+ * Fairness: a free mutex goes to the first caller that asks for it, even if others have waited
+ * longer (barging). So it changes hands without waiting for a task to be scheduled. A waiter
+ * that has waited for one millisecond is served next.
  */
 #ifndef WEFT_MUTEX_H
 #define WEFT_MUTEX_H
@@ -30,44 +31,44 @@ typedef struct weft_mutex {
 /*
  * Locks the mutex.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_mutex_lock_init().
- * Suspends: while others hold it, until the deadline.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a thread's first wait). It is then
- *           not locked.
+ * Context:  fiber or plain thread. A stackless task awaits weft_mutex_lock_init().
+ * Suspends: until the mutex is free or the deadline passes.
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread). The mutex is not
+ *           locked.
  */
 WEFT_API WEFT_NODISCARD int weft_mutex_lock(weft_mutex *mutex, weft_time deadline);
 
 /*
- * Locks the mutex, and does not give up.
+ * Locks the mutex. Never fails.
  *
- * Context:  a fiber, or a plain thread.
- * Suspends: while others hold it; not for cancellation.
+ * Context:  fiber or plain thread.
+ * Suspends: until the mutex is free; a cancellation does not interrupt it.
  */
 WEFT_API void weft_mutex_hold(weft_mutex *mutex);
 
 /*
- * Locks the mutex if nobody has it. True: it is locked.
+ * Locks the mutex if it is free. Returns whether it did.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API WEFT_NODISCARD bool weft_mutex_try_lock(weft_mutex *mutex);
 
 /*
- * Unlocks the mutex, for who has locked it. Aborts if it is not locked.
+ * Unlocks the mutex. Aborts if it is not locked.
  *
- * Context: anywhere.
+ * Context: any thread; owner only.
  */
 WEFT_API void weft_mutex_unlock(weft_mutex *mutex);
 
 /*
- * Is it locked, by anybody? For assertions.
+ * Returns whether the mutex is locked, by any owner. For assertions.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API bool weft_mutex_is_locked(const weft_mutex *mutex);
 
 /*
- * Prepares to lock it: the result of the future is that of weft_mutex_lock().
+ * Prepares a lock. The future's result is that of weft_mutex_lock().
  *
  * Context: any thread.
  */
@@ -75,9 +76,9 @@ WEFT_API void weft_mutex_lock_init(weft_op *op, weft_mutex *mutex);
 
 WEFT_EXTERN_C_END
 
-/* What WEFT_LOCKED() holds. */
+/* Guard object of WEFT_LOCKED(). */
 typedef struct weft_locked {
-    weft_mutex *mutex; /* NULL: the block is over */
+    weft_mutex *mutex; /* NULL: the block has ended */
 } weft_locked;
 
 static inline void weft_locked_end(weft_locked *locked)
@@ -96,16 +97,16 @@ static inline weft_locked weft_locked_begin(weft_mutex *mutex)
 }
 
 /*
- * Runs the block that follows with the mutex held, and unlocks it behind the block. With
- * gcc and clang also if the block is left by break, return or goto; elsewhere it must not
- * be.
+ * Runs the following block with the mutex locked and unlocks it at the end of the block. With
+ * gcc and clang the mutex is also unlocked if the block is left by break, return or goto; with
+ * other compilers the block must not be left that way.
  *
- * Context:  a fiber, or a plain thread.
+ * Context:  fiber or plain thread.
  * Suspends: as weft_mutex_hold().
  */
 #define WEFT_LOCKED(to_lock) WEFT_LOCKED_IN(to_lock, __LINE__)
 
-/* What follows is how. Blocks in each other have different names. */
+/* Implementation of WEFT_LOCKED(). The line number gives nested blocks different names. */
 #define WEFT_LOCKED_IN(to_lock, line) WEFT_LOCKED_AT(to_lock, line)
 #define WEFT_LOCKED_AT(to_lock, line) WEFT_LOCKED_AS(to_lock, weft_locked_at_##line)
 #if defined(__GNUC__)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/once.h - something that is done once, by whoever needs it first.
+ * weft/once.h - one-time initialization.
  *
  *     static weft_once once;
  *
  *     err = weft_once_run(&once, load_table, NULL, WEFT_NEVER);
  *
- * The others wait meanwhile. If it fails, the next one tries again. All zeros is not done
- * yet.
+ * The first caller runs the function while the others wait. If the function fails, the next
+ * caller tries again. A zero-initialized weft_once is not done.
  */
 #ifndef WEFT_ONCE_H
 #define WEFT_ONCE_H
@@ -22,49 +22,50 @@ typedef struct weft_once {
 } weft_once;
 
 /*
- * Calls function(arg) if it has not been called with success before. When it returns 0, it
- * is done for ever; what was written is seen by all who return from here.
+ * Calls function(arg) unless an earlier call has succeeded. When the function returns 0, the
+ * weft_once is done for good, and every caller that returns 0 sees the function's writes.
  *
- * Context:  a fiber, or a plain thread. The function must not come back here.
- * Suspends: while another one calls its function, until the deadline.
- * Errors:   what the function returns, and then it is not done; WEFT_ETIMEDOUT,
- *           WEFT_ECANCELED; -ENOMEM (on a thread's first wait).
+ * Context:  fiber or plain thread. The function must not use the same weft_once.
+ * Suspends: while another caller runs its function, until the deadline passes.
+ * Errors:   a nonzero result of the function, which leaves the weft_once not done;
+ *           WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread).
  */
 WEFT_API WEFT_NODISCARD int weft_once_run(weft_once *once, int (*function)(void *arg), void *arg,
                                           weft_time deadline);
 
 /*
- * Prepares to wait until it is done, or until it is this one's turn: the result of the
- * future is 0, or 1: do it, and call weft_once_end().
+ * Prepares to wait until the initialization is done, or becomes the caller's to do. The
+ * future's result is 0 (done), or 1: the caller does it and then calls weft_once_end().
  *
  * Context: any thread.
  */
 WEFT_API void weft_once_begin_init(weft_op *op, weft_once *once);
 
 /*
- * Waits as weft_once_begin_init() does: 0, or 1: do it, and call weft_once_end().
+ * Waits until the initialization is done, or becomes the caller's to do. Returns 0 (done), or
+ * 1: the caller does it and then calls weft_once_end().
  *
- * Context:  a fiber, or a plain thread.
+ * Context:  fiber or plain thread. A stackless task awaits weft_once_begin_init().
  * Suspends: as weft_once_run().
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a thread's first wait).
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread).
  */
 WEFT_API WEFT_NODISCARD int weft_once_begin(weft_once *once, weft_time deadline);
 
 /*
- * Ends a turn: it is done, or it is another one's turn.
+ * Ends the caller's attempt. If is_done is false, the next caller tries again.
  *
- * Context: anywhere. Aborts if nobody is at it.
+ * Context: any thread. Aborts if no attempt is in progress.
  */
 WEFT_API void weft_once_end(weft_once *once, bool is_done);
 
 /*
- * Is it done? If so, what was written is seen.
+ * Returns whether the initialization is done. If so, the caller sees its writes.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API bool weft_once_is_done(const weft_once *once);
 
-/* A pointer that is set once. All zeros is not set. */
+/* A pointer that is set once. Zero-initialized, it is not set. */
 typedef struct weft_once_cell {
     weft_once once;
     void *value;
@@ -73,25 +74,25 @@ typedef struct weft_once_cell {
 /*
  * Returns the pointer, or NULL if it is not set.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void *weft_once_cell_get(const weft_once_cell *cell);
 
 /*
- * Sets the pointer, unless it is set or somebody is making it.
+ * Sets the pointer, unless it is set or another caller is making it.
  *
- * Context: anywhere.
- * Errors:  -EEXIST: it is set; -EBUSY: somebody is making it.
+ * Context: any thread.
+ * Errors:  -EEXIST (already set), -EBUSY (another caller is making it).
  */
 WEFT_API WEFT_NODISCARD int weft_once_cell_set(weft_once_cell *cell, void *value);
 
 /*
- * Gets the pointer; if it is not set, make(&value, arg) makes it. If that fails, it is not
- * set, and the next one tries again.
+ * Gets the pointer. If it is not set, calls make(&value, arg) to make it. If make fails, the
+ * pointer stays unset, and the next caller tries again.
  *
- * Context:  a fiber, or a plain thread. make must not come back here.
- * Suspends: while another one makes it, until the deadline.
- * Errors:   as weft_once_run(). *value is unchanged then.
+ * Context:  fiber or plain thread. make must not use the same cell.
+ * Suspends: while another caller makes the pointer, until the deadline passes.
+ * Errors:   those of weft_once_run(). *value is unchanged.
  */
 WEFT_API WEFT_NODISCARD int weft_once_cell_get_or_make(weft_once_cell *cell,
                                                        int (*make)(void **value, void *arg),

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/oneshot.h - a place for one value, from whoever is first to send it to whoever waits.
+ * weft/oneshot.h - oneshot channel: a slot for a single value.
  *
  *     WEFT_ONESHOT(answer, double)
  *
  *     static answer place;
  *
- *     err = answer_send(&place, 0.5);                 // one task
- *     err = answer_recv(&place, &value, WEFT_NEVER);  // another
+ *     err = answer_send(&place, 0.5);                 // sender
+ *     err = answer_recv(&place, &value, WEFT_NEVER);  // receiver
  *
- * All zeros is a place for a value that nobody has sent. It is yours, in a frame or a struct,
- * as long as both sides use it. Who has received the value may free it: the sender does not
- * touch it any more. Where neither side knows how long the other one lives, make a channel
- * with room for one message (weft/channel.h), whose handles are counted.
+ * A zero-initialized oneshot is empty. The first sender fills it, and one receiver gets the
+ * value. The caller provides the storage, in a stack frame or a struct, and keeps it while
+ * either side uses it. The receiver may free it as soon as it has the value: the sender does
+ * not touch it after that. If neither side knows how long the other one lives, use a channel
+ * with a capacity of 1 (weft/channel.h), whose handles are counted.
  *
- * A place has no drop function, since it is never freed by the library. To end a place whose value
- * owns something, close it and then receive once more: weft_oneshot_try_recv() returns 0 with the
- * value if it was sent and nobody has received it.
+ * A oneshot has no drop function, since the library never frees it. To dispose of a oneshot
+ * whose value owns a resource, close it and then receive once more: weft_oneshot_try_recv()
+ * returns 0 and the value if it was sent and not received.
  */
 #ifndef WEFT_ONESHOT_H
 #define WEFT_ONESHOT_H
@@ -26,44 +27,45 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* What each place has, beside the value. */
+/* The state of a oneshot, beside its value. */
 typedef struct weft_oneshot {
     uint64_t opaque[3];
 } weft_oneshot;
 
 /*
- * Sends the value: copies so many bytes into the slot beside it, or to who waits for it.
- * WEFT_ONESHOT() makes a typed function of it. With size 0 the pointers are not accessed and may
+ * Sends the value: copies size bytes to the slot, or directly to a waiting receiver.
+ * WEFT_ONESHOT() defines a typed wrapper. If size is 0, the pointers are not accessed and may
  * be NULL.
  *
- * Context: anywhere.
- * Errors:  -EEXIST: somebody has sent one before; WEFT_ECLOSED.
+ * Context: any thread.
+ * Errors:  -EEXIST (a value was sent before), WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_oneshot_send(weft_oneshot *oneshot, void *slot, const void *value,
                                               size_t size);
 
 /*
- * Receives the value; once. WEFT_ONESHOT() makes a typed function of it.
+ * Receives the value, which only one receiver gets. WEFT_ONESHOT() defines a typed wrapper.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_oneshot_recv_init().
- * Suspends: until it is sent, or the deadline.
- * Errors:   WEFT_ECLOSED: nobody will send it, or it was received before; WEFT_ETIMEDOUT,
- *           WEFT_ECANCELED; -ENOMEM (on a thread's first wait). *value is unchanged then.
+ * Context:  fiber or plain thread. A stackless task awaits weft_oneshot_recv_init().
+ * Suspends: until the value is sent or the deadline passes.
+ * Errors:   WEFT_ECLOSED (it was closed without a value, or the value was received before),
+ *           WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread). *value is
+ *           unchanged.
  */
 WEFT_API WEFT_NODISCARD int weft_oneshot_recv(weft_oneshot *oneshot, const void *slot, void *value,
                                               size_t size, weft_time deadline);
 
 /*
- * Receives the value if it is there.
+ * Receives the value if it is available.
  *
- * Context: anywhere.
- * Errors:  -EAGAIN: it is not; WEFT_ECLOSED.
+ * Context: any thread.
+ * Errors:  -EAGAIN (not sent yet), WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_oneshot_try_recv(weft_oneshot *oneshot, const void *slot,
                                                   void *value, size_t size);
 
 /*
- * Prepares to receive: the result of the future is that of weft_oneshot_recv().
+ * Prepares a receive. The future's result is that of weft_oneshot_recv().
  *
  * Context: any thread.
  */
@@ -71,25 +73,25 @@ WEFT_API void weft_oneshot_recv_init(weft_op *op, weft_oneshot *oneshot, const v
                                      void *value, size_t size);
 
 /*
- * Closes it, from either side: nothing can be sent from now on. What was sent can still be
- * received; who waits for it gets WEFT_ECLOSED.
+ * Closes the oneshot, from either side: later sends fail. Wakes all waiters with WEFT_ECLOSED.
+ * A value that was sent before can still be received.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_oneshot_close(weft_oneshot *oneshot);
 
 /*
- * Was it closed, or has the value been received? Then there is nothing to send it for.
+ * Returns whether the oneshot is closed or its value was received, so that a send is pointless.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API bool weft_oneshot_is_closed(const weft_oneshot *oneshot);
 
 WEFT_EXTERN_C_END
 
 /*
- * Defines a place for a value of a type, the struct name, and functions that do what those
- * above do,
+ * Defines a oneshot for values of the given type: the struct name, and typed forms of the
+ * functions above:
  *
  *   name_send(place, value)
  *   name_recv(place, &value, deadline)      name_recv_init(op, place, &value)

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/op.h - an operation on an object that may have to wait: to lock a mutex, to
- * receive from a channel.
+ * weft/op.h - awaitable operations: lock a mutex, receive from a channel, and so on.
  *
- * Each such operation has a function that waits where it is called, on a fiber or a plain
- * thread, and a function that prepares a weft_op, for a body to await:
+ * Each operation has two forms: a function that waits in place, for fibers and plain threads,
+ * and a function that prepares a weft_op, for a stackless task to await:
  *
- *     err = weft_mutex_lock(&mutex, WEFT_NEVER);  // a fiber or a thread
+ *     err = weft_mutex_lock(&mutex, WEFT_NEVER);  // fiber or plain thread
  *
- *     weft_mutex_lock_init(&self->op, &mutex);    // a body
+ *     weft_mutex_lock_init(&self->op, &mutex);    // stackless task
  *     WEFT_AWAIT(co, err, &self->op.future);
  *
- * An operation that was cancelled, or whose deadline has passed, has done nothing. If it
- * was granted what it wants at the same moment, it has succeeded.
+ * An operation that is canceled, or whose deadline passes, has no effect. If it is granted at
+ * the same moment, it succeeds.
  *
- * An operation that has its result, or was cancelled, or has lost a select, may be awaited again
- * without being prepared anew: it does the same again. One task awaits it at a time.
+ * An operation that has completed, was canceled or has lost a select may be awaited again without
+ * being prepared again: it repeats the same operation. Only one task may await it at a time.
  */
 #ifndef WEFT_OP_H
 #define WEFT_OP_H
 
 #include "future.h"
 
-/* In the frame or the state of who waits, until the result. */
+/* An operation. It must stay in place until its future completes. */
 typedef struct weft_op {
     weft_future future;
     uint64_t opaque[14];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/par.h - parallel computation: two things at once, and what is built of that.
+ * weft/par.h - fork-join parallelism: fork, join, and parallel scopes.
  *
  *     struct half { const int *from; size_t count; long sum; };
  *
@@ -17,22 +17,22 @@
  *         all->sum = left.sum + right.sum;
  *     }
  *
- * Fork what can be done meanwhile, do something else, join it. A fork that nobody takes
- * costs a nanosecond or two, and is run at its join by whoever has forked it; so fork as
- * the problem divides, and do not count workers. Idle workers take the oldest forks,
- * which are the largest ones.
+ * Fork a function that can run in parallel, do something else, then join it. A fork that no
+ * worker steals costs a nanosecond or two, and its owner runs it at the join. So fork wherever
+ * the problem divides, regardless of the number of workers. Idle workers steal the oldest
+ * forks, which are the largest.
  *
- * A fork that another worker takes runs on a fiber of its own: it may wait, lock and sleep.
- * Its values of weft_local and its errno are its own. What the caller runs itself, between
- * fork and join or at the join, may wait if the caller is a fiber or a plain thread. It must
- * not if the caller is a stackless task: it runs inside the task's poll then, which has no
+ * A stolen fork runs on its own fiber: it may suspend, lock and sleep. It has its own
+ * weft_local values and its own errno. Functions that the caller runs itself, between fork and
+ * join or at the join, may suspend if the caller is a fiber or a plain thread. They must not
+ * suspend if the caller is a stackless task. They then run inside the task's poll, which has no
  * stack to suspend, and an awaiting call aborts with a message. The same holds for the
- * functions that loops and algorithms are given. A stackless task that needs such functions
- * starts a fiber with weft_go(), which calls the algorithm, and awaits the end of that.
+ * callbacks of loops and algorithms. A stackless task that needs such callbacks starts a fiber
+ * with weft_go(), which calls the algorithm, and awaits that fiber.
  *
- * Forks are joined in reverse order, and each by the function that has forked it, before
- * that returns. In C++, an exception must not leave the function that has forked before its joins,
- * nor a function that is forked or was made by WEFT_PARALLEL(); see weft/fiber.h.
+ * Forks are joined in reverse order, each by the function that forked it, before that function
+ * returns. In C++, an exception must not leave a function that has forked before its joins, nor
+ * a function that is forked or was defined with WEFT_PARALLEL(); see weft/fiber.h.
  */
 #ifndef WEFT_PAR_H
 #define WEFT_PAR_H
@@ -45,46 +45,46 @@
 WEFT_EXTERN_C_BEGIN
 
 /*
- * Calls function(arg) on this thread, as a guest of the runtime: workers may take what it
- * forks, if it goes on for long. A call that is short wakes none of them. Returns what the
- * function returns.
+ * Calls function(arg) on this thread and lets workers of the runtime steal its forks if it runs
+ * for long. A short call wakes no worker. Returns the result of the function.
  *
- * Context:  any thread. On a worker it is a plain call. Up to 16 threads at a time share
- *           their forks; further ones run them at their joins.
- * Suspends: no; but a thread sleeps in a join while a worker is at the fork.
+ * Context:  any thread. On a worker it is a plain call. Up to 16 external threads at a time
+ *           share their forks. Further ones run all forks themselves, at the joins.
+ * Suspends: no, but the thread sleeps in a join while a worker runs the fork.
  */
 WEFT_API int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg);
 
 /*
- * Calls function(arg) once on each worker of the runtime, on a fiber that is pinned there;
- * weft_worker_current() tells on which. Returns when all have returned.
+ * Calls function(arg) once on each worker of the runtime, on a fiber that is pinned to the
+ * worker. weft_worker_current() returns which worker it is. Returns when all calls have
+ * returned.
  *
- * Context:  a fiber, or a plain thread.
- * Suspends: until all have returned; not for cancellation, since they may use what is on
- *           the caller's stack.
- * Errors:   what the functions return, that of the lowest worker; -ENOMEM or
- *           WEFT_ESHUTDOWN, and those that could be started have run.
+ * Context:  fiber or plain thread.
+ * Suspends: until all calls have returned. Cancellation does not end the wait, since the
+ *           functions may use the caller's stack.
+ * Errors:   the error of the lowest worker whose function failed; -ENOMEM or WEFT_ESHUTDOWN, in
+ *           which case the calls that could be started have run.
  */
 WEFT_API WEFT_NODISCARD int weft_par_broadcast(weft_runtime *rt, int (*function)(void *arg),
                                                void *arg);
 
 WEFT_EXTERN_C_END
 
-/* One fork, from weft_fork() to weft_fork_join(); on the caller's stack. */
+/* One fork, from weft_fork() to weft_fork_join(). Lives on the caller's stack. */
 typedef struct weft_forked {
     weft_jobs *jobs;
-    weft_job *job; /* NULL: there was no room, it runs at its join */
+    weft_job *job; /* NULL: no space, it runs at its join */
     void (*function)(void *arg);
     void *arg;
 } weft_forked;
 
-/* What another worker calls. */
+/* Runs a stolen fork. Called by the thief. */
 static inline void weft_forked_run(weft_job *job) WEFT_NOEXCEPT
 {
     job->words[0].function(job->words[1].pointer);
 }
 
-/* Fills the job at the head, and forks it. */
+/* Writes the fork at the head of the fork stack and pushes it. */
 static inline weft_job *weft_forked_push(weft_jobs *jobs, void (*function)(void *arg), void *arg)
 {
     weft_job *job = jobs->head;
@@ -96,11 +96,11 @@ static inline weft_job *weft_forked_push(weft_jobs *jobs, void (*function)(void 
 }
 
 /*
- * Forks function(arg): it may run on another worker from now on, and at the latest in
- * weft_fork_join().
+ * Forks function(arg). From now on it may run on another worker. It runs in weft_fork_join() at
+ * the latest.
  *
- * Context: anywhere. Outside of tasks and weft_par_run() it runs at its join.
- * Owns:    *forked, on the stack of the caller, until weft_fork_join().
+ * Context: any thread. Outside of tasks and weft_par_run() the function runs at the join.
+ * Owns:    *forked, on the caller's stack, until weft_fork_join().
  */
 static inline void weft_fork(weft_forked *forked, void (*function)(void *arg), void *arg)
 {
@@ -122,11 +122,11 @@ static inline void weft_fork(weft_forked *forked, void (*function)(void *arg), v
 }
 
 /*
- * Joins a fork, the last one that was not joined yet: when it returns, the function has
- * run, here or elsewhere.
+ * Joins the last fork that is not joined yet. When the call returns, the function has run, here
+ * or on another worker.
  *
- * Suspends: if another worker is at it; not for cancellation, since the function may use
- *           what is on the caller's stack.
+ * Suspends: if another worker is running the function. Cancellation does not end the wait,
+ *           since the function may use the caller's stack.
  */
 static inline void weft_fork_join(weft_forked *forked) WEFT_NOEXCEPT
 {
@@ -136,7 +136,7 @@ static inline void weft_fork_join(weft_forked *forked) WEFT_NOEXCEPT
     }
 }
 
-/* The two functions of a weft_join2() whose stack is nearly used up. */
+/* The arguments of a weft_join2() that moves to a fresh stack. */
 typedef struct weft_both {
     void (*first)(void *arg);
     void *first_arg;
@@ -147,16 +147,16 @@ typedef struct weft_both {
 static void weft_join2_elsewhere(void *arg);
 
 /*
- * Runs both functions, at once if a worker is idle; returns when both have returned.
+ * Runs both functions, in parallel if a worker is idle. Returns when both have returned.
  *
- * Recursion may go as deep as memory allows: 16 KiB before a stack is used up, the call
- * continues on another one of 8 MiB. That holds on every thread, for weft_join2() and for
- * the functions that WEFT_PARALLEL makes. Functions that a recursion calls in between
- * must do with those 16 KiB.
+ * Recursion may go as deep as memory allows: when less than 16 KiB of a stack is left, the call
+ * continues on another stack of 8 MiB. This holds on every thread, for weft_join2() and for
+ * functions defined by WEFT_PARALLEL. Any other functions that the recursion calls in between
+ * must get by with those 16 KiB.
  *
- * Context:  anywhere. Outside of tasks and weft_par_run(), and in a blocking job, a timer's
- *           function or weft_block_in_place(), they run one after the other.
- * Suspends: as weft_fork_join().
+ * Context:  any thread. Outside of tasks and weft_par_run(), and in a blocking job, a timer
+ *           callback or weft_block_in_place(), the functions run one after the other.
+ * Suspends: like weft_fork_join().
  */
 static inline void weft_join2(void (*first)(void *arg), void *first_arg, void (*second)(void *arg),
                               void *second_arg) WEFT_NOEXCEPT
@@ -187,16 +187,17 @@ typedef struct weft_call {
 WEFT_EXTERN_C_BEGIN
 
 /*
- * As weft_join2(), for any number of calls.
+ * Runs any number of calls, like weft_join2().
  *
- * Context:  anywhere. Outside of tasks and weft_par_run() they run one after the other.
- * Suspends: as weft_fork_join().
+ * Context:  any thread. Outside of tasks and weft_par_run() they run one after the other.
+ * Suspends: like weft_fork_join().
  */
 WEFT_API void weft_join_n(const weft_call *calls, size_t count);
 
 WEFT_EXTERN_C_END
 
-/* A scope for functions that run in parallel; on the stack of who begins it. */
+/* A scope of functions that run in parallel. Lives on the stack of the function that begins
+ * it. */
 typedef struct weft_par_scope {
     uint64_t opaque[14];
 } weft_par_scope;
@@ -204,38 +205,39 @@ typedef struct weft_par_scope {
 WEFT_EXTERN_C_BEGIN
 
 /*
- * Begins a scope. stop, which may be NULL, ends it early.
+ * Begins a scope. stop is a cancel flag that ends the scope early. It may be NULL.
  *
- * Context: anywhere. Scopes of one fiber are ended in reverse order.
+ * Context: any thread. A fiber ends its scopes in reverse order.
  */
 WEFT_API void weft_par_scope_begin(weft_par_scope *scope, const weft_stop *stop);
 
 /*
- * Spawns function(arg) in the scope: it runs on an idle worker, or at the end of the
- * scope. It may spawn others there. An error ends the scope: what has not begun then is
- * not run.
+ * Spawns function(arg) in the scope. It runs on an idle worker, or at the end of the scope, and
+ * may spawn further functions in the same scope. If a function returns an error, functions that
+ * have not started yet do not run.
  *
- * Context:  between begin and end, and inside what was spawned. Outside of tasks and
- *           weft_par_run(), and without memory, it is called at once.
- * Suspends: if the caller has spawned for long and other tasks wait for its worker; not for
- *           cancellation.
+ * Context:  any thread, between begin and end or inside a spawned function. Outside of tasks and
+ *           weft_par_run(), or if memory is exhausted, the function is called immediately.
+ * Suspends: if the caller has been spawning for long and other tasks wait for its worker; not
+ *           for cancellation.
  */
 WEFT_API void weft_par_spawn(weft_par_scope *scope, int (*function)(void *arg), void *arg);
 
 /*
- * Returns when everything that was spawned is over. Each scope is ended once, by the function that
- * has begun it: a second end, and a fiber that returns with an open scope, abort with a sentence.
+ * Ends the scope: returns when all spawned functions have finished. The function that began a
+ * scope must end it exactly once. Ending a scope twice, and returning from a fiber with an open
+ * scope, abort with a message.
  *
- * Suspends: while other workers are at it; not for cancellation.
- * Errors:   the first one that a function has returned; WEFT_ECANCELED: stopped.
+ * Suspends: while other workers run spawned functions. Cancellation does not end the wait.
+ * Errors:   the first error that a function returned; WEFT_ECANCELED: stop was set.
  */
 WEFT_API WEFT_NODISCARD int weft_par_scope_end(weft_par_scope *scope);
 
 WEFT_EXTERN_C_END
 
 /*
- * Defines a function that can run in parallel, with its arguments and its result. What
- * follows is its body:
+ * Defines a function that can run in parallel, with typed arguments and a result. Its body
+ * follows:
  *
  *     WEFT_PARALLEL(long, fib, int, n)
  *     {
@@ -248,23 +250,24 @@ WEFT_EXTERN_C_END
  *         return first + second;
  *     }
  *
- * It makes
- * - fib(n), a function like any other;
- * - fib_both(&first, n, &second, m), which is weft_join2() for it: the results of two calls;
- * - fib_fork(&forked, n) and fib_join(&forked), which are weft_fork() and weft_fork_join()
- *   for it; forked is a fib_forked, and the join returns the result.
- * All are static. What no other worker takes is called directly, and the compiler may
- * inline it.
+ * This defines
+ * - fib(n), an ordinary function;
+ * - fib_both(&first, n, &second, m), the counterpart of weft_join2(), which stores the results
+ *   of two calls;
+ * - fib_fork(&forked, n) and fib_join(&forked), the counterparts of weft_fork() and
+ *   weft_fork_join(). forked is a fib_forked, and the join returns the result.
  *
- * One to four arguments, each with its type before it; they and the result take up to
- * 48 bytes.
+ * All are static. A fork that is not stolen is called directly, so the compiler may inline it.
+ *
+ * The function takes one to four arguments, each preceded by its type. The arguments, and the
+ * result, must fit into 48 bytes.
  */
 #define WEFT_PARALLEL(result, name, ...)                                                           \
     WEFT_PARALLEL_PICK(__VA_ARGS__, WEFT_PARALLEL_4, , WEFT_PARALLEL_3, , WEFT_PARALLEL_2, ,       \
                        WEFT_PARALLEL_1, )                                                          \
     (result, name, __VA_ARGS__)
 
-/* What follows is how. */
+/* Implementation of WEFT_PARALLEL. */
 #define WEFT_PARALLEL_PICK(a, b, c, d, e, f, g, h, chosen, ...) chosen
 #define WEFT_PARALLEL_BARE(...)                                 __VA_ARGS__
 

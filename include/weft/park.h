@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/park.h - waiting at an address, to build locks and queues of one's own: as a futex,
- * for tasks and threads alike.
+ * weft/park.h - parking lot: wait on an address, like a futex, for tasks and threads.
+ *
+ * A building block for locks and queues of your own:
  *
  *     while (!try_to_take(&word)) {
  *         int err = weft_park(&word, is_taken, &word, WEFT_NEVER);
@@ -21,32 +22,33 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* Should it wait? Called with a lock held: it looks at some words, and does nothing else. */
+/* Returns whether the caller must wait. Called with a lock held: it may read memory and must do
+ * nothing else. */
 typedef bool (*weft_park_fn)(void *arg);
 
 /*
- * Waits at an address until weft_unpark(), if must_wait(arg) says so. Nobody can unpark the
- * address between the question and the wait. must_wait may be NULL: it waits.
+ * Waits on an address until weft_unpark(), if must_wait(arg) returns true. The check and the
+ * start of the wait are atomic with respect to weft_unpark(). If must_wait is NULL, always
+ * waits.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_park_init().
- * Suspends: until it is unparked, or the deadline.
- * Errors:   -EAGAIN: it did not have to wait; WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a
- *           thread's first wait).
+ * Context:  fiber or plain thread. A stackless task awaits weft_park_init().
+ * Suspends: until it is unparked or the deadline passes.
+ * Errors:   -EAGAIN (must_wait returned false), WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first
+ *           wait of a thread).
  */
 WEFT_API WEFT_NODISCARD int weft_park(const void *address, weft_park_fn must_wait, void *arg,
                                       weft_time deadline);
 
 /*
- * Lets up to so many go on who wait at the address, those first that wait for the longest
- * time. Returns how many. What was written before is seen by them, and by the must_wait of
- * others that come later.
+ * Wakes up to most waiters on the address, those that have waited longest first. Returns the
+ * number woken. They, and later calls of must_wait, see all writes made before this call.
  *
- * Context: anywhere. The address is not read.
+ * Context: any thread. The address is not dereferenced.
  */
 WEFT_API size_t weft_unpark(const void *address, size_t most);
 
 /*
- * Prepares to wait: the result of the future is that of weft_park().
+ * Prepares a wait. The future's result is that of weft_park().
  *
  * Context: any thread.
  */

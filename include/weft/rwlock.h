@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/rwlock.h - a lock that many readers have at a time, or one writer.
+ * weft/rwlock.h - readers-writer lock: many readers or one writer.
  *
- * Who waits is served in the order of coming, readers that follow each other together: so
- * neither readers nor writers starve. A reader must not lock it for reading again, since a
- * writer may have come between. All zeros is unlocked.
+ * A zero-initialized lock is unlocked. Waiters are served in the order of their arrival,
+ * consecutive readers together. While a caller waits, new readers do not join the current ones,
+ * so neither readers nor writers starve. A free lock goes to the first caller that asks for it
+ * (barging), but a waiter that has waited for more than a millisecond is served next.
+ *
+ * A reader must not lock the lock for reading again: a writer may have arrived in between, and
+ * the two would deadlock.
  */
 #ifndef WEFT_RWLOCK_H
 #define WEFT_RWLOCK_H
@@ -19,69 +23,69 @@ typedef struct weft_rwlock {
 } weft_rwlock;
 
 /*
- * Locks it for reading, together with other readers.
+ * Locks for reading, shared with other readers.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_rwlock_read_init().
- * Suspends: while a writer has it, or waits; until the deadline.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a thread's first wait). It is then
- *           not locked.
+ * Context:  fiber or plain thread. A stackless task awaits weft_rwlock_read_init().
+ * Suspends: while a writer holds the lock or waits for it, or until the deadline passes.
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread). The lock is not
+ *           held.
  */
 WEFT_API WEFT_NODISCARD int weft_rwlock_read(weft_rwlock *lock, weft_time deadline);
 
 /*
- * Locks it for writing, alone.
+ * Locks for writing, exclusively.
  *
- * Context:  as weft_rwlock_read(), with weft_rwlock_write_init().
- * Suspends: while anybody has it, until the deadline.
- * Errors:   as weft_rwlock_read().
+ * Context:  fiber or plain thread. A stackless task awaits weft_rwlock_write_init().
+ * Suspends: while a reader or a writer holds the lock, or until the deadline passes.
+ * Errors:   those of weft_rwlock_read().
  */
 WEFT_API WEFT_NODISCARD int weft_rwlock_write(weft_rwlock *lock, weft_time deadline);
 
 /*
- * Locks it for reading, if that needs no wait. True: it is locked.
+ * Locks for reading if that needs no wait. Returns whether it did.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API WEFT_NODISCARD bool weft_rwlock_try_read(weft_rwlock *lock);
 
 /*
- * Locks it for writing, if that needs no wait. True: it is locked.
+ * Locks for writing if that needs no wait. Returns whether it did.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API WEFT_NODISCARD bool weft_rwlock_try_write(weft_rwlock *lock);
 
 /*
- * Ends what weft_rwlock_read() began. Aborts if nobody reads.
+ * Releases a read lock. Aborts if no reader holds the lock.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_rwlock_end_read(weft_rwlock *lock);
 
 /*
- * Ends what weft_rwlock_write() began. Aborts if nobody writes.
+ * Releases the write lock. Aborts if no writer holds the lock.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_rwlock_end_write(weft_rwlock *lock);
 
 /*
- * Turns a writer into a reader; other writers do not come between. Readers that wait come
- * in, up to the next writer.
+ * Turns the write lock into a read lock without letting another writer in between. Admits the
+ * waiting readers up to the next waiting writer.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_rwlock_downgrade(weft_rwlock *lock);
 
 /*
- * Prepares to lock it: the result of the future is that of weft_rwlock_read().
+ * Prepares a read lock. The future's result is that of weft_rwlock_read().
  *
  * Context: any thread.
  */
 WEFT_API void weft_rwlock_read_init(weft_op *op, weft_rwlock *lock);
 
 /*
- * Prepares to lock it: the result of the future is that of weft_rwlock_write().
+ * Prepares a write lock. The future's result is that of weft_rwlock_write().
  *
  * Context: any thread.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/scope.h - tasks that end before the block does that has started them.
+ * weft/scope.h - structured concurrency: a scope waits for its tasks before it ends.
  *
  *     int err = 0;
  *     WEFT_SCOPE(scope, NULL, &err) {
@@ -9,13 +9,13 @@
  *         }
  *     }
  *
- * Behind the block all children have ended, whatever has happened, and err is the first error
- * of the block or of a child. So children may use what is in the frame.
+ * After the block all children have ended, no matter how it was left, and err is the first
+ * error of the block or of a child. So children may use variables of the enclosing frame.
  *
- * The first child that fails, with a result below 0, cancels the others, unless the scope is
- * supervised. At its deadline, when its token is cancelled, and when the task that waits for
- * it is, all children are cancelled; and nobody comes in any more. A cancel is a request: the
- * scope always waits until they have ended.
+ * The first child that fails (a negative result) cancels the others, unless the scope is
+ * supervised. All children are canceled, and no new ones are admitted, when the scope's
+ * deadline passes, when its cancel token is canceled, or when the task that waits for the scope
+ * is canceled. Cancellation is a request: the scope always waits until its children have ended.
  */
 #ifndef WEFT_SCOPE_H
 #define WEFT_SCOPE_H
@@ -29,16 +29,16 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* How a scope behaves. Zero is a default everywhere; and so is NULL for all of it. */
+/* Options of a scope. Zero fields mean the default; NULL options mean all defaults. */
 typedef struct weft_scope_options {
-    weft_time deadline;    /* cancels it; 0 or WEFT_NEVER: none */
-    size_t limit;          /* of children at once; 0: none */
-    weft_token *token;     /* cancels it */
+    weft_time deadline;    /* cancels the scope; 0 or WEFT_NEVER: none */
+    size_t limit;          /* children at the same time; 0: no limit */
+    weft_token *token;     /* cancels the scope */
     weft_runtime *runtime; /* of the children; NULL: the current one */
-    bool is_supervised;    /* a child that fails leaves the others alone */
+    bool is_supervised;    /* a failing child does not cancel the others */
 } weft_scope_options;
 
-/* In the frame, or the state, of who begins it. */
+/* A scope, in the stack frame or the task state of its owner. */
 typedef struct weft_scope {
     uint64_t opaque_[52];
 } weft_scope;
@@ -46,95 +46,98 @@ typedef struct weft_scope {
 /*
  * Begins a scope.
  *
- * Context: a task, a blocking job, or a plain thread (with options->runtime).
- * Owns:    the scope stays in place until it has ended: weft_scope_end(). A task that returns with
- *          an open scope in its frame or its state aborts.
+ * Context: any task or blocking job, or plain thread. Outside a runtime, options->runtime must
+ *          be set.
+ * Owns:    the scope must stay in place until weft_scope_end() has returned. A task that returns
+ *          with an open scope in its frame or its state aborts.
  */
 WEFT_API void weft_scope_begin(weft_scope *scope, const weft_scope_options *options);
 
 /*
- * Starts a fiber as a child. arg is not copied.
+ * Starts a fiber as a child of the scope. arg is not copied.
  *
- * Context:  a fiber, or a plain thread; inside the scope: its owner, or a child. A stackless
+ * Context:  fiber or plain thread; only the owner of the scope and its children. A stackless
  *           task uses weft_scope_try_go().
- * Suspends: while the scope has as many children as its limit allows.
- * Errors:   WEFT_ECANCELED: the calling task is cancelled, or the scope is, also by its deadline;
- *           -ENOMEM, WEFT_ESHUTDOWN, -EAGAIN as weft_go(). The function will not be called.
+ * Suspends: while the number of children is at the scope's limit.
+ * Errors:   WEFT_ECANCELED (the calling task or the scope is canceled, including by the scope's
+ *           deadline); -ENOMEM, WEFT_ESHUTDOWN, -EAGAIN as weft_go(). The function will not be
+ *           called.
  */
 WEFT_API WEFT_NODISCARD int weft_scope_go(weft_scope *scope, int (*function)(void *arg), void *arg);
 
 /*
- * The same with the stack, name or worker of a weft_fiber_spec, whose arg_size is 0.
+ * Same as weft_scope_go(), with the stack size, name and worker of a weft_fiber_spec. Its
+ * arg_size must be 0.
  *
  * Context:  as weft_scope_go().
  * Suspends: as weft_scope_go().
- * Errors:   as weft_scope_go() and weft_go_with(); -EINVAL: the argument is to be copied.
+ * Errors:   those of weft_scope_go() and weft_go_with(); -EINVAL (arg_size is not 0).
  */
 WEFT_API WEFT_NODISCARD int weft_scope_go_with(weft_scope *scope, const weft_fiber_spec *spec);
 
 /*
- * The same without waiting.
+ * Same as weft_scope_go(), without waiting.
  *
- * Context: inside the scope.
- * Errors:  as weft_scope_go(); -EAGAIN also if the scope has as many children as its limit
- *          allows.
+ * Context: any thread; only the owner of the scope and its children.
+ * Errors:  those of weft_scope_go(); -EAGAIN also if the number of children is at the scope's
+ *          limit.
  */
 WEFT_API WEFT_NODISCARD int weft_scope_try_go(weft_scope *scope, int (*function)(void *arg),
                                               void *arg);
 
 /*
- * Starts a stackless child, without a wait. Its state is not copied.
+ * Starts a stackless task as a child of the scope, without waiting. Its state is not copied.
  *
  * Context: as weft_scope_try_go().
- * Errors:  as weft_scope_try_go().
+ * Errors:  those of weft_scope_try_go().
  */
 WEFT_API WEFT_NODISCARD int weft_scope_spawn(weft_scope *scope, weft_body_fn body, void *state);
 
 /*
- * Prepares to wait until a child could be started: the future gives 0 when the scope is below
- * its limit, or is cancelled.
+ * Prepares to wait until a child can be started. The future's result is 0, when the scope is
+ * below its limit or is canceled.
  *
  * Context: any thread.
  */
 WEFT_API void weft_scope_room_init(weft_op *op, weft_scope *scope);
 
 /*
- * Cancels the scope: all its children, and whom they would start.
+ * Cancels the scope: cancels all its children and refuses new ones.
  *
- * Context: any thread, while the scope has not ended.
+ * Context: any thread, until the scope has ended.
  */
 WEFT_API void weft_scope_cancel(weft_scope *scope);
 
 /*
- * The token of the scope, which is cancelled with it, and whose cancel cancels it. Wait for it
- * to leave a block early.
+ * Returns the scope's cancel token. Canceling the token cancels the scope and vice versa. A
+ * block can wait for it in order to stop early.
  *
- * Context: inside the scope.
+ * Context: any thread; only the owner of the scope and its children.
  */
 WEFT_API weft_token *weft_scope_token(weft_scope *scope);
 
 /*
- * Returns how many children have not ended.
+ * Returns the number of children that have not ended.
  *
- * Context: inside the scope.
+ * Context: any thread; only the owner of the scope and its children.
  */
 WEFT_API size_t weft_scope_children(weft_scope *scope);
 
 /*
- * Ends a scope: waits for all children. Returns the first error of a child; else
- * WEFT_ETIMEDOUT if its deadline has cancelled it, WEFT_ECANCELED if anything else has, or 0. A
- * scope whose calling task is canceled counts as canceled, also without children: a loop over
- * scopes ends.
+ * Ends a scope: waits for all children. Returns the first error of a child; otherwise
+ * WEFT_ETIMEDOUT if the deadline canceled the scope, WEFT_ECANCELED if it was canceled for
+ * another reason, or 0. A scope whose calling task is canceled counts as canceled, even if it has
+ * no children, so that a loop over scopes ends.
  *
- * Context:  a fiber, or a plain thread; not a child. A body awaits a weft_scope_future.
- * Suspends: until all have ended.
- * Cancel:   cancels the scope, and goes on waiting.
+ * Context:  fiber or plain thread; not a child. A stackless task awaits a weft_scope_future.
+ * Suspends: until all children have ended.
+ * Cancel:   cancels the scope and keeps waiting.
  */
 WEFT_API int weft_scope_end(weft_scope *scope);
 
 /*
- * The same: waits for all children until the deadline, and cancels then those that are left.
- * WEFT_ETIMEDOUT if there were some.
+ * Same as weft_scope_end(), but cancels the children that are still running at the deadline.
+ * Returns WEFT_ETIMEDOUT if there were any and no child has failed.
  *
  * Context:  as weft_scope_end().
  * Suspends: as weft_scope_end().
@@ -159,33 +162,33 @@ typedef struct weft_scope_future {
 WEFT_API void weft_scope_end_init(weft_scope_future *future, weft_scope *scope);
 
 /*
- * Calls body(scope, arg) in a scope of its own, and ends that: in plain C11 the way to a scope
- * that cannot be left without waiting. If the body fails, the scope is cancelled. Returns the
- * error of the body, or what weft_scope_end() returns.
+ * Calls body(scope, arg) in a scope of its own and ends the scope. In plain C11 this is the way
+ * to have a scope that cannot be left without waiting. If body fails, the scope is canceled.
+ * Returns the error of body, or the result of weft_scope_end().
  *
- * Context:  a fiber, or a plain thread (with options->runtime).
- * Suspends: until all have ended.
+ * Context:  fiber or plain thread. Outside a runtime, options->runtime must be set.
+ * Suspends: until all children have ended.
  */
 WEFT_API WEFT_NODISCARD int weft_scope_run(int (*body)(weft_scope *scope, void *arg), void *arg,
                                            const weft_scope_options *options);
 
-/* What WEFT_SCOPE() holds. */
+/* State of a WEFT_SCOPE() block. */
 typedef struct weft_scope_block {
     weft_scope scope;
     const weft_scope_options *options;
     int *result;
-    int stage; /* 0: before, 1: in the block, 2: behind it */
+    int stage; /* 0: before, 1: inside, 2: after the block */
 } weft_scope_block;
 
 /*
- * Begins the scope of a block, once; WEFT_SCOPE() calls it.
+ * Begins the scope of a block, once. Called by WEFT_SCOPE().
  *
  * Context: as weft_scope_run().
  */
 WEFT_API bool weft_scope_block_enter(weft_scope_block *block);
 
 /*
- * Ends the scope of a block, once; WEFT_SCOPE() calls it.
+ * Ends the scope of a block, once. Called by WEFT_SCOPE().
  *
  * Context: as weft_scope_end().
  */
@@ -194,11 +197,12 @@ WEFT_API void weft_scope_block_leave(weft_scope_block *block);
 WEFT_EXTERN_C_END
 
 /*
- * Runs the block that follows in a scope of this name, a weft_scope pointer. Behind it all
- * children have ended, also if it is left by break; with gcc and clang also by return or goto,
- * elsewhere it must not be: weft_scope_run() has no such condition. *err, an int that is 0 at
- * first, is then the error that the block has put there, for which the scope was cancelled; or
- * what weft_scope_end() gives.
+ * Runs the following block in a scope; name is a weft_scope pointer. After the block all
+ * children have ended, even if it was left by break, and with gcc and clang also by return or
+ * goto. With other compilers the block must not be left by return or goto; weft_scope_run() has
+ * no such restriction. err points to an int that is 0 at first. If the block stores an error in
+ * it, the scope is canceled. Afterwards *err is the error of the block, or the result of
+ * weft_scope_end().
  *
  * Context:  as weft_scope_run().
  * Suspends: as weft_scope_run().

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/select.h - waiting for the first of several things.
+ * weft/select.h - wait for the first of several futures.
  *
  *     weft_op order, stop;
  *     weft_recv_init(&order, orders, &wanted);
@@ -14,13 +14,13 @@
  *         serve(&wanted);
  *     }
  *
- * A branch is a future: an operation (weft/op.h) to send, to receive, to lock, to wait for an
- * event; a sleep; a join; a body. One branch wins. The others have not happened: an operation
- * has sent nothing and received nothing, and a join leaves the handle as it was. Any other
- * future is cancelled, and awaited.
+ * A branch is a future: an operation (weft/op.h) such as a send, a receive, a lock or a wait
+ * for an event; a sleep; a join; a stackless task. One branch wins. The others have no effect:
+ * a losing operation has sent and received nothing, and a losing join leaves the handle as it
+ * was. Any other losing future is canceled and awaited.
  *
- * An operation, also one of I/O (weft_io), can be used again in the next select or await, whether
- * it has won or lost. Other futures are prepared anew.
+ * An operation, including an I/O operation (weft_io), can be used again in the next select or
+ * await, whether it won or lost. Other futures must be prepared again.
  */
 #ifndef WEFT_SELECT_H
 #define WEFT_SELECT_H
@@ -30,7 +30,7 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* One of the things that a select waits for. The caller sets future only. */
+/* One branch of a select. The caller sets only future. */
 typedef struct weft_branch {
     weft_future *future; /* prepared. NULL: a branch that never wins */
     int result;          /* of the future, if this branch has won */
@@ -38,21 +38,23 @@ typedef struct weft_branch {
     uint64_t opaque_[5];
 } weft_branch;
 
-/* Of several branches that are ready the first one wins; else each has the same chance. */
+/* If several branches are ready, the first one wins. Without this flag each has the same
+ * chance. */
 #define WEFT_SELECT_ORDERED 1u
 
-/* If no branch is ready, -EAGAIN instead of a wait. */
+/* Returns -EAGAIN instead of waiting if no branch is ready. */
 #define WEFT_SELECT_TRY 2u
 
 /*
- * Waits until one of the branches is ready, and takes it. Returns its index; its result is in
- * the branch. flags is 0, or some of WEFT_SELECT_*. No future stands in two
- * branches, and a barrier is none: both abort with a sentence.
+ * Waits until one of the branches is ready and completes it. Returns its index; its result is
+ * in the branch. flags is 0 or a combination of WEFT_SELECT_*. A future must not appear in two
+ * branches, and a barrier wait cannot be a branch: both abort with a message.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_select_future.
- * Suspends: until a branch is ready, or the deadline; until the others have ended.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -EAGAIN; -ENOMEM (on a thread's first wait). No
- *           branch has won then.
+ * Context:  fiber or plain thread. A stackless task awaits a weft_select_future.
+ * Suspends: until a branch is ready or the deadline passes, then until the losing futures have
+ *           ended.
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -EAGAIN, -ENOMEM (first wait of a thread). No
+ *           branch has won.
  */
 WEFT_API WEFT_NODISCARD int weft_select(weft_branch *branches, size_t count, unsigned flags,
                                         weft_time deadline);
@@ -68,8 +70,8 @@ typedef struct weft_select_future {
 } weft_select_future;
 
 /*
- * Prepares a select: the result of the future is that of weft_select(). The branches must
- * stay in place until then.
+ * Prepares a select. The future's result is that of weft_select(). The branches must stay in
+ * place until the future completes.
  *
  * Context: any thread.
  */

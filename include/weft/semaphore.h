@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/semaphore.h - a number of permits, which are acquired and released.
+ * weft/semaphore.h - counting semaphore.
  *
  *     static weft_semaphore connections = WEFT_SEMAPHORE_INIT(100);
  *
@@ -10,8 +10,8 @@
  *         weft_semaphore_release(&connections, 1);
  *     }
  *
- * Whoever comes first is first: one that wants many permits waits until there are so many,
- * and those behind it wait for it. All zeros is a semaphore without permits.
+ * Permits are granted in FIFO order: a caller that wants many permits waits until enough are
+ * available, and later callers wait behind it. A zero-initialized semaphore has no permits.
  */
 #ifndef WEFT_SEMAPHORE_H
 #define WEFT_SEMAPHORE_H
@@ -21,16 +21,16 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* The most permits that one can have. */
+/* Maximum number of permits of a semaphore. */
 #define WEFT_SEMAPHORE_MAX 0xfffffffu
 
 typedef struct weft_semaphore {
-    uint32_t word; /* not to be touched, as what follows */
+    uint32_t word; /* private, as are the fields below */
     uint32_t reserved;
     uint64_t opaque[2];
 } weft_semaphore;
 
-/* A semaphore with so many permits. */
+/* Static initializer of a semaphore with the given number of permits. */
 #define WEFT_SEMAPHORE_INIT(permits)                                                               \
     {                                                                                              \
         (uint32_t)(permits) << 4, 0,                                                               \
@@ -40,64 +40,64 @@ typedef struct weft_semaphore {
     }
 
 /*
- * Makes a semaphore with so many permits, up to WEFT_SEMAPHORE_MAX.
+ * Initializes a semaphore with the given number of permits, at most WEFT_SEMAPHORE_MAX.
  *
  * Context: any thread.
  */
 WEFT_API void weft_semaphore_init(weft_semaphore *semaphore, uint32_t permits);
 
 /*
- * Acquires so many permits, all at once.
+ * Acquires the given number of permits, all of them or none.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_semaphore_acquire_init().
- * Suspends: until there are so many, and all that came before have theirs; or the deadline.
- * Errors:   WEFT_ECLOSED, WEFT_ETIMEDOUT, WEFT_ECANCELED; -EINVAL: more than can ever be;
- *           -ENOMEM (on a thread's first wait). None are acquired then.
+ * Context:  fiber or plain thread. A stackless task awaits weft_semaphore_acquire_init().
+ * Suspends: until enough permits are available and all earlier callers have theirs, or the
+ *           deadline passes.
+ * Errors:   WEFT_ECLOSED, WEFT_ETIMEDOUT, WEFT_ECANCELED, -EINVAL (more than
+ *           WEFT_SEMAPHORE_MAX), -ENOMEM (first wait of a thread). No permits are acquired.
  */
 WEFT_API WEFT_NODISCARD int weft_semaphore_acquire(weft_semaphore *semaphore, uint32_t permits,
                                                    weft_time deadline);
 
 /*
- * Acquires so many permits if they are there, and nobody waits for others.
+ * Acquires the given number of permits if they are available and no other caller waits.
  *
- * Context: anywhere.
- * Errors:  -EAGAIN: they are not; WEFT_ECLOSED; -EINVAL.
+ * Context: any thread.
+ * Errors:  -EAGAIN (not available), WEFT_ECLOSED, -EINVAL (more than WEFT_SEMAPHORE_MAX).
  */
 WEFT_API WEFT_NODISCARD int weft_semaphore_try_acquire(weft_semaphore *semaphore, uint32_t permits);
 
 /*
- * Releases so many permits, or adds new ones. Aborts if there are more than
- * WEFT_SEMAPHORE_MAX then.
+ * Releases the given number of permits, or adds new ones. Aborts if the semaphore would then
+ * have more than WEFT_SEMAPHORE_MAX.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_semaphore_release(weft_semaphore *semaphore, uint32_t permits);
 
 /*
- * Takes up to so many permits away that are there, for ever. Returns how many.
+ * Permanently removes up to the given number of available permits. Returns the number removed.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API uint32_t weft_semaphore_forget(weft_semaphore *semaphore, uint32_t permits);
 
 /*
- * Closes it: who waits, and who comes later, gets WEFT_ECLOSED. Permits may still be
- * released.
+ * Closes the semaphore: current waiters and later callers get WEFT_ECLOSED. Permits may still
+ * be released.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_semaphore_close(weft_semaphore *semaphore);
 
 /*
- * Returns how many permits are there now.
+ * Returns the number of permits available now.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API uint32_t weft_semaphore_available(const weft_semaphore *semaphore);
 
 /*
- * Prepares to acquire so many permits: the result of the future is that of
- * weft_semaphore_acquire().
+ * Prepares an acquire. The future's result is that of weft_semaphore_acquire().
  *
  * Context: any thread.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/shutdown.h - ending a service: take nothing new, finish what is under way, and cancel
- * what takes too long.
+ * weft/shutdown.h - graceful shutdown of a service: refuse new work, drain, then cancel the
+ * rest.
  *
  *     static weft_shutdown service;
  *
@@ -15,7 +15,7 @@
  *
  *     err = weft_shutdown_drain(&service, weft_after(10 * WEFT_S));
  *
- * All zeros is a service that is open.
+ * A zero-initialized weft_shutdown accepts work.
  */
 #ifndef WEFT_SHUTDOWN_H
 #define WEFT_SHUTDOWN_H
@@ -32,71 +32,73 @@ typedef struct weft_shutdown {
 } weft_shutdown;
 
 /*
- * A piece of work begins. Each that has begun ends with weft_shutdown_leave().
+ * Registers the start of a unit of work. Each successful call is matched by a
+ * weft_shutdown_leave().
  *
- * Context: anywhere.
- * Errors:  WEFT_ESHUTDOWN: nothing new is taken.
+ * Context: any thread.
+ * Errors:  WEFT_ESHUTDOWN (the shutdown was triggered; no new work is accepted).
  */
 WEFT_API WEFT_NODISCARD int weft_shutdown_enter(weft_shutdown *shutdown);
 
 /*
- * A piece of work ends. Aborts if none is under way.
+ * Registers the end of a unit of work. Aborts if none is in progress.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_shutdown_leave(weft_shutdown *shutdown);
 
 /*
- * Returns how many pieces of work are under way.
+ * Returns the number of units of work in progress.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API size_t weft_shutdown_pending(weft_shutdown *shutdown);
 
 /*
- * From now on nothing new is taken; who waits for that goes on.
+ * Triggers the shutdown: new work is refused from now on. Wakes the callers that wait for the
+ * trigger.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_shutdown_trigger(weft_shutdown *shutdown);
 
 /*
- * Has somebody triggered it?
+ * Returns whether the shutdown was triggered.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API bool weft_shutdown_is_triggered(weft_shutdown *shutdown);
 
 /*
- * Waits until somebody triggers it.
+ * Waits until the shutdown is triggered.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_shutdown_wait_init().
- * Suspends: until then, or the deadline.
- * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a thread's first wait).
+ * Context:  fiber or plain thread. A stackless task awaits weft_shutdown_wait_init().
+ * Suspends: until the trigger, or until the deadline passes.
+ * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread).
  */
 WEFT_API WEFT_NODISCARD int weft_shutdown_wait(weft_shutdown *shutdown, weft_time deadline);
 
 /*
- * Prepares to wait: the result of the future is that of weft_shutdown_wait().
+ * Prepares a wait. The future's result is that of weft_shutdown_wait().
  *
  * Context: any thread.
  */
 WEFT_API void weft_shutdown_wait_init(weft_op *op, weft_shutdown *shutdown);
 
 /*
- * The token that is cancelled when work has to end at once.
+ * Returns the cancel token that is canceled when the remaining work must end immediately.
  *
  * Context: any thread.
  */
 WEFT_API weft_token *weft_shutdown_token(weft_shutdown *shutdown);
 
 /*
- * Triggers it, and waits until all work has ended. What has not at the deadline is cancelled,
- * by the token, and waited for: WEFT_ETIMEDOUT.
+ * Triggers the shutdown and waits until all work has ended. At the deadline, cancels the
+ * remaining work through the cancel token, still waits for it, and returns WEFT_ETIMEDOUT.
  *
- * Context:  a fiber, or a plain thread; not a piece of the work.
+ * Context:  fiber or plain thread; not from a registered unit of work.
  * Suspends: until all work has ended.
- * Cancel:   cancels the work, goes on waiting, and gives WEFT_ECANCELED.
+ * Cancel:   cancels the work, keeps waiting, and returns WEFT_ECANCELED.
  * Errors:   WEFT_ETIMEDOUT, WEFT_ECANCELED.
  */
 WEFT_API int weft_shutdown_drain(weft_shutdown *shutdown, weft_time deadline);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/sort.h - sorting in parallel.
+ * weft/sort.h - parallel sorting.
  *
  *     WEFT_KEY(age_of, struct person, person, person->age)
  *
@@ -12,15 +12,15 @@
  *     err = weft_sort_by_key(people, count, sizeof *people, age_of, NULL, NULL);
  *     err = sort_people(people, count, NULL);  // the comparison is compiled in
  *
- * Every sort may be called anywhere. In a task, and in weft_par_run(), idle workers help
- * with large inputs; elsewhere it runs on the calling thread alone. The result is the same
- * with any number of workers. Small inputs are sorted without forking.
+ * Every sort can be called on any thread. In a task and in weft_par_run(), idle workers help
+ * with large inputs. Elsewhere it runs on the calling thread alone. The result does not depend
+ * on the number of workers. Small inputs are sorted without forking.
  *
- * A sort that returns an error has not touched the array; but one that was stopped leaves
- * its elements in any order.
+ * A sort that returns an error has not touched the array, except that WEFT_ECANCELED leaves the
+ * elements in an unspecified order.
  *
- * Numbers are sorted by their digits, which is the fastest. Where a comparison decides, the
- * one of WEFT_SORT_DEFINE() costs the least.
+ * Numbers are sorted by radix sort, which is the fastest. Among comparison sorts, the ones
+ * defined by WEFT_SORT_DEFINE() are the fastest.
  */
 #ifndef WEFT_SORT_H
 #define WEFT_SORT_H
@@ -35,139 +35,142 @@
 WEFT_EXTERN_C_BEGIN
 
 /*
- * Returns how many bytes of scratch weft_sort(), weft_sort_stable() and what
- * WEFT_SORT_DEFINE() defines need for so many elements of this size. It may begin at any
- * address. SIZE_MAX: more than there can be.
+ * Returns the number of bytes of scratch that weft_sort(), weft_sort_stable() and the functions
+ * defined by WEFT_SORT_DEFINE() need for count elements of the given size. The scratch needs no
+ * alignment. Returns SIZE_MAX if the size is not representable.
  *
  * Context: any thread.
  */
 WEFT_API size_t weft_sort_scratch(size_t count, size_t size);
 
 /*
- * The same for the sorts of numbers; size is the number's.
+ * Same as weft_sort_scratch(), for the sorts of numbers. size is the size of a number.
  *
  * Context: any thread.
  */
 WEFT_API size_t weft_sort_number_scratch(size_t count, size_t size);
 
 /*
- * The same for weft_sort_by_key().
+ * Same as weft_sort_scratch(), for weft_sort_by_key().
  *
  * Context: any thread.
  */
 WEFT_API size_t weft_sort_by_key_scratch(size_t count, size_t size);
 
 /*
- * Sorts count elements of size bytes each. Equal ones may change places. Elements of 4, 8
- * and 16 bytes that are aligned to 4, 8 and 8 are the fastest.
+ * Sorts count elements of size bytes each. Equal elements may be reordered. The fastest are
+ * elements of 4, 8 and 16 bytes that are aligned to 4, 8 and 8 bytes.
  *
  * Context:  any thread.
- * Suspends: while another worker is at a part of it, as weft_join2().
+ * Suspends: while another worker runs a part of it, like weft_join2().
  * Errors:   -ENOMEM; -EINVAL if size is 0 or the scratch is too small; WEFT_ECANCELED:
- *           stopped.
+ *           options->stop was set.
  */
 WEFT_API WEFT_NODISCARD int weft_sort(void *base, size_t count, size_t size,
                                       weft_compare_fn compare, void *arg,
                                       const weft_par_options *options);
 
 /*
- * Sorts as weft_sort() does; equal elements stay in their order.
+ * Sorts like weft_sort(), but stably: equal elements keep their order.
  *
  * Context:  any thread.
- * Suspends: as weft_sort().
- * Errors:   as weft_sort().
+ * Suspends: like weft_sort().
+ * Errors:   like weft_sort().
  */
 WEFT_API WEFT_NODISCARD int weft_sort_stable(void *base, size_t count, size_t size,
                                              weft_compare_fn compare, void *arg,
                                              const weft_par_options *options);
 
 /*
- * Sorts by a key of each element, which is computed once, before any element is moved.
- * Equal ones stay in their order.
+ * Sorts by a key of each element, stably. Each key is computed once, before any element is
+ * moved.
  *
  * Context:  any thread.
- * Suspends: as weft_sort().
- * Errors:   as weft_sort(), and what the key function returns.
+ * Suspends: like weft_sort().
+ * Errors:   like weft_sort(), and errors of the key function.
  */
 WEFT_API WEFT_NODISCARD int weft_sort_by_key(void *base, size_t count, size_t size, weft_key_fn key,
                                              void *arg, const weft_par_options *options);
 
 /*
- * Sorts numbers, the smallest first.
+ * Sorts numbers in ascending order.
  *
  * Context:  any thread.
- * Suspends: as weft_sort().
- * Errors:   -ENOMEM; -EINVAL if the scratch is too small; WEFT_ECANCELED: stopped.
+ * Suspends: like weft_sort().
+ * Errors:   -ENOMEM; -EINVAL if the scratch is too small; WEFT_ECANCELED: options->stop was
+ *           set.
  */
 WEFT_API WEFT_NODISCARD int weft_sort_u32(uint32_t *base, size_t count,
                                           const weft_par_options *options);
 
-/* As weft_sort_u32(). */
+/* Same as weft_sort_u32(), for uint64_t. */
 WEFT_API WEFT_NODISCARD int weft_sort_u64(uint64_t *base, size_t count,
                                           const weft_par_options *options);
 
-/* As weft_sort_u32(). */
+/* Same as weft_sort_u32(), for int32_t. */
 WEFT_API WEFT_NODISCARD int weft_sort_i32(int32_t *base, size_t count,
                                           const weft_par_options *options);
 
-/* As weft_sort_u32(). */
+/* Same as weft_sort_u32(), for int64_t. */
 WEFT_API WEFT_NODISCARD int weft_sort_i64(int64_t *base, size_t count,
                                           const weft_par_options *options);
 
 /*
- * Sorts floating-point numbers in the total order of IEEE 754: negative NaNs, -inf, the
- * negative ones, -0, +0, the positive ones, inf, positive NaNs; NaNs by their payload.
+ * Sorts floating-point numbers in the IEEE 754 total order: negative NaNs, -inf, negative
+ * numbers, -0, +0, positive numbers, inf, positive NaNs. NaNs are ordered by their payload.
  *
  * Context:  any thread.
- * Suspends: as weft_sort().
- * Errors:   as weft_sort_u32().
+ * Suspends: like weft_sort().
+ * Errors:   like weft_sort_u32().
  */
 WEFT_API WEFT_NODISCARD int weft_sort_f32(float *base, size_t count,
                                           const weft_par_options *options);
 
-/* As weft_sort_f32(). */
+/* Same as weft_sort_f32(), for double. */
 WEFT_API WEFT_NODISCARD int weft_sort_f64(double *base, size_t count,
                                           const weft_par_options *options);
 
 /*
- * What follows is how WEFT_SORT_DEFINE() is made, which comes last.
+ * Implementation of WEFT_SORT_DEFINE(), which is the last macro in this file.
  */
 
-/* Elements that cut the array into buckets: 2^levels - 1 of them. */
+/* The 2^levels - 1 elements that split the array into buckets. */
 typedef struct weft_splitters {
     unsigned levels;
-    bool with_equal;    /* elements that equal a splitter have a bucket of their own */
-    const void *sorted; /* in their order, from index 0 */
-    const void *tree;   /* as a heap, from index 1: the middle one, those of both halves... */
+    bool with_equal;    /* elements equal to a splitter get a bucket of their own */
+    const void *sorted; /* the splitters in order, from index 0 */
+    const void *tree;   /* as a heap, from index 1: the median, the medians of both halves, ... */
 } weft_splitters;
 
 /*
- * The serial part of a sort of one type; WEFT_SORT_MAKE() makes one. order is what
- * weft_sort_run() was given.
+ * The serial operations of a sort of one type, as defined by WEFT_SORT_MAKE(). order is the
+ * argument of weft_sort_run().
  */
 typedef struct weft_sort_ops {
-    size_t size; /* of an element */
+    size_t size; /* size of an element */
 
-    /* Sorts the elements at from, stably; they end up there, or at other. */
+    /* Sorts the elements at from, stably, in place or into other. */
     void (*sort)(void *from, void *other, size_t count, bool into_other, const void *order);
 
-    /* Is it sorted? If it is so backwards, without equal ones, it is turned round. */
+    /* Returns whether the array is sorted. Reverses a strictly descending array, which then
+     * counts as sorted. */
     bool (*settle)(void *base, size_t count, const void *order);
 
     bool (*less)(const void *a, const void *b, const void *order);
 
-    /* Each element's bucket: how many splitters are not greater. with_equal: twice that,
-     * less one if the last of those is equal to the element. */
+    /* Computes each element's bucket: the number of splitters that are not greater. With
+     * with_equal, twice that number, minus one if the last of those splitters equals the
+     * element. */
     void (*classify)(const void *from, size_t count, const weft_splitters *splitters,
                      uint16_t *buckets, const void *order);
 } weft_sort_ops;
 
 /*
- * Sorts an array with these operations, stably.
+ * Sorts an array stably with these operations.
  *
  * Context:  any thread.
- * Suspends: as weft_sort().
- * Errors:   as weft_sort().
+ * Suspends: like weft_sort().
+ * Errors:   like weft_sort().
  */
 WEFT_API WEFT_NODISCARD int weft_sort_run(const weft_sort_ops *ops, const void *order, void *base,
                                           size_t count, const weft_par_options *options);
@@ -175,8 +178,9 @@ WEFT_API WEFT_NODISCARD int weft_sort_run(const weft_sort_ops *ops, const void *
 WEFT_EXTERN_C_END
 
 /*
- * What a comparison says, as 0 or 1, and as no bits or all. The compiler must not know
- * where it comes from: it would make branches of it again, half of them mispredicted.
+ * Converts the result of a comparison to 0 or 1. weft_sort_mask() converts it to a mask of no
+ * bits or all bits. The assembly hides where the value comes from. Otherwise the compiler would
+ * turn it back into branches, half of them mispredicted.
  */
 static inline size_t weft_sort_bit(bool says)
 {
@@ -192,36 +196,37 @@ static inline size_t weft_sort_mask(bool says)
     return mask;
 }
 
-/* The first of two pointers if the mask is no bits, the second if it is all. */
+/* Returns the first pointer if the mask has no bits, the second if it has all. */
 static inline const void *weft_sort_pick(size_t mask, const void *zero, const void *ones)
 {
     uintptr_t both = (uintptr_t)zero ^ (uintptr_t)ones;
     return (const void *)((uintptr_t)zero ^ (both & mask));
 }
 
-/* Below this many, merges do not look whether there is anything to do. */
+/* Minimum number of elements for which a sort or merge first checks whether they are in order. */
 #define WEFT_SORT_LOOK_MIN 32
-/* Other tasks may run after the sort of more than these, */
+/* A sort of more small elements than this calls weft_jobs_pause(); see weft_sort_weight(). */
 #define WEFT_SORT_PAUSE_MIN 64
-/* within longer merges after so many steps, of two or four comparisons each, */
+/* Steps between pauses within longer merges of small elements. A step is two or four
+ * comparisons. */
 #define WEFT_SORT_PAUSE_STEPS 128
-/* and after so many bytes were copied. */
+/* Bytes copied between pauses. */
 #define WEFT_SORT_PAUSE_BYTES 65536
 
-/* How many small elements one of this size is worth. */
+/* Returns the number of small elements that one element of this size counts as. */
 static inline size_t weft_sort_weight(size_t size)
 {
     return 1 + size / 128;
 }
 
-/* Steps between two pauses, for elements of this size. */
+/* Returns the number of steps between two pauses, for elements of this size. */
 static inline size_t weft_sort_stride(size_t size)
 {
     size_t steps = WEFT_SORT_PAUSE_STEPS / weft_sort_weight(size);
     return steps > 0 ? steps : 1;
 }
 
-/* After step i of a loop. */
+/* Pauses after every weft_sort_stride(size) steps of a loop. Called after step i. */
 static inline void weft_sort_pause_each(size_t i, size_t size)
 {
     size_t steps = weft_sort_stride(size);
@@ -230,7 +235,8 @@ static inline void weft_sort_pause_each(size_t i, size_t size)
     }
 }
 
-/* memcpy() with pauses; not inlined, since it is seldom needed in loops that must be short. */
+/* Copies like memcpy(), with pauses. Not inlined: it is seldom needed in loops that must be
+ * short. */
 static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const void *from,
                                                              size_t bytes)
 {
@@ -245,18 +251,18 @@ static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const voi
 }
 
 /*
- * Defines name_ops for a type, given a function
- * bool name_less(type const *a, type const *b, const void *order).
+ * Defines name_ops for a type, given a function bool name_less(type const *a, type const *b,
+ * const void *order).
  *
- * It is a merge sort from one array into another and back: halves, down to four elements
- * and less, and then a merge of each two. Nothing but the less decides which way data
- * goes, and no branch depends on it: what it says becomes an index.
+ * This is a merge sort that alternates between two arrays. It halves the input down to four
+ * elements or fewer and then merges pairs. Only name_less decides where data goes, and no
+ * branch depends on it: its result becomes an index.
  *
- * A merge works from both ends at once, and two merges are done at once: four computations
- * that do not wait for each other, since each step waits for its last comparison. Halves
- * differ by one at most, so neither end can run out of elements. If the less contradicts
- * itself, the two ends may disagree on where they meet; then some element was taken twice,
- * and the merge does not happen.
+ * A merge proceeds from both ends at the same time, and two merges are interleaved. This gives
+ * four independent dependency chains, since each step waits for its last comparison. The halves
+ * differ by at most one element, so neither end can run out of elements. If name_less is
+ * inconsistent, the two ends may disagree on where they meet. Then some element was taken
+ * twice, and the merge is discarded.
  */
 #define WEFT_SORT_MAKE(name, type)                                                                 \
     static inline type const *name##_moved(type const *from, size_t bytes)                         \
@@ -278,7 +284,7 @@ static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const voi
         to[1] = high;                                                                              \
     }                                                                                              \
                                                                                                    \
-    /* A pair, and where the third one goes. */                                                    \
+    /* Sorts a pair, then inserts the third element. */                                            \
     static inline void name##_sort_3(type const *from, type *to, const void *order)                \
     {                                                                                              \
         size_t swap = weft_sort_bit(name##_less(from + 1, from, order));                           \
@@ -296,7 +302,7 @@ static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const voi
         to[2] = third;                                                                             \
     }                                                                                              \
                                                                                                    \
-    /* Two pairs, then the least and the greatest, then those between. */                          \
+    /* Sorts two pairs, then finds the minimum and the maximum, then orders the middle two. */     \
     static inline void name##_sort_4(type const *from, type *to, const void *order)                \
     {                                                                                              \
         size_t swap = weft_sort_bit(name##_less(from + 1, from, order));                           \
@@ -346,11 +352,11 @@ static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const voi
         type const *middle;                                                                        \
         type const *end;                                                                           \
         type *to;                                                                                  \
-        size_t from_right; /* bytes that were taken from it, to the front */                       \
-        size_t from_left;  /* bytes that were taken from it, to the back */                        \
+        size_t from_right; /* bytes taken from the right run, at the front */                      \
+        size_t from_left;  /* bytes taken from the left run, at the back */                        \
     } name##_merge_state;                                                                          \
                                                                                                    \
-    /* One element to the front, and one to the back, of what two runs are merged to. */           \
+    /* Writes one element to the front and one to the back of the merged output. */                \
     static inline void name##_merge_step(name##_merge_state *merge, size_t i, const void *order)   \
     {                                                                                              \
         type const *left = name##_moved(merge->from + i, 0 - merge->from_right);                   \
@@ -417,7 +423,7 @@ static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const voi
         name##_merge_end(&merge);                                                                  \
     }                                                                                              \
                                                                                                    \
-    /* Each half of count elements, as name_merge() does. */                                       \
+    /* Merges each half of count elements, like name_merge(). */                                   \
     static inline void name##_merge_both(type const *from, type *to, size_t count,                 \
                                          const void *order)                                        \
     {                                                                                              \
@@ -530,7 +536,7 @@ static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const voi
         return (uint16_t)bucket;                                                                   \
     }                                                                                              \
                                                                                                    \
-    /* From a node of the tree, given in bytes, to one below. */                                   \
+    /* Descends from a node of the tree to a child. Nodes are byte offsets. */                     \
     static inline size_t name##_descend(type const *element, type const *tree, size_t node,        \
                                         const void *order)                                         \
     {                                                                                              \
@@ -538,7 +544,7 @@ static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const voi
         return 2 * node + sizeof(type) - (sizeof(type) & weft_sort_mask(goes_left));               \
     }                                                                                              \
                                                                                                    \
-    /* Four at a time, since each waits for its last comparison. */                                \
+    /* Handles four elements at a time, since each descent waits for its last comparison. */       \
     static inline void name##_classify(const void *from, size_t count,                             \
                                        const weft_splitters *splitters, uint16_t *buckets,         \
                                        const void *order)                                          \
@@ -579,13 +585,13 @@ static __attribute__((noinline, unused)) void weft_sort_copy(void *to, const voi
  *
  *   static int name(type *base, size_t count, const weft_par_options *options);
  *
- * less(a, b) is a function or a macro that gets two type const *, and says whether *a comes
- * before *b. It is used as the function of weft_sort() is. Equal elements may change
- * places. Elements are copied by assignment and by memcpy.
+ * less(a, b) is a function or macro that takes two type const * and returns whether *a comes
+ * before *b. The rules for the callback of weft_sort() apply to it. Equal elements may be
+ * reordered. Elements are copied by assignment and by memcpy.
  *
  * Context:  any thread.
- * Suspends: as weft_sort().
- * Errors:   as weft_sort().
+ * Suspends: like weft_sort().
+ * Errors:   like weft_sort().
  */
 #define WEFT_SORT_DEFINE(name, type, less)                                                         \
     static inline bool name##_less(type const *a, type const *b, const void *order)                \

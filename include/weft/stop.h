@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/stop.h - a request to stop, for who looks at it now and then.
+ * weft/stop.h - cancel flag, polled by parallel loops and algorithms.
  */
 #ifndef WEFT_STOP_H
 #define WEFT_STOP_H
@@ -9,15 +9,15 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* A request to stop, for loops: zero, until weft_stop_set(). Each token (weft/token.h) has
- * one. */
+/* A cancel flag for parallel loops. Zero until weft_stop_set(). Each cancel token
+ * (weft/token.h) has one. */
 typedef struct weft_stop {
     uint32_t set;
 } weft_stop;
 
 /*
- * Asks the loops that were given it to stop: they end with WEFT_ECANCELED once the pieces
- * that have begun are over.
+ * Requests that the loops that use this flag stop. They return WEFT_ECANCELED as soon as the
+ * chunks that have started are finished.
  *
  * Context: any thread.
  */

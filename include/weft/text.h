@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/text.h - the lines of a text, in parallel.
+ * weft/text.h - parallel processing of the lines of a text.
  *
  *     int parse(const char *line, size_t length, void *arg);
  *
  *     err = weft_for_lines(text, length, parse, &results, NULL);
  *
- * A line ends with "\n", which is not part of it; what follows the last one is a line, too,
- * unless it is empty. So an empty text has no lines, and "\n" has one, which is empty. A
- * "\r" before the "\n" is a part of the line: drop it where it may be.
+ * A line ends with "\n", which is not part of it. Text after the last "\n" is also a line,
+ * unless it is empty. So an empty text has no lines, and "\n" has one empty line. A "\r" before
+ * the "\n" is part of the line. The caller strips it where needed.
  *
- * A text may hold any bytes, zeros as well. No function here needs memory.
+ * A text may contain any bytes, including zeros. No function here needs scratch, and none fails
+ * with -ENOMEM.
  */
 #ifndef WEFT_TEXT_H
 #define WEFT_TEXT_H
@@ -20,17 +21,18 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* What is done with a line, which no zero ends. 0, or an error, which ends the whole. */
+/* Handles a line, which is not zero-terminated. Returns 0, or an error, which ends the whole
+ * call. */
 typedef int (*weft_line_fn)(const char *line, size_t length, void *arg);
 
 /*
- * Calls body for each line once, at once if workers are idle, and in any order. Where its
- * number matters, take weft_lines(), and weft_for() over that. options->piece is a number
- * of bytes: the lines that begin in so many are one piece.
+ * Calls the body once for each line, in any order, in parallel if workers are idle. If line
+ * numbers matter, use weft_lines() and run weft_for() over the result. options->piece is a
+ * number of bytes: the lines that begin within that many bytes form one chunk.
  *
- * Context:  anywhere.
- * Suspends: as weft_for().
- * Errors:   what the body returns, the first one that did; WEFT_ECANCELED: stopped.
+ * Context:  any thread.
+ * Suspends: like weft_for().
+ * Errors:   the first error that the body returned; WEFT_ECANCELED: options->stop was set.
  */
 WEFT_API WEFT_NODISCARD int weft_for_lines(const char *text, size_t length, weft_line_fn body,
                                            void *arg, const weft_par_options *options);
@@ -38,27 +40,28 @@ WEFT_API WEFT_NODISCARD int weft_for_lines(const char *text, size_t length, weft
 /*
  * Counts the lines.
  *
- * Context:  anywhere.
- * Suspends: as weft_for().
- * Errors:   WEFT_ECANCELED: stopped, and *lines is 0.
+ * Context:  any thread.
+ * Suspends: like weft_for().
+ * Errors:   WEFT_ECANCELED: options->stop was set, and *lines is 0.
  */
 WEFT_API WEFT_NODISCARD int weft_count_lines(const char *text, size_t length, size_t *lines,
                                              const weft_par_options *options);
 
-/* A line: a place in the text. */
+/* A line of a text: its position and length. */
 typedef struct weft_line {
     const char *at;
     size_t length;
 } weft_line;
 
 /*
- * Writes where the lines are, in their order, and into *found how many there are. With
- * room for fewer, the first ones are written; lines may be NULL if that is for none.
+ * Finds the lines and writes their positions in order. Sets *found to the number of lines. If
+ * there are more than room lines, only the first room are written. lines may be NULL if room is
+ * 0.
  *
- * Context:  anywhere.
- * Suspends: as weft_for().
- * Errors:   -ENOSPC: *found is more than there is room for; WEFT_ECANCELED: stopped,
- *           and *found is 0.
+ * Context:  any thread.
+ * Suspends: like weft_for().
+ * Errors:   -ENOSPC: *found is greater than room; WEFT_ECANCELED: options->stop was set, and
+ *           *found is 0.
  */
 WEFT_API WEFT_NODISCARD int weft_lines(const char *text, size_t length, weft_line *lines,
                                        size_t room, size_t *found, const weft_par_options *options);

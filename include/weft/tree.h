@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/tree.h - walks over trees, in parallel.
+ * weft/tree.h - parallel tree traversal.
  *
  *     static int visit(void *at, weft_walk_state *walk, void *arg)
  *     {
@@ -13,9 +13,9 @@
  *
  *     err = weft_walk(root, visit, &words, NULL);
  *
- * A tree may have any shape: as deep as a list, as wide as one, or uneven. Idle workers get
- * the oldest of the nodes that wait for their visit, which have the most below them. A
- * small tree is walked where it is, and wakes nobody.
+ * A tree may have any shape: as deep as a list, as wide as a list, or unbalanced. Idle workers
+ * steal the oldest pending nodes, which have the largest subtrees. A small tree is traversed by
+ * the caller alone and wakes no worker.
  */
 #ifndef WEFT_TREE_H
 #define WEFT_TREE_H
@@ -25,36 +25,36 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* A walk, as a visit sees it. */
+/* The state of a walk, as passed to a visit. */
 typedef struct weft_walk_state weft_walk_state;
 
-/* What is done with a node. It says what the node's children are, and returns 0, or an
- * error, which ends the walk. It may wait, but not if a stackless task has called
- * weft_walk() (weft/par.h). */
+/* Visits a node. Reports the node's children with weft_walk_child(). Returns 0, or an error,
+ * which ends the walk. It may suspend, unless a stackless task has called weft_walk()
+ * (weft/par.h). */
 typedef int (*weft_visit_fn)(void *node, weft_walk_state *walk, void *arg);
 
 /*
- * Visits the root, and every node that a visit has called a child: each as often as it was
- * called so, a parent before its children, and otherwise in any order. root may be NULL:
- * there is no node.
+ * Visits the root and every node that a visit reports as a child. A node is visited as often as
+ * it is reported. Parents are visited before their children, otherwise the order is
+ * unspecified. If root is NULL, there are no nodes.
  *
- * It needs memory for the nodes that wait for their visit. options->piece is after how many
- * visits it looks whether it was stopped and whether others could help; by default that is
- * measured.
+ * The walk needs memory for the pending nodes. options->piece is the number of visits between
+ * checks for cancellation and for requests for work. By default it is measured.
  *
- * Context:  anywhere.
- * Suspends: while other workers are at parts of it; not for cancellation.
- * Errors:   what a visit returns, the first one that did; -ENOMEM; WEFT_ECANCELED: stopped.
- *           Visits that had begun have returned, and no others begin.
+ * Context:  any thread.
+ * Suspends: while other workers visit nodes. Cancellation does not end the wait.
+ * Errors:   the first error that a visit returned; -ENOMEM; WEFT_ECANCELED: options->stop was
+ *           set. Visits that had started have returned, and no others start.
  */
 WEFT_API WEFT_NODISCARD int weft_walk(void *root, weft_visit_fn visit, void *arg,
                                       const weft_par_options *options);
 
 /*
- * Says that a node is to be visited, too. NULL is none, so a binary tree needs no test. If
- * there is no memory for it, the walk will end with -ENOMEM.
+ * Adds a node to the walk. Ignores NULL, so a binary tree needs no check. If there is no memory
+ * for the node, the walk ends with -ENOMEM.
  *
- * Context: the visit that was given this walk, and not what it forks; as often as it likes.
+ * Context: owner only: the visit that received this state, any number of times, but not its
+ *          forks.
  */
 WEFT_API void weft_walk_child(weft_walk_state *walk, void *child);
 

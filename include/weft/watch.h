@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft/watch.h - one value that changes, and those who want to know the latest.
+ * weft/watch.h - watch channel: a single value, of which receivers see the latest version.
  *
  *     WEFT_WATCH(level, int)
  *
@@ -9,15 +9,14 @@
  *     err = level_make(&set, &seen, 1);
  *     err = level_send(set, 2);
  *
- *     err = level_recv(seen, &now, WEFT_NEVER);  // waits for a value that it has not seen
+ *     err = level_recv(seen, &now, WEFT_NEVER);  // waits for a value not seen before
  *     now = level_get(seen);                     // the latest one, seen or not
  *
- * A receiver that is slow misses values in between, never the last one. Handles are counted:
- * when the last sender is dropped, receivers get WEFT_ECLOSED as soon as they have seen the
- * last value.
+ * A slow receiver misses intermediate values, but never the last one. Handles are counted.
+ * After the last sender is dropped, receivers that have seen the last value get WEFT_ECLOSED.
  *
- * The functions below take values as memory of the size that the watch was made with;
- * WEFT_WATCH() makes functions of the same names for a type.
+ * The functions below take values as memory of the size given at the watch's creation.
+ * WEFT_WATCH() defines typed functions of the same names.
  */
 #ifndef WEFT_WATCH_H
 #define WEFT_WATCH_H
@@ -27,87 +26,90 @@
 
 WEFT_EXTERN_C_BEGIN
 
-/* A watch, as its senders see it; and one receiver, which knows what it has seen. */
+/* The sending handle of a watch, and a receiver, which keeps track of the version it has seen. */
 typedef struct weft_watch_sender weft_watch_sender;
 typedef struct weft_watch_receiver weft_watch_receiver;
 
-/* What a watch is like. */
+/* Options of a watch. */
 typedef struct weft_watch_options {
     size_t size;       /* of a value, in bytes; see weft_watch_make() */
-    const void *first; /* the first value, which is copied */
-    /* For messages with pointers to what is counted; each may be NULL. retain is called with the
-     * copy that a receiver gets, before the receiver has it: it adds a reference. It is short, and
-     * must not call the library. drop is called with a pointer to the watch's own copy when it is
-     * replaced, on the thread that sends, and when the last handle is dropped, on that thread;
-     * before that call returns, and without a lock: it may use the library, but must not wait. */
+    const void *first; /* the initial value, which is copied */
+    /* For values that hold reference-counted pointers; each may be NULL. retain is called with
+     * the copy for a receiver, before the receiver gets it, and adds a reference. It must be
+     * short and must not call the library. drop is called with a pointer to the watch's own
+     * copy: when the copy is replaced, on the sending thread, and when the last handle is
+     * dropped, on that thread. It is called before that call returns and without a lock: it may
+     * use the library, but must not wait. */
     void (*retain)(void *value, void *arg);
     void (*drop)(void *value, void *arg);
     void *arg; /* of both */
 } weft_watch_options;
 
 /*
- * Creates a watch, with a first value, which counts as seen by the receiver. If it fails, the
- * first value is not dropped.
+ * Creates a watch with an initial value, which counts as seen by the receiver. On failure the
+ * initial value is not dropped.
  *
  * Context: any thread.
- * Owns:    the caller, both handles: weft_watch_sender_drop(), weft_watch_receiver_drop().
- * Errors:  -ENOMEM; -EINVAL: the size is too large.
+ * Owns:    the caller owns both handles and drops them with weft_watch_sender_drop() and
+ *          weft_watch_receiver_drop().
+ * Errors:  -ENOMEM, -EINVAL (the size is too large).
  */
 WEFT_API WEFT_NODISCARD int weft_watch_create(weft_watch_sender **sender,
                                               weft_watch_receiver **receiver,
                                               const weft_watch_options *options);
 
 /*
- * Makes a watch for values of this size, with a first one, which counts as seen by the
- * receiver. With size 0 the pointers to values are not accessed and may be NULL.
+ * Creates a watch for values of the given size, with an initial value, which counts as seen by
+ * the receiver. If size is 0, the pointers to values are not accessed and may be NULL.
  *
  * Context: any thread.
- * Owns:    the caller, both handles: weft_watch_sender_drop(), weft_watch_receiver_drop().
- * Errors:  -ENOMEM; -EINVAL: the size is too large.
+ * Owns:    the caller owns both handles and drops them with weft_watch_sender_drop() and
+ *          weft_watch_receiver_drop().
+ * Errors:  -ENOMEM, -EINVAL (the size is too large).
  */
 WEFT_API WEFT_NODISCARD int weft_watch_make(weft_watch_sender **sender,
                                             weft_watch_receiver **receiver, size_t size,
                                             const void *first);
 
 /*
- * Counts one more sender, and returns it.
+ * Adds a reference to the sender and returns it.
  *
  * Context: any thread.
  */
 WEFT_API WEFT_NODISCARD weft_watch_sender *weft_watch_sender_clone(weft_watch_sender *sender);
 
 /*
- * Makes a receiver, which has seen the latest value.
+ * Creates a receiver for which the latest value counts as seen.
  *
  * Context: any thread.
- * Owns:    the caller: weft_watch_receiver_drop().
+ * Owns:    the caller owns the receiver and drops it with weft_watch_receiver_drop().
  * Errors:  -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_watch_subscribe(weft_watch_sender *sender,
                                                  weft_watch_receiver **receiver);
 
 /*
- * Makes a receiver that has seen what this one has.
+ * Creates a receiver that has seen the same values as the given one.
  *
  * Context: any thread.
- * Owns:    the caller: weft_watch_receiver_drop().
+ * Owns:    the caller owns the receiver and drops it with weft_watch_receiver_drop().
  * Errors:  -ENOMEM.
  */
 WEFT_API WEFT_NODISCARD int weft_watch_receiver_clone(const weft_watch_receiver *receiver,
                                                       weft_watch_receiver **copy);
 
 /*
- * Drops a sender. The last one closes the watch. NULL is allowed. One drop too many aborts with a
- * sentence while there are receivers. After the last handle of all the memory is freed, and
- * another drop is undefined.
+ * Drops a sender. Dropping the last one closes the watch. NULL is allowed. An extra drop aborts
+ * with a message while the watch has receivers. The memory is freed with the last handle of
+ * either kind; another drop after that is undefined behavior.
  *
  * Context: any thread.
  */
 WEFT_API void weft_watch_sender_drop(weft_watch_sender *sender);
 
 /*
- * Drops a receiver, with which no operation waits. NULL is allowed. A second drop is as that of
- * a sender.
+ * Drops a receiver, which must have no pending operation. NULL is allowed. A second drop is
+ * treated as in weft_watch_sender_drop().
  *
  * Context: any thread.
  */
@@ -121,100 +123,101 @@ WEFT_API void weft_watch_receiver_drop(weft_watch_receiver *receiver);
 WEFT_API void weft_watch_close(weft_watch_sender *sender);
 
 /*
- * Sets a new value, and wakes receivers that wait for one; also if it is equal to the last.
+ * Sets a new value and wakes the receivers that wait for one, even if it is equal to the last
+ * value.
  *
- * Context: anywhere.
- * Errors:  WEFT_ECLOSED; -ENOMEM: the watch has a drop function, and values of more than 128
- *          bytes. The value is still the caller's.
+ * Context: any thread.
+ * Errors:  WEFT_ECLOSED, -ENOMEM (only if the watch has a drop function and values of more than
+ *          128 bytes). The caller keeps the value.
  */
 WEFT_API WEFT_NODISCARD int weft_watch_send(weft_watch_sender *sender, const void *value);
 
-/* Changes a value in place, or answers false: it has not changed. Short; it must not call
- * the library. */
+/* Changes a value in place. Returns whether it did. Must be short and must not call the
+ * library. */
 typedef bool (*weft_watch_change_fn)(void *value, void *arg);
 
 /*
- * Changes the value in place, while nobody else sees it. Returns 1 if it has changed, else 0. The
- * drop function of the watch is not called: change() ends what it replaces.
+ * Changes the value in place, while no other caller sees it. Returns 1 if it has changed,
+ * otherwise 0. The watch's drop function is not called: change() frees what it replaces.
  *
- * Context: anywhere.
+ * Context: any thread.
  * Errors:  WEFT_ECLOSED.
  */
 WEFT_API WEFT_NODISCARD int weft_watch_change(weft_watch_sender *sender,
                                               weft_watch_change_fn change, void *arg);
 
 /*
- * Copies the latest value, which is seen then.
+ * Copies the latest value and marks it as seen.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API void weft_watch_get(weft_watch_receiver *receiver, void *value);
 
 /*
- * Is there a value that this receiver has not seen?
+ * Returns whether there is a value that this receiver has not seen.
  *
- * Context: anywhere.
+ * Context: any thread.
  */
 WEFT_API bool weft_watch_has_changed(const weft_watch_receiver *receiver);
 
 /*
- * Waits for a value that this receiver has not seen, and copies the latest one. value may be
- * NULL: it has changed, that is all.
+ * Waits for a value that this receiver has not seen, copies the latest one and marks it as
+ * seen. If value is NULL, nothing is copied.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_watch_recv_init().
- * Suspends: until there is one, or the deadline.
- * Errors:   WEFT_ECLOSED: there will be none; WEFT_ETIMEDOUT, WEFT_ECANCELED; -ENOMEM (on a
- *           thread's first wait). Nothing was seen then.
+ * Context:  fiber or plain thread. A stackless task awaits weft_watch_recv_init().
+ * Suspends: until there is a new value or the deadline passes.
+ * Errors:   WEFT_ECLOSED (there will be no new value), WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM
+ *           (first wait of a thread). No value was marked as seen.
  */
 WEFT_API WEFT_NODISCARD int weft_watch_recv(weft_watch_receiver *receiver, void *value,
                                             weft_time deadline);
 
 /*
- * Prepares to receive: the result of the future is that of weft_watch_recv().
+ * Prepares a receive. The future's result is that of weft_watch_recv().
  *
  * Context: any thread.
  */
 WEFT_API void weft_watch_recv_init(weft_op *op, weft_watch_receiver *receiver, void *value);
 
-/* Is this the value to wait for? Short; it must not call the library. */
+/* Returns whether a value is the one to wait for. Must be short and must not call the library. */
 typedef bool (*weft_watch_wanted_fn)(const void *value, void *arg);
 
 /*
- * Waits until the latest value is wanted, seen or not, and copies it.
+ * Waits until is_wanted() accepts the latest value, seen or not, and copies that value.
  *
- * Context:  a fiber, or a plain thread. A body awaits a weft_watch_wait_for_init().
- * Suspends: until there is one, or the deadline.
- * Errors:   as weft_watch_recv().
+ * Context:  fiber or plain thread. A stackless task awaits weft_watch_wait_for_init().
+ * Suspends: until a value is accepted or the deadline passes.
+ * Errors:   those of weft_watch_recv().
  */
 WEFT_API WEFT_NODISCARD int weft_watch_wait_for(weft_watch_receiver *receiver,
                                                 weft_watch_wanted_fn is_wanted, void *arg,
                                                 void *value, weft_time deadline);
 
 /*
- * Prepares to wait: the result of the future is that of weft_watch_wait_for().
+ * Prepares a wait. The future's result is that of weft_watch_wait_for().
  *
  * Context: any thread.
  */
 WEFT_API void weft_watch_wait_for_init(weft_op *op, weft_watch_receiver *receiver,
                                        weft_watch_wanted_fn is_wanted, void *arg, void *value);
 
-/* What is known of a watch at one moment. */
+/* A snapshot of a watch's state. */
 typedef struct weft_watch_info {
     size_t senders;
     size_t receivers;
-    uint64_t sent; /* values, the first one not counted */
+    uint64_t sent; /* values, not counting the initial one */
     bool is_closed;
 } weft_watch_info;
 
 /*
- * Tells what is known of a watch.
+ * Returns a snapshot of the watch's state.
  *
  * Context: any thread.
  */
 WEFT_API weft_watch_info weft_watch_sender_info(const weft_watch_sender *sender);
 
 /*
- * Tells what is known of a watch.
+ * Returns a snapshot of the watch's state.
  *
  * Context: any thread.
  */
@@ -223,11 +226,11 @@ WEFT_API weft_watch_info weft_watch_receiver_info(const weft_watch_receiver *rec
 WEFT_EXTERN_C_END
 
 /*
- * Defines a watch for values of a type: the handles name_sender and name_receiver, and
- * functions that do what those above do,
+ * Defines a watch for values of the given type: the handles name_sender and name_receiver, and
+ * typed forms of the functions above:
  *
  *   name_make(&sender, &receiver, first)
- *   name_create(&sender, &receiver, &options)   whose size is that of the type
+ *   name_create(&sender, &receiver, &options)   (options->size is ignored)
  *   name_send(sender, value)                    name_recv(receiver, &value, deadline)
  *   name_get(receiver)                          name_recv_init(op, receiver, &value)
  *   name_sender_clone(sender)                   name_receiver_clone(receiver, &copy)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * alloc.c - memory through the runtime's allocator.
+ * alloc.c - memory allocation through the runtime's allocator.
  */
 #include "base/alloc.h"
 
@@ -32,7 +32,7 @@ static void *libc_alloc(void *ctx, size_t size, size_t align)
     if (align <= _Alignof(max_align_t)) {
         return malloc(size);
     }
-    /* aligned_alloc wants a multiple of the alignment. */
+    /* aligned_alloc() requires a size that is a multiple of the alignment. */
     size_t rounded = (size + align - 1) & ~(align - 1);
     return rounded < size ? NULL : aligned_alloc(align, rounded);
 }

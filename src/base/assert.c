@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * assert.c - the end of a process whose caller or whose weft is wrong.
+ * assert.c - fatal errors and failed assertions.
  */
 #include "base/assert.h"
 
@@ -10,7 +10,7 @@
 
 _Noreturn void wf_fatal(const char *format, ...)
 {
-    /* One write, so that two dying threads do not mix their sentences. */
+    /* One write, so that the messages of two aborting threads do not interleave. */
     char text[512];
     va_list args;
     va_start(args, format);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * assert.h - contracts that are checked in every build, and debug-only ones.
+ * assert.h - assertions for every build, and debug-only assertions.
  */
 #ifndef WF_BASE_ASSERT_H
 #define WF_BASE_ASSERT_H
 
 #include <stdbool.h>
 
-/* Prints "weft: <sentence>" on stderr and aborts. The sentence names the call
- * and what the caller must change. */
+/* Prints "weft: <message>" to stderr and aborts. The message names the call and says what the
+ * caller must change. */
 _Noreturn void wf_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
 _Noreturn void wf_assert_failed(const char *file, int line, const char *expression)
@@ -17,12 +17,12 @@ _Noreturn void wf_assert_failed(const char *file, int line, const char *expressi
 #define wf_likely(x)   __builtin_expect(!!(x), 1)
 #define wf_unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Kept in release builds: each is one predicted branch. */
+/* Checked in release builds too: each assertion is one predicted branch. */
 #define WF_ASSERT(expression)                                                                      \
     (wf_likely(expression) ? (void)0 : wf_assert_failed(__FILE__, __LINE__, #expression))
 
-/* For hot paths and for who-may-call-this checks: only with WF_DEBUG. The
- * expression is compiled, not evaluated, in other builds. */
+/* For hot paths, and for checks of the calling thread: active only with WF_DEBUG. In other
+ * builds the expression is compiled but not evaluated. */
 #ifdef WF_DEBUG
 #define WF_DEBUG_ASSERT(expression) WF_ASSERT(expression)
 #else

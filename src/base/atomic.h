@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * atomic.h - every atomic access of the project, with its order in its name.
+ * atomic.h - atomic accesses with the memory order in their names.
  *
- * The only file that includes <stdatomic.h>: a plain read, = or ++ of an
- * _Atomic object would be a silent seq_cst. It is also the seam at which a
- * model checker takes over.
+ * This is the only file that includes <stdatomic.h>: a plain read, = or ++ of an _Atomic object
+ * would silently be seq_cst. It is also the seam at which a model checker replaces the atomics.
  */
 #ifndef WF_BASE_ATOMIC_H
 #define WF_BASE_ATOMIC_H
@@ -22,8 +21,8 @@
 #define wf_xchg_release(p, v) atomic_exchange_explicit((p), (v), memory_order_release)
 #define wf_xchg_acq_rel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 
-/* A failed exchange stores what it found in *expected; its load has the
- * acquire part of the order, if there is one. */
+/* A failed CAS stores the value that it found in *expected. Its load has the acquire part of
+ * the order, if the order has one. */
 #define wf_cas_relaxed(p, expected, v)                                                             \
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_relaxed,            \
                                             memory_order_relaxed)
@@ -37,7 +36,7 @@
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel,            \
                                             memory_order_acquire)
 
-/* The weak forms may fail for no reason: only inside a loop. */
+/* The weak forms may fail spuriously: use them only in a loop. */
 #define wf_cas_weak_relaxed(p, expected, v)                                                        \
     atomic_compare_exchange_weak_explicit((p), (expected), (v), memory_order_relaxed,              \
                                           memory_order_relaxed)
@@ -73,13 +72,13 @@
 #endif
 
 /*
- * The full fence: everything before it is seen before anything after it, also
- * a store before a load. Three forms, since
- * - clang compiles the C11 fence to mfence, which costs 20 ns where a locked
- *   instruction on the stack costs 3;
- * - ThreadSanitizer does not model fences: there it is a read-modify-write on
- *   one shared word, which is as strong;
- * - a model checker must see the C11 fence itself, and where it stands.
+ * A full fence: orders every access before it with every access after it, including an earlier
+ * store with a later load. It has three forms, since
+ * - clang compiles the C11 fence to mfence, which costs 20 ns, where a locked instruction on
+ *   the stack costs 3 ns;
+ * - ThreadSanitizer does not model fences, so there it is a read-modify-write of one shared
+ *   word, which is as strong;
+ * - a model checker must see the C11 fence itself, and its position.
  */
 #if defined(WF_MODEL)
 #define wf_fence_full() atomic_thread_fence(memory_order_seq_cst)
@@ -101,7 +100,7 @@ static inline void wf_fence_full(void)
 }
 #endif
 
-/* Tells the core that this is a waiting loop. */
+/* Hints to the CPU that this is a spin-wait loop. */
 static inline void wf_cpu_relax(void)
 {
 #if defined(__x86_64__) && !defined(WF_MODEL)
@@ -111,7 +110,7 @@ static inline void wf_cpu_relax(void)
 #endif
 }
 
-/* The same, for so long. */
+/* Calls wf_cpu_relax() count times. */
 static inline void wf_cpu_pause(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -119,8 +118,8 @@ static inline void wf_cpu_pause(unsigned count)
     }
 }
 
-/* Fields that different threads write live this far apart. Two lines, since
- * the adjacent-line prefetcher fetches pairs. */
+/* Minimum distance between fields that different threads write. Two cache lines, since the
+ * adjacent-line prefetcher fetches pairs. */
 #define WF_CACHE_LINE 128
 
 #endif

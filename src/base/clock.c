@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clock.c - the program's time, and the machine's.
+ * clock.c - program clock, which tests can pause, on top of the monotonic machine clock.
  *
- * The program's time is the machine's plus an offset, or, while it is paused, a
- * number. Both are one word, so whoever looks sees either the one or the other.
+ * Program time is machine time plus an offset or, while the clock is paused, a fixed time. One
+ * word encodes either, so a reader always sees one or the other.
  *
- * Time does not go back. Who looks reads the word, the machine's clock, and the word
- * again; who pauses says so in the word before it reads the clock. So whoever has not
- * noticed has read the clock before. Who has noticed waits at the lock for the time
- * that is kept.
+ * Program time never goes backwards. A reader loads the word, the machine clock, and the word
+ * again. The pausing thread stores PAUSING in the word before it reads the machine clock. So a
+ * reader that has not seen PAUSING has read the machine clock earlier. A reader that has seen
+ * it waits for the lock, and then finds the paused time.
  *
  * Edges.
- * [C1] the word is released when it changes to PAUSING and acquired by a look, and
- *      fences keep the reads of the clock in their places.
+ * [C1] a change of the word to PAUSING is released, and readers acquire it. Fences keep the
+ *      reads of the machine clock in order.
  *
- * Who sleeps with a deadline while it is paused sleeps without one, and is in a list;
- * when the number is moved past its deadline, it is woken. It may be on its way to
- * sleep, where a wake of its futex does nothing; so it is woken until it has left the
- * list.
+ * While the clock is paused, a thread that sleeps with a deadline has no timeout and is in a
+ * list. When the clock is advanced past its deadline, the thread is woken. It may still be
+ * about to sleep, and then waking its futex does nothing. So the wake-up is repeated until the
+ * thread has left the list.
  *
  * Checked by tests/model/clock_model.c.
  */
@@ -35,25 +35,25 @@
 #include "base/list.h"
 #include "base/lock.h"
 
-/* One that sleeps on a futex. */
+/* A thread that sleeps on a futex. */
 struct sleeper {
     struct wf_clock_sleeper base;
     _Atomic(uint32_t) *word;
 };
 
-/* Under the lock, all read: twice the offset, or twice the time and 1. */
+/* Written under the lock, read by any thread: 2 * offset, or 2 * paused time + 1. */
 static _Atomic(int64_t) mode;
 static struct wf_lock lock = WF_LOCK_INIT(WF_RANK_CLOCK);
 static struct wf_list sleepers = { &sleepers, &sleepers }; /* under the lock */
 
-/* What fits. */
+/* Maximum time that can be encoded. */
 #define TIME_MAX (INT64_MAX / 2)
 
-/* A processor may read its clock a little after what follows the read. So the time
- * that is kept is a step later than the one that was read. */
+/* A CPU may read its clock slightly later than it performs the accesses that follow the read.
+ * So the paused time is one step later than the time that was read. */
 #define PAUSE_STEP_NS 1000
 
-/* Somebody has the lock and is about to pause the time: no time that fits. */
+/* A thread holds the lock and is about to pause the clock. Differs from every encoded time. */
 #define PAUSING (INT64_MIN + 1)
 
 static bool is_paused(int64_t value)
@@ -61,7 +61,7 @@ static bool is_paused(int64_t value)
     return (value & 1) != 0;
 }
 
-/* Of a value that is not paused: the offset; else the time. */
+/* Returns the offset of a running clock, or the time of a paused one. */
 static int64_t number_of(int64_t value)
 {
     return value >> 1;
@@ -69,14 +69,14 @@ static int64_t number_of(int64_t value)
 
 static int64_t read_mode(void)
 {
-    /* acquire [C1]: a clock that is read after this is read after the change. */
+    /* acquire [C1]: a read of the machine clock after this load comes after the change. */
     return wf_load_acquire(&mode);
 }
 
 /* Under the lock. */
 static void set_mode(int64_t number, bool paused)
 {
-    /* release [C1]: what was read of the clock before was before. */
+    /* release [C1]: reads of the machine clock before this store stay before it. */
     wf_store_release(&mode, number * 2 + paused);
 }
 
@@ -87,7 +87,7 @@ int64_t wf_clock_real(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Somebody is about to pause the time: waits until it is done. */
+/* Waits until the thread that is about to pause the clock has done so. Returns the new mode. */
 static int64_t settled_mode(void)
 {
     wf_lock(&lock);
@@ -116,13 +116,13 @@ int64_t wf_clock_now(void)
     return now;
 }
 
-/* The time is paused, or about to be: that is decided at the lock. */
+/* The clock is paused or about to be: decides under the lock. */
 static int64_t begin_while_paused(struct wf_clock_sleeper *self)
 {
     wf_lock(&lock);
     int64_t value = read_mode();
     int64_t real = WF_NEVER;
-    if (!is_paused(value)) { /* It has been let go meanwhile. */
+    if (!is_paused(value)) { /* The clock has been resumed meanwhile. */
         real = weft_time_add(self->deadline, -number_of(value));
     } else if (number_of(value) >= self->deadline) {
         real = INT64_MIN;
@@ -156,7 +156,7 @@ bool wf_clock_sleep_end(struct wf_clock_sleeper *self)
         wf_list_remove(&self->link);
         wf_unlock(&lock);
     }
-    /* If the time was paused meanwhile, it has perhaps not come yet. */
+    /* If the clock was paused meanwhile, the deadline may not have passed yet. */
     return wf_clock_now() >= self->deadline;
 }
 
@@ -173,7 +173,8 @@ int wf_clock_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t dead
         return -ETIMEDOUT;
     }
     int rc = wf_futex_wait(word, expected, real);
-    /* One that was paused has no timeout: it may be late also when it was woken. */
+    /* A sleep that began while paused has no timeout: the deadline may have passed after a
+     * wake, too. */
     bool late = rc == -ETIMEDOUT || real == WF_NEVER ? wf_clock_sleep_end(&self.base) : false;
     return late ? -ETIMEDOUT : 0;
 }
@@ -212,16 +213,17 @@ void weft_clock_pause(void)
     wf_lock(&lock);
     int64_t value = read_mode();
     if (!is_paused(value)) {
-        /* release [C1]: from now on nobody trusts a clock that it reads. */
+        /* release [C1]: from now on, readers discard a machine time that they read. */
         wf_store_release(&mode, PAUSING);
-        /* fence [C1]: and only then it is read. */
+        /* fence [C1]: the machine clock is read only after that. */
         wf_fence_full();
         set_mode(next_millisecond(wf_clock_real() + number_of(value) + PAUSE_STEP_NS), true);
     }
     wf_unlock(&lock);
 }
 
-/* Under the lock. Wakes whose deadline is not after that; false if there is none. */
+/* Under the lock. Wakes sleepers whose deadlines are not after latest. Returns whether any
+ * exist. */
 static bool wake_sleepers(int64_t latest)
 {
     bool any = false;
@@ -235,7 +237,8 @@ static bool wake_sleepers(int64_t latest)
     return any;
 }
 
-/* Under the lock, which is free for a while in between. */
+/* Wakes these sleepers until they have left the list. Called under the lock, which it releases
+ * between rounds. */
 static void wake_until_gone(int64_t latest)
 {
     while (wake_sleepers(latest)) {
@@ -270,7 +273,7 @@ void weft_clock_resume(void)
     if (is_paused(value)) {
         set_mode(number_of(value) - wf_clock_real(), false);
     }
-    /* They sleep on with a deadline of the machine's; nobody else comes. */
+    /* The sleepers sleep again with a deadline in machine time. No thread joins the list now. */
     wake_until_gone(WF_NEVER);
     wf_unlock(&lock);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clock.h - the program's time, and the machine's, in nanoseconds.
+ * clock.h - program clock and machine clock, in nanoseconds.
  *
- * Both are the monotonic clock, until somebody pauses the program's time: then it
- * goes on only when it is told to. Deadlines are in the program's time; how long
- * something has taken is measured in the machine's.
+ * Both are the monotonic clock until the program clock is paused. A paused clock moves only
+ * when it is advanced. Deadlines are in program time; elapsed time is measured in machine time.
  */
 #ifndef WF_BASE_CLOCK_H
 #define WF_BASE_CLOCK_H
@@ -16,23 +15,24 @@
 
 #define WF_NEVER INT64_MAX
 
-/* The program's time. */
+/* Returns the program time. */
 int64_t wf_clock_now(void);
 
-/* The machine's time. */
+/* Returns the machine time. */
 int64_t wf_clock_real(void);
 
-/* The program's time when the machine's is, or was a moment ago, real. */
+/* Converts a machine time, which is now or was a moment ago, to program time. */
 int64_t wf_clock_at(int64_t real);
 
-/* As wf_futex_wait(), but the deadline is in the program's time. */
+/* Same as wf_futex_wait(), with a deadline in program time. */
 int wf_clock_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline);
 
 /*
- * For those who sleep elsewhere. Begin returns the machine's time to sleep until; INT64_MIN:
- * the deadline has come. While the program's is paused, that is WF_NEVER, and wake() is
- * called, perhaps often, when the deadline has come; it may be called before the sleep has
- * begun, and must be kept then. End says whether the deadline has come.
+ * For threads that do not sleep in wf_clock_futex_wait(). wf_clock_sleep_begin() returns the
+ * machine time to sleep until; INT64_MIN means that the deadline has passed. While the clock is
+ * paused it returns WF_NEVER, and wake() is called when the deadline has passed. wake() may be
+ * called several times, and also before the sleep has begun: the wake-up must not be lost then.
+ * wf_clock_sleep_end() returns whether the deadline has passed.
  */
 struct wf_clock_sleeper {
     struct wf_list link; /* under the clock's lock */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpu.c - how many CPUs this process may use.
+ * cpu.c - number of CPUs that this process may use.
  *
- * In a container the machine's CPUs are not ours: the affinity mask says where
- * we may run, the cgroup's quota how much. A pool larger than the quota is
+ * In a container not all CPUs of the machine are available. The affinity mask limits where the
+ * process runs, and the cgroup quota limits how much. A pool larger than the quota is
  * throttled, and its latency then comes in steps of the throttling period.
  */
 #include "base/cpu.h"
@@ -45,7 +45,7 @@ static unsigned quota_cpus(long long quota, long long period)
     return cpus > 65535 ? 65535 : (unsigned)cpus;
 }
 
-/* Reads a number and the blanks behind it. Returns where it ended, or NULL. */
+/* Parses a number and the blanks after it. Returns where they end, or NULL. */
 static const char *parse_number(const char *text, long long *value)
 {
     char *end;
@@ -76,7 +76,7 @@ unsigned wf_cpu_parse_max(const char *cpu_max)
     return end != NULL && *end == '\0' ? quota_cpus(quota, period) : 0;
 }
 
-/* Is cpu in a comma-separated list of controllers? */
+/* Returns whether a comma-separated list of controllers contains cpu. */
 static bool has_cpu(const char *controllers)
 {
     for (const char *at = controllers; at != NULL; at = strchr(at, ',')) {
@@ -88,7 +88,7 @@ static bool has_cpu(const char *controllers)
     return false;
 }
 
-/* Quota of one cgroup folder of either version; 0 for none. */
+/* Returns the quota of one cgroup directory of either version; 0 if it has none. */
 static unsigned folder_quota(const char *mount, const char *folder)
 {
     char path[PATH_MAX_HERE];
@@ -106,7 +106,7 @@ static unsigned folder_quota(const char *mount, const char *folder)
     return read_text(path, period, sizeof period) ? wf_cpu_parse_quota(text, period) : 0;
 }
 
-/* The tightest quota from this folder up to the root: each of them counts. */
+/* Returns the tightest quota from this directory up to the root: each level limits the process. */
 static unsigned path_quota(const char *mount, char *folder)
 {
     unsigned tightest = 0;
@@ -132,7 +132,7 @@ static unsigned cgroup_quota(void)
     unsigned tightest = 0;
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        /* "0::/path" of version 2, "4:cpu,cpuacct:/path" of version 1 */
+        /* "0::/path" in version 2, "4:cpu,cpuacct:/path" in version 1 */
         char *controllers = strchr(line, ':');
         char *folder = controllers ? strchr(controllers + 1, ':') : NULL;
         if (folder == NULL) {
@@ -152,7 +152,7 @@ static unsigned cgroup_quota(void)
     return tightest;
 }
 
-/* The mask can be larger than cpu_set_t on a machine with over 1024 CPUs. */
+/* The mask is larger than cpu_set_t on a machine with more than 1024 CPUs. */
 static unsigned affinity_count(void)
 {
     for (int cpus = 1024; cpus <= 1024 * 64; cpus *= 2) {

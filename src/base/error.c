@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * error.c - version, error texts, and where errno is.
+ * error.c - version, error texts and the location of errno.
  */
 #define WEFT_NO_ERRNO
 #include <weft/base.h>
@@ -34,13 +34,13 @@ const char *weft_strerror(int error)
     default:
         break;
     }
-    /* glibc's table is static text, unlike strerror()'s buffer. */
+    /* glibc's table is static text, unlike the buffer of strerror(). */
     const char *text = error < 0 && error > -4096 ? strerrordesc_np(-error) : NULL;
     return text != NULL ? text : "unknown error";
 }
 
-/* The assembly keeps the compiler, also at link time, from finding out that the
- * result depends on nothing, and may be kept. */
+/* The assembly keeps the compiler, also at link time, from finding out that the result does not
+ * depend on anything and may be cached. */
 __attribute__((noinline)) int *weft_errno_location(void)
 {
     int *location = &errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork.c - noticing that this process is a fork.
+ * fork.c - detection of a forked process.
  */
 #include "base/fork.h"
 
@@ -17,7 +17,7 @@ static _Atomic(wf_fork_hook) child_hook;
 static void count_fork(void)
 {
     wf_fork_number++;
-    /* relaxed: the child has one thread, and the function is no data. */
+    /* relaxed: the child has one thread, and the function pointer publishes no data. */
     wf_fork_hook hook = wf_load_relaxed(&child_hook);
     if (hook != NULL) {
         hook();
@@ -32,7 +32,7 @@ static void install(void)
 void wf_fork_watch(wf_fork_hook in_child)
 {
     wf_fork_hook none = NULL;
-    /* relaxed: of threads that come at once, one decides; nothing comes with it. */
+    /* relaxed: the first of several concurrent callers wins; the pointer publishes no data. */
     (void)wf_cas_relaxed(&child_hook, &none, in_child);
     (void)pthread_once(&once, install);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * futex.c - sleeping on a word, and waking who sleeps there.
+ * futex.c - futex wait and wake.
  */
 #include "base/futex.h"
 
@@ -19,7 +19,7 @@ int wf_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline)
     struct timespec until;
     struct timespec *timeout = NULL;
     if (deadline != WF_NEVER) {
-        /* The kernel refuses a negative time; one in the past is the same. */
+        /* The kernel rejects a negative time. Any time in the past has the same effect. */
         int64_t at = deadline < 0 ? 0 : deadline;
         until = (struct timespec){ .tv_sec = at / 1000000000, .tv_nsec = at % 1000000000 };
         timeout = &until;
@@ -30,7 +30,7 @@ int wf_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline)
                       NULL, FUTEX_BITSET_MATCH_ANY);
     int error = rc < 0 ? errno : 0;
     errno = saved;
-    /* EAGAIN and EINTR are "woken for no reason": callers loop anyway. */
+    /* EAGAIN and EINTR count as spurious wake-ups: callers loop anyway. */
     WF_ASSERT(error == 0 || error == EAGAIN || error == EINTR || error == ETIMEDOUT);
     return error == ETIMEDOUT ? -ETIMEDOUT : 0;
 }

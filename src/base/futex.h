@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * futex.h - sleeping on a word, and waking who sleeps there.
+ * futex.h - futex wait and wake.
  */
 #ifndef WF_BASE_FUTEX_H
 #define WF_BASE_FUTEX_H
@@ -9,24 +9,24 @@
 #include <stdint.h>
 
 /*
- * Sleeps while *word equals expected, until a wake, the deadline (absolute,
- * monotonic; WF_NEVER for none), or for no reason. Returns 0, or -ETIMEDOUT.
- * Leaves errno as it was.
+ * Sleeps while *word equals expected, until a wake, the deadline (absolute, monotonic; WF_NEVER
+ * for none) or a spurious wake-up. Returns 0 or -ETIMEDOUT. Preserves errno.
  */
 int wf_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadline);
 
-/* Wakes at most count sleepers. Leaves errno as it was. */
+/* Wakes at most count sleepers. Preserves errno. */
 void wf_futex_wake(_Atomic(uint32_t) *word, int count);
 
-/* Debug: the list of robust mutexes that this thread holds, as the kernel knows it;
- * NULL if it does not tell. It stays where it is for as long as the thread lives. */
+/* Debug: returns the kernel's list of robust mutexes that this thread holds, or NULL if the
+ * kernel does not report it. The address is the same for the lifetime of the thread. */
 const void *wf_futex_robust_list(void);
 
-/* Is a mutex in that list? */
+/* Returns whether the list contains a mutex. */
 bool wf_futex_robust_held(const void *list);
 
-/* Would the kernel fault on this word, whose value is 0 if it has one? (Other calls that
- * read memory are no way to ask: valgrind reads for itself what they are given.) */
+/* Returns whether the kernel faults on this word. A readable word must be 0. (Other system
+ * calls that read memory cannot answer this: valgrind itself reads the memory that they are
+ * given.) */
 bool wf_futex_faults(_Atomic(uint32_t) *word);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * latch.c - the slow side of the latch.
+ * latch.c - slow path of the latch: spin, then sleep.
  *
- * As in lock.c, a waiter looks for a while whether it can have the latch. Then it marks the word
- * CONTENDED before it sleeps, and takes the latch as CONTENDED, since it cannot know whether
- * others sleep, and its wake was the one that they would have had. While the latch is held, the
- * object's bits stay as they are: so the word changes under a sleeper only by an unlock,
- * which wakes one, or by another waiter's mark.
+ * As in lock.c, a waiter spins for a while. Then it marks the word CONTENDED and sleeps. After
+ * a sleep it takes the latch as CONTENDED: it cannot know whether other threads sleep, and it
+ * has consumed the wake-up that they would have received. While the latch is held, the object's
+ * bits do not change. So the word changes under a sleeper only by an unlock, which wakes one
+ * sleeper, or by the mark of another waiter.
  *
  * Edges: [E1], see latch.h.
  */
@@ -16,18 +16,18 @@
 #include "base/futex.h"
 
 enum {
-    /* Between two looks, each time for longer: meanwhile the holder may come back several
-     * times, with all in its cache. A first pause of 32 gives twice the throughput of two
-     * threads at one channel that a pause of 1 gives. */
+    /* First pause between two attempts; each pause doubles. During a pause the holder may lock
+     * again several times with everything in its cache. A first pause of 32 gives two threads
+     * on one channel twice the throughput of a first pause of 1. */
     PAUSE_MIN = 32,
 #ifdef WF_MODEL
     PAUSE_MAX = 0,
 #else
-    PAUSE_MAX = 256, /* All together: about what a sleep and a wake-up cost. */
+    PAUSE_MAX = 256, /* In total: about the cost of a sleep and a wake-up. */
 #endif
 };
 
-/* Pauses, or sleeps if it has done so for long. Returns whether it has slept. */
+/* Pauses, or sleeps if it has paused long enough. Returns whether it has slept. */
 static bool wait_a_while(_Atomic(uint32_t) *word, uint32_t seen, unsigned *pause)
 {
     if (*pause <= PAUSE_MAX) {
@@ -36,7 +36,7 @@ static bool wait_a_while(_Atomic(uint32_t) *word, uint32_t seen, unsigned *pause
         return false;
     }
     uint32_t marked = seen | WF_LATCH_CONTENDED;
-    /* relaxed: a mark for who unlocks, by an exchange. */
+    /* relaxed: a mark for the unlocker, which reads it by an exchange. */
     if (marked != seen && !wf_cas_relaxed(word, &seen, marked)) {
         return false;
     }
@@ -48,23 +48,23 @@ uint32_t wf_latch_wait(_Atomic(uint32_t) *word)
 {
     unsigned pause = PAUSE_MIN;
     uint32_t taken = WF_LATCH_HELD;
-    /* relaxed: the exchanges see whether it is true. */
+    /* relaxed: a guess that the CAS verifies. */
     uint32_t seen = wf_load_relaxed(word);
     for (;;) {
         if (!wf_latch_is_open(seen)) {
             if (wait_a_while(word, seen, &pause)) {
                 taken = WF_LATCH_HELD | WF_LATCH_CONTENDED;
             }
-            /* relaxed: the exchanges see whether it is true. */
+            /* relaxed: a guess that the CAS verifies. */
             seen = wf_load_relaxed(word);
-            /* acquire [E1]: what the last holder wrote. */
+            /* acquire [E1]: sees what the last holder wrote. */
         } else if (wf_cas_acquire(word, &seen, seen | taken)) {
             return seen;
         }
     }
 }
 
-/* The object may be gone: the address alone is harmless. */
+/* Wakes one sleeper. The object may be freed by now: using only its address is harmless. */
 void wf_latch_wake(_Atomic(uint32_t) *word)
 {
     wf_futex_wake(word, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list.h - a doubly linked list through nodes that live in their owners.
+ * list.h - intrusive doubly linked list.
  *
- * The head is a node of its own, so there are no special cases. A node that is
- * in no list points to itself after wf_list_remove().
+ * The nodes are embedded in their owners. The head is a node of its own, so there are no
+ * special cases. A node that was removed by wf_list_remove() points to itself.
  */
 #ifndef WF_BASE_LIST_H
 #define WF_BASE_LIST_H
@@ -42,7 +42,7 @@ static inline void wf_list_push_front(struct wf_list *list, struct wf_list *node
     wf_list_push_back(list->next, node);
 }
 
-/* Also right for a node that is in no list. */
+/* Removes a node. Does nothing if the node was initialized and is in no list. */
 static inline void wf_list_remove(struct wf_list *node)
 {
     node->prev->next = node->next;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.c - the slow side of the lock, and its rank check.
+ * lock.c - slow path of the lock, and its rank check.
  *
- * A waiter looks for a while whether it can have the lock. Then it marks the word CONTENDED
- * before it sleeps, and takes the lock as CONTENDED, since it cannot know whether others
- * sleep. So an unlock that finds HELD has nobody to wake, and one that finds CONTENDED wakes
- * one.
+ * A waiter spins for a while. Then it marks the word CONTENDED before it sleeps, and takes the
+ * lock as CONTENDED, since it cannot know whether other threads sleep. So an unlock that finds
+ * HELD has no sleeper to wake, and one that finds CONTENDED wakes one.
  *
  * Edges: [L1], see lock.h.
  */
@@ -18,8 +17,8 @@
 #include "base/futex.h"
 
 enum {
-    /* About the length of our critical sections; beyond it the holder has
-     * probably lost its core. */
+    /* About the length of our critical sections. After that, the holder has probably been
+     * preempted. */
     SPINS_MAX = 64,
 };
 
@@ -27,15 +26,15 @@ void wf_lock_wait(struct wf_lock *lock)
 {
     for (int i = 0; i < SPINS_MAX; i++) {
         uint32_t word = WF_LOCK_FREE;
-        /* relaxed: only a look; the exchange takes it. */
+        /* relaxed: only a hint; the CAS takes the lock. */
         if (wf_load_relaxed(&lock->word) == WF_LOCK_FREE &&
-            /* acquire [L1]: what the last holder wrote. */
+            /* acquire [L1]: sees what the last holder wrote. */
             wf_cas_acquire(&lock->word, &word, (uint32_t)WF_LOCK_HELD)) {
             return;
         }
         wf_cpu_relax();
     }
-    /* acquire [L1]: what the last holder wrote. */
+    /* acquire [L1]: sees what the last holder wrote. */
     while (wf_xchg_acquire(&lock->word, (uint32_t)WF_LOCK_CONTENDED) != WF_LOCK_FREE) {
         (void)wf_futex_wait(&lock->word, WF_LOCK_CONTENDED, WF_NEVER);
     }

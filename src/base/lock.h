@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.h - a mutex of eight bytes, with a rank.
+ * lock.h - mutex of eight bytes, with a lock rank.
  *
- * For short critical sections inside the runtime: a thread that cannot have it
- * spins a little, then sleeps. Never held across user code.
+ * For short critical sections inside the runtime: a thread that cannot take the lock spins
+ * briefly, then sleeps. Never held across user code.
  *
- * Ranks: a thread takes locks in rising rank only, so no two can wait for each
- * other. Debug builds abort on a wrong order and name both locks. Locks of
- * equal rank are never held together.
+ * Ranks: a thread takes locks only in ascending rank, so no two threads can deadlock. Debug
+ * builds abort on a wrong order and name both locks. A thread never holds two locks of equal
+ * rank.
  *
- * Edge [L1]: unlock releases the word, lock acquires it: what the last holder
- * wrote is seen.
+ * Edge [L1]: unlock releases the word, lock acquires it: the holder sees what the last holder
+ * wrote.
  */
 #ifndef WF_BASE_LOCK_H
 #define WF_BASE_LOCK_H
@@ -22,7 +22,7 @@
 #include "base/atomic.h"
 
 enum wf_rank {
-    WF_RANK_NONE, /* a zeroed lock: not initialised */
+    WF_RANK_NONE, /* a zeroed lock: not initialized */
     WF_RANK_RUNTIME,
     WF_RANK_IO,
     WF_RANK_TABLE,
@@ -46,7 +46,7 @@ enum wf_rank {
 enum {
     WF_LOCK_FREE,
     WF_LOCK_HELD,
-    WF_LOCK_CONTENDED, /* held, and somebody may sleep on the word */
+    WF_LOCK_CONTENDED, /* held, and a thread may sleep on the word */
 };
 
 struct wf_lock {
@@ -61,7 +61,7 @@ struct wf_lock {
 
 static inline void wf_lock_init(struct wf_lock *lock, enum wf_rank rank)
 {
-    /* relaxed: nobody else knows the lock yet. */
+    /* relaxed: the lock is not shared yet. */
     wf_store_relaxed(&lock->word, (uint32_t)WF_LOCK_FREE);
     lock->rank = rank;
 }
@@ -73,7 +73,7 @@ void wf_lock_wake(struct wf_lock *lock);
 void wf_lock_note_taken(const struct wf_lock *lock);
 void wf_lock_note_released(const struct wf_lock *lock);
 bool wf_lock_is_held(const struct wf_lock *lock);
-/* The name of a lock that this thread holds, or NULL. */
+/* Returns the name of a lock that this thread holds, or NULL. */
 const char *wf_lock_any_held(void);
 #else
 static inline void wf_lock_note_taken(const struct wf_lock *lock)
@@ -99,7 +99,7 @@ static inline void wf_lock(struct wf_lock *lock)
 {
     wf_lock_note_taken(lock);
     uint32_t expected = WF_LOCK_FREE;
-    /* acquire [L1]: what the last holder wrote. */
+    /* acquire [L1]: sees what the last holder wrote. */
     if (!wf_cas_acquire(&lock->word, &expected, (uint32_t)WF_LOCK_HELD)) {
         wf_lock_wait(lock);
     }

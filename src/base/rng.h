@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rng.h - a fast generator for choosing victims, one per worker.
+ * rng.h - fast pseudo-random generator for choosing victims, one per worker.
  *
- * A pair of 32-bit xorshift words with shifts 17, 7, 16. Its only bad state is
- * all zeros, which seeding never produces.
+ * A pair of 32-bit xorshift words with shifts 17, 7, 16. The only bad state is all zeros, which
+ * seeding never produces.
  */
 #ifndef WF_BASE_RNG_H
 #define WF_BASE_RNG_H
@@ -15,7 +15,7 @@ struct wf_rng {
     uint32_t two;
 };
 
-/* The finaliser of splitmix64: neighbouring seeds give unrelated states. */
+/* The finalizer of splitmix64: neighboring seeds give unrelated states. */
 static inline uint64_t wf_rng_mix(uint64_t x)
 {
     x ^= x >> 30;
@@ -26,7 +26,7 @@ static inline uint64_t wf_rng_mix(uint64_t x)
     return x;
 }
 
-/* stream tells generators of one seed apart: a worker's index. */
+/* stream distinguishes generators with the same seed: a worker's index. */
 static inline void wf_rng_seed(struct wf_rng *rng, uint64_t seed, uint64_t stream)
 {
     uint64_t mixed = wf_rng_mix(seed + (stream + 1) * UINT64_C(0x9E3779B97F4A7C15));

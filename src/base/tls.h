@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tls.h - thread-locals that are read by value, every time.
+ * tls.h - thread-local variables that are read by value on every access.
  *
- * A task may go on on another thread after it has waited. Compilers keep the
- * address of a thread-local across calls, and even fold a noinline function
- * that returns it, so code that reads one before and after a suspension would
- * read the old thread's. WF_TLS_LOAD is an asm volatile that computes the
- * address and loads the value in one piece: nothing is left to keep. Stores go
- * through WF_TLS_STORE, which is another one, since the compiler may move a plain
- * store past an asm that does not mention it.
+ * A task may resume on another thread after it has waited. Compilers keep the address of a
+ * thread-local across calls, and even fold a noinline function that returns it. So code that
+ * reads a thread-local before and after a suspension would read the old thread's. WF_TLS_LOAD
+ * is an asm volatile that computes the address and loads the value in one step: there is no
+ * address left to keep. Stores use WF_TLS_STORE, a second asm volatile, since the compiler may
+ * move a plain store past an asm that does not mention it.
  *
- * The variable must be pointer-sized and defined with WF_TLS_DEFINE, which
- * chooses the initial-exec model: two instructions in a shared library, too.
+ * The variable must be pointer-sized and defined with WF_TLS_DEFINE, which selects the
+ * initial-exec model: two instructions, also in a shared library.
  */
 #ifndef WF_BASE_TLS_H
 #define WF_BASE_TLS_H

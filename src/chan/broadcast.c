@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * broadcast.c - messages from many senders, each to every receiver.
+ * broadcast.c - broadcast channel: every receiver gets every message.
  *
- * All of it is under the latch in the word: a ring of the latest messages, and how many were
- * sent in all. A receiver keeps the number of the message that it wants next. If that one has
- * been overwritten, it goes on with the oldest that is there, and counts what it has missed.
- * Who sends gives the message to all who wait for it in the same turn: those have received
- * all before it.
+ * The latch in the word guards everything: a ring of the latest messages, and the total number
+ * of messages sent. A receiver keeps the number of the message that it wants next. If that
+ * message has been overwritten, the receiver continues with the oldest one in the ring and
+ * counts those that it has missed. The sender gives a message to all receivers that wait for it
+ * in the same critical section: these have received all messages before it.
  *
- * Edges: latch.h's [E1]: what was done before a message was sent is seen by who receives it.
+ * Edges: latch.h's [E1]: the receiver of a message sees what was done before it was sent.
  *
  * Checked by tests/model/broadcast_model.c.
  */
@@ -21,17 +21,17 @@
 
 struct wf_broadcast {
     struct wf_feed feed;                /* the last message has the number sent - 1 */
-    size_t capacity;                    /* constant, as the rest */
+    size_t capacity;                    /* constant, like the fields below */
     size_t slots_mask;                  /* at least capacity - 1, all ones */
     size_t size;                        /* of a message */
-    _Alignas(max_align_t) char slots[]; /* message i in i & slots_mask */
+    _Alignas(max_align_t) char slots[]; /* message i is in slot i & slots_mask */
 };
 
 struct weft_broadcast_receiver {
-    struct wf_feed_receiver base; /* of a wf_broadcast; seen: the number that it wants next */
+    struct wf_feed_receiver base; /* of a wf_broadcast; seen: the message that it wants next */
 };
 
-/* The operation of one who receives; data: where the message goes. */
+/* A receive operation; data: where the message goes. */
 struct receiving {
     struct wf_op op;
     weft_broadcast_receiver *receiver;
@@ -57,8 +57,8 @@ static char *slot(struct wf_broadcast *broadcast, uint64_t number)
     return broadcast->slots + (number & broadcast->slots_mask) * broadcast->size;
 }
 
-/* Copies the next message for this receiver, and adds to *missed what it cannot have any more.
- * False: it has received all. */
+/* Copies the next message for this receiver. Adds the number of messages that it has missed to
+ * *missed. Returns false if it has received all messages. */
 static bool take(weft_broadcast_receiver *receiver, void *message, uint64_t *missed)
 {
     struct wf_broadcast *broadcast = of_receiver(receiver);
@@ -75,8 +75,8 @@ static bool take(weft_broadcast_receiver *receiver, void *message, uint64_t *mis
     return true;
 }
 
-/* The last message to those who wait, which have received all before; to one of those who
- * wait at the same receiver. */
+/* Gives the last message to the waiters, which have received all messages before it. If several
+ * wait with the same receiver, one of them gets it. */
 static void give_to_waiters(struct wf_broadcast *broadcast, struct wf_turn *turn)
 {
     struct wf_op *next = wf_op_first(&broadcast->feed.waiters);
@@ -222,7 +222,7 @@ int64_t weft_broadcast_recv_many(weft_broadcast_receiver *receiver, void *messag
 
 #define CAPACITY_MAX ((size_t)PTRDIFF_MAX / 4)
 
-/* A power of two: a slot is found by a mask. */
+/* A power of two, so that a mask finds the slot. */
 static size_t slots_for(size_t capacity)
 {
     size_t slots = 1;
@@ -232,7 +232,7 @@ static size_t slots_for(size_t capacity)
     return slots;
 }
 
-/* Oldest first. */
+/* Drops the messages in the ring, oldest first. */
 static void clear(struct wf_feed *feed)
 {
     struct wf_broadcast *broadcast = (struct wf_broadcast *)feed;
@@ -319,7 +319,8 @@ void weft_broadcast_close(weft_broadcast_sender *sender)
     wf_feed_close((struct wf_feed *)sender);
 }
 
-/* Of the whole, or, with a receiver, with what waits for it. */
+/* Returns the state of the channel and, with a receiver, the number of messages that it can
+ * receive. */
 static weft_broadcast_info info_of(struct wf_broadcast *broadcast,
                                    const weft_broadcast_receiver *receiver)
 {

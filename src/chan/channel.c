@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * channel.c - messages from many senders to many receivers.
+ * channel.c - bounded and unbounded channels with many senders and many receivers.
  *
- * All of it is under the latch in the word: a ring of messages, and two queues, of those who
- * wait to send and of those who wait to receive. Nobody waits without need:
+ * The latch in the word guards everything: a ring of messages and two wait queues, one of
+ * senders and one of receivers. No task waits without need:
  *
- *   - somebody waits to receive: the ring is empty, and nobody waits to send a message
- *   - somebody waits to send: the ring, with what is reserved, is full
+ *   - a receiver waits: the ring is empty, and no sender waits to send a message
+ *   - a sender waits: the ring, with what is reserved, is full
  *
  *   Send                                   Receive
- *   S1  somebody waits to receive:         R1  there is a message: take it, and let
- *       copy the message to its place          the first who waits to send put its
- *   S2  there is room: into the ring           own behind the others
- *   S3  else wait                          R2  none, but somebody waits to send, since
- *                                              there is no ring or all of it is
- *                                              reserved: take it from there
+ *   S1  a receiver waits: copy the         R1  there is a message: take it, and let
+ *       message to its destination             the first waiting sender append its
+ *   S2  there is space: into the ring          own
+ *   S3  else wait                          R2  none, but a sender waits, since there
+ *                                              is no ring or all of it is reserved:
+ *                                              take the message from the sender
  *                                          R3  else wait
  *
- * So a message is copied once or twice, and never by two at once: who copies from or to the
- * place of one that waits has claimed its wait. A wait that is cancelled has sent nothing, or
- * received nothing; if it was claimed before, it has.
+ * So a message is copied once or twice, and never by two threads at the same time: a thread
+ * that copies from or to the memory of a waiter has claimed its wait. A canceled wait has sent
+ * or received nothing, unless it was claimed before.
  *
- * Room that is reserved counts as taken. Where there is no limit, the ring grows when it is
- * reserved, so that sending into it cannot fail.
+ * Reserved space counts as used. In an unbounded channel the ring grows when space is reserved,
+ * so that sending into it cannot fail.
  *
- * A ring without a limit doubles when it is full, and is halved when no more than an eighth of it
- * is used, so it takes at most eight times the memory of its messages, or RING_KEPT bytes. A queue
- * whose length varies by up to a factor of 4 does not allocate.
+ * The ring of an unbounded channel doubles when it is full, and is halved when less than an
+ * eighth of it is used. So it takes at most eight times the memory of its messages, RING_KEPT
+ * bytes or SLOTS_FIRST slots. A queue whose length varies by up to a factor of 4 does not
+ * allocate.
  *
- * When the last receiver goes, it takes the ring with the unread messages out of the channel in its
- * turn: nothing is pushed any more. It gives them to the drop function without the latch.
+ * When the last receiver is dropped, the ring with the unread messages is removed from the
+ * channel under the latch: nothing is pushed any more. The messages are passed to the drop
+ * function without the latch.
  *
- * A handle is a record that names the channel and counts the room that its owner has reserved:
- * dropping a sender gives up its room, and ends its pending reservations. The first sender and the
- * first receiver are part of the channel. The record of a clone is allocated, and is kept for
- * the next clone when it is dropped, until the channel is freed. So a call with a handle that was
- * dropped is detected as long as the channel exists and the record was not reused.
+ * A handle is a record that names the channel and counts the space that its owner has reserved:
+ * dropping a sender gives up its space, and ends its pending reservations. The first sender and
+ * the first receiver are part of the channel. The record of a clone is allocated, and is kept
+ * for the next clone when it is dropped, until the channel is freed. So a call with a dropped
+ * handle is detected as long as the channel exists and the record was not reused.
  *
- * A channel is closed when it was told to, when the last sender is gone, and when the last
- * receiver is. Then who waits to send is told; who waits to receive, too, unless messages
- * can still come into room that is reserved. Who drops the last handle of all frees it.
+ * A channel is closed by an explicit close, when the last sender is dropped, and when the last
+ * receiver is. Then waiting senders get WEFT_ECLOSED; so do waiting receivers, unless messages
+ * can still arrive through reserved space. The thread that drops the last handle frees the
+ * channel.
  *
- * Edges: latch.h's [E1]: what was done before a message was sent is seen by who receives it.
+ * Edges: latch.h's [E1]: the receiver of a message sees what was done before it was sent.
  *
  * Checked by tests/model/channel_model.c.
  */
@@ -54,15 +57,15 @@
 #include "sched/op.h"
 
 enum {
-    SLOTS_FIRST = 16, /* of a ring that grows */
-    RING_KEPT = 4096, /* bytes: a ring that grew is not made smaller than that */
-    SPARSE = 8,       /* a ring is halved when one of so many slots is used, or fewer */
+    SLOTS_FIRST = 16, /* initial number of slots of an unbounded ring */
+    RING_KEPT = 4096, /* bytes: an unbounded ring is not shrunk at or below this size */
+    SPARSE = 8,       /* a ring is halved when less than 1/SPARSE of its slots is used */
 };
 
-/* What a weft_sender or a weft_receiver points to. */
+/* The record that a weft_sender or a weft_receiver points to. */
 struct handle {
-    struct wf_channel *channel; /* constant while it is in use; NULL: it was dropped */
-    size_t reserved;            /* under the latch: room of this sender */
+    struct wf_channel *channel; /* constant while in use; NULL: it was dropped */
+    size_t reserved;            /* under the latch: space that this sender has reserved */
     struct handle *next_free;   /* under the latch */
 };
 
@@ -74,35 +77,36 @@ struct weft_receiver {
     struct handle handle;
 };
 
-/* A ring of messages, which may be empty. */
+/* A ring of messages, possibly without slots. */
 struct ring {
     char *slots;
     size_t slots_count;
-    size_t head; /* of the oldest message */
+    size_t head; /* slot of the oldest message */
     size_t length;
 };
 
 struct wf_channel {
-    _Atomic(uint32_t) word; /* the latch alone; what follows is under it */
+    _Atomic(uint32_t) word; /* the latch alone; it guards the fields below */
     bool is_closed;
     size_t senders;
     size_t receivers;
-    struct wf_waitq to_send; /* data: the message; flag: wants room for the handle in data */
+    struct wf_waitq to_send; /* data: the message; with flag: the handle that reserves */
     struct wf_waitq to_recv; /* data: where the message goes */
     struct ring ring;
-    size_t sparse; /* used slots at which the ring is made smaller; 0: it is not */
+    size_t sparse; /* the ring is shrunk below this number of used slots; 0: never */
     size_t reserved;
     size_t size;     /* constant: of a message; 0: an event, whose pointers may be NULL */
     size_t capacity; /* constant */
-    void (*drop_message)(void *message, void *arg); /* constant, as its arg; may be NULL */
+    void (*drop_message)(void *message, void *arg); /* constant, like drop_arg; may be NULL */
     void *drop_arg;
     struct handle *free_handles;
-    /* Each call reads its handle before it takes the latch: on a line that is rarely written. */
+    /* Each call reads its handle before it takes the latch, so these are on a line that is
+     * rarely written. */
     _Alignas(64) struct weft_sender first_sender;
     struct weft_receiver first_receiver;
 };
 
-/* Returns the channel of a handle. Aborts, for the call of that name, if it was dropped. */
+/* Returns the channel of a handle. Aborts, naming call, if the handle was dropped. */
 static inline struct wf_channel *channel_of(const struct handle *handle, const char *call)
 {
     if (wf_unlikely(handle->channel == NULL)) {
@@ -137,13 +141,13 @@ static bool has_room(const struct wf_channel *channel)
     return channel->capacity - channel->ring.length > channel->reserved;
 }
 
-/* Returns the bytes of a ring; at least one, since a message may have none. */
+/* Returns the size of a ring in bytes; at least 1, since a message may have size 0. */
 static size_t ring_bytes(size_t count, size_t size)
 {
     return size > 0 ? count * size : 1;
 }
 
-/* Allocates an empty ring. Returns 0, -ENOMEM, or -EINVAL: it is larger than memory can be. */
+/* Allocates an empty ring. Returns 0, -ENOMEM, or -EINVAL if it is larger than memory can be. */
 static int make_ring(struct ring *ring, size_t count, size_t size)
 {
     if (count > PTRDIFF_MAX / (size > 0 ? size : 1)) {
@@ -160,7 +164,7 @@ static void free_ring(const struct ring *ring, size_t size)
             _Alignof(max_align_t));
 }
 
-/* Moves the messages to a ring with this number of slots. False: there is no memory. */
+/* Moves the messages to a ring with this number of slots. Returns false when out of memory. */
 static bool resize(struct wf_channel *channel, size_t count)
 {
     const struct ring *old = &channel->ring;
@@ -181,14 +185,14 @@ static bool resize(struct wf_channel *channel, size_t count)
     return true;
 }
 
-/* Makes the ring larger. False: there is no memory. */
+/* Grows the ring. Returns false when out of memory. */
 static bool grow(struct wf_channel *channel)
 {
     size_t count = channel->ring.slots_count;
     return resize(channel, count != 0 ? 2 * count : SLOTS_FIRST);
 }
 
-/* Makes the ring smaller if few of its slots are used; without memory it stays as it is. */
+/* Shrinks the ring if few of its slots are used. Leaves it unchanged when out of memory. */
 static inline void shrink(struct wf_channel *channel)
 {
     while (wf_unlikely(used(channel) < channel->sparse) &&
@@ -196,7 +200,8 @@ static inline void shrink(struct wf_channel *channel)
     }
 }
 
-/* A slot for one more; there is room. False: no memory for it. */
+/* Provides a slot for one more message; the capacity has been checked. Returns false when out
+ * of memory. */
 static bool has_slot(struct wf_channel *channel)
 {
     return used(channel) < channel->ring.slots_count || grow(channel);
@@ -221,9 +226,9 @@ static void pop(struct wf_channel *channel, void *message)
     shrink(channel);
 }
 
-/* --- Those who wait ------------------------------------------------------------------------- */
+/* --- Waiters -------------------------------------------------------------------------------- */
 
-/* Gives a message to one who waits to receive, if there is one. */
+/* Gives a message to the first waiting receiver. Returns false if there is none. */
 static bool hand_over(struct wf_channel *channel, const void *message, struct wf_turn *turn)
 {
     struct wf_op *receiver = wf_turn_claim(turn, &channel->to_recv);
@@ -234,8 +239,8 @@ static bool hand_over(struct wf_channel *channel, const void *message, struct wf
     return true;
 }
 
-/* Takes a message from the hands of one who waits to send it; not from one who waits for room,
- * and has none yet. */
+/* Takes a message directly from a waiting sender. Skips senders that wait to reserve space,
+ * which have no message yet. */
 static bool take_from_hands(struct wf_channel *channel, void *message, struct wf_turn *turn)
 {
     struct wf_op *next = wf_op_first(&channel->to_send);
@@ -256,8 +261,7 @@ static void add_room(struct wf_channel *channel, struct handle *sender)
     sender->reserved++;
 }
 
-/* Lets those in who wait to send, as far as there is room. A ring with a limit has all of its
- * slots. */
+/* Admits waiting senders while there is space. A bounded ring has all of its slots. */
 static void admit(struct wf_channel *channel, struct wf_turn *turn)
 {
     struct wf_op *sender;
@@ -270,7 +274,7 @@ static void admit(struct wf_channel *channel, struct wf_turn *turn)
     }
 }
 
-/* Tells those who wait that nothing will come of it. */
+/* If the channel is closed: ends the waits that can no longer succeed with WEFT_ECLOSED. */
 static void tell_closed(struct wf_channel *channel, struct wf_turn *turn)
 {
     if (channel->is_closed) {
@@ -281,7 +285,7 @@ static void tell_closed(struct wf_channel *channel, struct wf_turn *turn)
     }
 }
 
-/* S1 to S3: WEFT_PENDING if it has to wait. */
+/* S1 to S3. Returns WEFT_PENDING if the sender has to wait. */
 static int put(struct wf_channel *channel, const void *message, struct wf_turn *turn)
 {
     if (channel->is_closed) {
@@ -300,7 +304,7 @@ static int put(struct wf_channel *channel, const void *message, struct wf_turn *
     return 0;
 }
 
-/* The same for room that is reserved. */
+/* Reserves space. Returns WEFT_PENDING if the sender has to wait. */
 static int reserve(struct wf_channel *channel, struct handle *sender)
 {
     if (channel->capacity == 0) {
@@ -319,7 +323,7 @@ static int reserve(struct wf_channel *channel, struct handle *sender)
     return 0;
 }
 
-/* R1 to R3: WEFT_PENDING if it has to wait. */
+/* R1 to R3. Returns WEFT_PENDING if the receiver has to wait. */
 static int take(struct wf_channel *channel, void *message, struct wf_turn *turn)
 {
     if (channel->ring.length > 0) {
@@ -399,7 +403,7 @@ void weft_recv_init(weft_op *op, weft_receiver *receiver, void *message)
     (void)prepare_recv(op, receiver, message, "weft_recv_init");
 }
 
-/* Without a wait. */
+/* Converts the result for a call that does not wait. */
 static int or_again(int result)
 {
     return result == WEFT_PENDING ? -EAGAIN : result;
@@ -478,7 +482,7 @@ int64_t weft_recv_many(weft_receiver *receiver, void *messages, size_t most, wef
     return (int64_t)count;
 }
 
-/* Uses room that was reserved: for a message, or to give it up. */
+/* Uses reserved space: sends a message into it, or gives it up. */
 static void use_room(struct handle *sender, bool sends, const void *message, const char *call)
 {
     struct wf_channel *channel = channel_of(sender, call);
@@ -516,7 +520,7 @@ void weft_unreserve(weft_sender *sender)
 
 /* --- Handles -------------------------------------------------------------------------------- */
 
-/* A ring with a limit has all of its slots from the beginning. */
+/* A bounded ring has all of its slots from the beginning. */
 static int make_first_ring(struct wf_channel *channel)
 {
     if (channel->capacity == WEFT_UNBOUNDED || channel->capacity == 0) {
@@ -562,13 +566,13 @@ static bool is_embedded(const struct wf_channel *channel, const struct handle *h
     return handle == &channel->first_sender.handle || handle == &channel->first_receiver.handle;
 }
 
-/* Takes a record that was dropped, or allocates one, and counts it. NULL: out of memory. */
+/* Reuses a dropped record, or allocates one, and counts it. Returns NULL when out of memory. */
 static struct handle *add_handle(struct wf_channel *channel, size_t *count)
 {
     struct handle *made = NULL;
     (void)wf_latch_lock(&channel->word);
     if (channel->free_handles == NULL) {
-        wf_latch_unlock(&channel->word, 0); /* The caller's handle keeps the channel. */
+        wf_latch_unlock(&channel->word, 0); /* The caller's handle keeps the channel alive. */
         made = wf_alloc_zeroed(&wf_alloc_default, sizeof *made, _Alignof(struct handle));
         if (made == NULL) {
             return NULL;
@@ -598,7 +602,7 @@ weft_receiver *weft_receiver_clone(weft_receiver *receiver)
 
 static void free_channel(struct wf_channel *channel)
 {
-    struct handle *next = channel->free_handles; /* which are all of them */
+    struct handle *next = channel->free_handles; /* all handles */
     while (next != NULL) {
         struct handle *handle = next;
         next = handle->next_free;
@@ -609,7 +613,7 @@ static void free_channel(struct wf_channel *channel)
     wf_free(&wf_alloc_default, channel, sizeof *channel, _Alignof(struct wf_channel));
 }
 
-/* Gives up the room of a sender that is dropped, and ends its pending reservations. */
+/* Gives up the space of a sender that is dropped, and ends its pending reservations. */
 static void give_up_room(struct wf_channel *channel, struct handle *sender, struct wf_turn *turn)
 {
     struct wf_op *next = wf_op_first(&channel->to_send);
@@ -624,7 +628,7 @@ static void give_up_room(struct wf_channel *channel, struct handle *sender, stru
     sender->reserved = 0;
 }
 
-/* What the last receiver leaves unread. */
+/* The messages that the last receiver leaves unread. */
 struct leftover {
     struct ring ring;
     size_t size;
@@ -643,7 +647,7 @@ static void drop_messages(struct leftover *unread)
     free_ring(&unread->ring, unread->size);
 }
 
-/* Ends a handle, which is one of that count of the channel. */
+/* Drops a handle. count is the channel's count of such handles. */
 static void drop(struct wf_channel *channel, struct handle *handle, size_t *count)
 {
     struct leftover unread = { 0 };
@@ -653,7 +657,7 @@ static void drop(struct wf_channel *channel, struct handle *handle, size_t *coun
     if (*count == 0) {
         channel->is_closed = true;
     }
-    if (channel->receivers == 0) { /* Nothing is received, and nothing sent, from now on. */
+    if (channel->receivers == 0) { /* Nothing can be received or sent any more. */
         unread = (struct leftover){ channel->ring, channel->size, channel->drop_message,
                                     channel->drop_arg };
         channel->ring = (struct ring){ 0 };
@@ -662,7 +666,7 @@ static void drop(struct wf_channel *channel, struct handle *handle, size_t *coun
     if (count == &channel->senders) {
         give_up_room(channel, handle, &turn);
     }
-    tell_closed(channel, &turn); /* Then no sender waits for a closed channel. */
+    tell_closed(channel, &turn); /* After this no sender waits for a closed channel. */
     admit(channel, &turn);
     shrink(channel);
     handle->channel = NULL;
@@ -673,7 +677,7 @@ static void drop(struct wf_channel *channel, struct handle *handle, size_t *coun
     if (is_last) {
         free_channel(channel);
     }
-    drop_messages(&unread); /* The channel may be gone. */
+    drop_messages(&unread); /* The channel may be freed by now. */
 }
 
 void weft_sender_drop(weft_sender *sender)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * feed.c - the handles of a feed, and its end.
+ * feed.c - multicast channel: handles and lifetime.
  *
- * The counts are under the latch. Who drops a handle lets go of the latch before the feed is
- * freed, and only the one that found no other handle frees it: nobody else can come.
+ * The latch guards the counts. A thread that drops a handle releases the latch before the
+ * channel is freed, and only the thread that found no other handle frees it: no other thread
+ * can arrive.
  *
  * Checked by tests/model/broadcast_model.c.
  */
@@ -83,7 +84,7 @@ struct wf_feed_receiver *wf_feed_add_receiver(struct wf_feed *feed,
     if (receiver != NULL) {
         feed->free_receivers = receiver->next_free;
     } else {
-        wf_latch_unlock(&feed->word, 0); /* The caller's handle keeps the feed. */
+        wf_latch_unlock(&feed->word, 0); /* The caller's handle keeps the channel alive. */
         receiver = new_receiver();
         if (receiver == NULL) {
             return NULL;
@@ -97,7 +98,7 @@ struct wf_feed_receiver *wf_feed_add_receiver(struct wf_feed *feed,
     return receiver;
 }
 
-/* In a turn. */
+/* With the latch held. */
 static void close_it(struct wf_feed *feed, struct wf_turn *turn)
 {
     feed->is_closed = true;
@@ -117,7 +118,7 @@ static void free_feed(struct wf_feed *feed)
     if (feed->drop != NULL) {
         feed->clear(feed);
     }
-    struct wf_feed_receiver *next = feed->free_receivers; /* which are all of them */
+    struct wf_feed_receiver *next = feed->free_receivers; /* all receivers */
     while (next != NULL) {
         struct wf_feed_receiver *receiver = next;
         next = receiver->next_free;
@@ -126,7 +127,7 @@ static void free_feed(struct wf_feed *feed)
     wf_free(&wf_alloc_default, feed, feed->bytes, _Alignof(max_align_t));
 }
 
-/* receiver is the one that is dropped, or NULL: it is a sender. */
+/* Drops a receiver or, if receiver is NULL, a sender. */
 static void drop(struct wf_feed *feed, struct wf_feed_receiver *receiver, const char *call)
 {
     size_t *count = receiver != NULL ? &feed->receivers : &feed->senders;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message.h - messages of channels: bytes, of a size that the channel knows.
+ * message.h - channel messages: bytes, of a size that the channel knows.
  */
 #ifndef WF_CHAN_MESSAGE_H
 #define WF_CHAN_MESSAGE_H
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Copies a message. One of a word takes a few instructions. One of size 0 is an event: its
- * pointers may be NULL, which memcpy() does not allow. */
+/* Copies a message. A message of one word takes a few instructions. A message of size 0 is an
+ * event: its pointers may be NULL, which memcpy() does not allow. */
 static inline void wf_message_copy(void *to, const void *from, size_t size)
 {
     if (size == sizeof(uint64_t)) {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * oneshot.c - a place for one value.
+ * oneshot.c - oneshot channel: carries a single value.
  *
- * The word says what has become of it: nothing; the value is SENT, into the slot; it is
- * TAKEN, which it also is when it was handed to one who waited; or CLOSED, before it was sent
- * or after.
+ * The word holds the state: zero; SENT, the value is in the slot; TAKEN, the value was
+ * received, or was given directly to a waiter; CLOSED, before it was sent or after.
  *
  *   Send, with the latch                   Receive
  *   S1  SENT, TAKEN or CLOSED: refused     R1  SENT: TAKEN, by CAS; then copy
- *   S2  somebody waits: copy the value     R2  else, with the latch: as R1, or
- *       to its place; TAKEN                    closed, or wait
+ *   S2  a receiver waits: copy the value   R2  else, with the latch: as R1, or
+ *       to its destination; TAKEN              closed, or wait
  *   S3  else copy it to the slot; SENT
  *
- * The slot is written once, before SENT, and read once, by who has made it TAKEN.
+ * The slot is written once, before SENT, and read once, by the receiver that has set TAKEN.
  *
- * Edges: latch.h's [E1]: the latch is given up with SENT, which releases the word; who takes
- * the value acquires it, and sees what was done before it was sent.
+ * Edges: latch.h's [E1]: the sender releases the latch with SENT, which releases the word. The
+ * receiver that takes the value acquires the word, and sees what was done before the value was
+ * sent.
  *
  * Checked by tests/model/oneshot_model.c.
  */
@@ -39,7 +39,7 @@ struct wf_oneshot {
 
 _Static_assert(sizeof(struct wf_oneshot) <= sizeof(weft_oneshot), "weft_oneshot is too small");
 
-/* The operation of one who receives. */
+/* A receive operation. */
 struct receiving {
     struct wf_op op;
     const void *slot;
@@ -68,7 +68,7 @@ int weft_oneshot_send(weft_oneshot *oneshot, void *slot, const void *value, size
     return result;
 }
 
-/* R2: may this one have the value? Else WEFT_ECLOSED, or WEFT_PENDING. */
+/* R2. Returns 0 if the receiver gets the value, otherwise WEFT_ECLOSED or WEFT_PENDING. */
 static int take_bits(uint32_t *bits)
 {
     if ((*bits & SENT) != 0) {
@@ -106,7 +106,7 @@ int weft_oneshot_try_recv(weft_oneshot *oneshot, const void *slot, void *value, 
     struct wf_oneshot *self = (struct wf_oneshot *)oneshot;
     uint32_t word = SENT;
     int result = 0;
-    /* acquire latch.h's [E1]: the value. */
+    /* acquire latch.h's [E1]: sees the value. */
     if (wf_unlikely(!wf_cas_acquire(&self->word, &word, (uint32_t)TAKEN))) {
         uint32_t bits = wf_latch_lock(&self->word);
         result = take_bits(&bits);
@@ -147,6 +147,6 @@ void weft_oneshot_close(weft_oneshot *oneshot)
 bool weft_oneshot_is_closed(const weft_oneshot *oneshot)
 {
     const struct wf_oneshot *self = (const struct wf_oneshot *)oneshot;
-    /* relaxed: an answer that may be old when it arrives. */
+    /* relaxed: a snapshot that may be stale on return. */
     return (wf_load_relaxed(&self->word) & (TAKEN | CLOSED)) != 0;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watch.c - one value that changes.
+ * watch.c - watch channel: a single value whose changes receivers can wait for.
  *
- * All of it is under the latch in the word: the value, and how many were sent before it. A
- * receiver keeps the number of the value that it has seen; what has another number is new to
- * it. Who sends gives the value to all who wait for it in the same turn, so nobody who waits
- * is passed over, even if the next value comes before it runs.
+ * The latch in the word guards everything: the value, and the number of values sent before it.
+ * A receiver keeps the number of the value that it has seen; a value with another number is new
+ * to it. The sender gives a value to all receivers that wait for it in the same critical
+ * section, so no waiter is passed over, even if the next value is sent before it runs.
  *
- * Edges: latch.h's [E1]: what was done before a value was sent is seen by who receives it.
+ * Edges: latch.h's [E1]: the receiver of a value sees what was done before it was sent.
  *
  * Checked by tests/model/broadcast_model.c.
  */
@@ -19,7 +19,7 @@
 #include "chan/message.h"
 
 struct wf_watch {
-    struct wf_feed feed; /* sent: the number of the value */
+    struct wf_feed feed; /* sent: the number of the current value */
     size_t size;         /* constant */
     _Alignas(max_align_t) char value[];
 };
@@ -28,11 +28,11 @@ struct weft_watch_receiver {
     struct wf_feed_receiver base; /* of a wf_watch */
 };
 
-/* The operation of one who receives, or waits for a certain value; data: where it goes. */
+/* An operation that waits for a new value, or for a certain one; data: where it goes. */
 struct watching {
     struct wf_op op;
     weft_watch_receiver *receiver;
-    weft_watch_wanted_fn is_wanted; /* NULL: what is new */
+    weft_watch_wanted_fn is_wanted; /* NULL: any new value */
     void *arg;
 };
 
@@ -69,7 +69,7 @@ static void see(const struct wf_watch *watch, weft_watch_receiver *receiver, voi
     }
 }
 
-/* There is a new value: to those who wait for it. */
+/* Numbers a new value, and gives it to the waiters that want it. */
 static void announce(struct wf_watch *watch, struct wf_turn *turn)
 {
     watch->feed.sent++;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * context.h - leaving one stack and going on on another.
+ * context.h - context switch between stacks.
  *
- * A switch is a piece of inline assembly that says it changes every register.
- * So the compiler keeps what it still needs in the frame, and no more; what is
- * left to save is where the frame is and where to go on. The stack pointer does
- * not move in between, so the frame's own unwind information is right for a
- * suspended context, too: a debugger that is given sp, bp and pc of one walks its
- * stack like any other.
+ * A switch is inline assembly that declares every register as clobbered. So the compiler spills
+ * to the frame exactly what it still needs, and the switch saves only the position of the frame
+ * and the resume address. The stack pointer does not move in between, so the frame's own unwind
+ * information also holds for a suspended context: a debugger that is given its sp, bp and pc
+ * walks its stack like any other.
  *
- * Not a function: a call pays for registers that nobody needs, and its return
- * goes to another place than the processor has foretold (9 ns instead of 3 here;
+ * Not a function: a call saves registers that the caller does not need, and its return is
+ * mispredicted, since it resumes at another address (9 ns instead of 3 here;
  * docs/adr/0006-context-switch.md has the figures).
  *
- * Control words of floating-point arithmetic (rounding, flushing, exceptions) are
- * kept per context. They are read at each switch and written if they differ.
+ * Floating-point control words (rounding, flushing, exceptions) are kept per context. Each
+ * switch reads them, and writes them if they differ.
  *
- * A new context begins in wf_context_entry (entry_*.S), which calls its function
- * with what the first switch to it carries. The function never returns.
+ * A new context starts in wf_context_entry (entry_*.S), which calls its function with the value
+ * that the first switch to it carries. The function never returns.
  */
 #ifndef WF_FIBER_CONTEXT_H
 #define WF_FIBER_CONTEXT_H
@@ -29,11 +28,11 @@
 #include "fiber/sanitizer.h"
 
 struct wf_context {
-    /* The three that the assembly knows, in this order. */
+    /* Fields that the assembly uses, in this order. */
     void *sp;
     void *bp;
     void *pc;
-    uint32_t fp_control; /* as wf_fp_control_read() gives it */
+    uint32_t fp_control; /* as returned by wf_fp_control_read() */
     struct wf_sanitizer_context sanitizer;
 };
 
@@ -41,7 +40,7 @@ _Static_assert(offsetof(struct wf_context, sp) == 0, "the assembly knows");
 _Static_assert(offsetof(struct wf_context, bp) == 8, "the assembly knows");
 _Static_assert(offsetof(struct wf_context, pc) == 16, "the assembly knows");
 
-/* Where a new context begins: calls (function in bp)(carried). */
+/* Entry point of a new context: calls (function in bp)(carried). */
 extern const char wf_context_entry[];
 
 #if defined(__x86_64__)
@@ -63,7 +62,7 @@ static inline void wf_fp_control_write(uint32_t control)
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
     mxcsr = (mxcsr & ~UINT32_C(0xffff)) | (control & 0xffc0);
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
-    /* Flags that others have raised would trap where they are not masked. */
+    /* Pending exception flags of another context would trap here if they are not masked. */
     __asm__ volatile("fnclex\n\tfldcw %0" : : "m"(x87));
 }
 
@@ -168,9 +167,9 @@ wf_context_jump_away(struct wf_context *to, void *carried)
 #error "weft runs on x86-64 and aarch64: add wf_context_jump for this machine"
 #endif
 
-/* Makes a context that will begin with function and these control words on the stack of
- * size bytes from low on, first frame at top. The function gets what the first switch
- * carries; it calls wf_context_begin() and never returns. */
+/* Initializes a context that will start in function, with these control words, on the stack of
+ * size bytes at low, first frame at top. The function receives the value that the first switch
+ * carries. It must call wf_context_begin() and never return. */
 static inline void wf_context_init(struct wf_context *context, char *low, size_t size, char *top,
                                    void (*function)(void *carried), uint32_t fp_control)
 {
@@ -181,13 +180,13 @@ static inline void wf_context_init(struct wf_context *context, char *low, size_t
     wf_sanitizer_init(&context->sanitizer, low, size);
 }
 
-/* The context that runs on this thread's own stack. */
+/* Initializes the context of this thread's own stack. */
 static inline void wf_context_init_thread(struct wf_context *context)
 {
     wf_sanitizer_init_thread(&context->sanitizer);
 }
 
-/* The first thing that a new context does. */
+/* Must be the first call in a new context. */
 static inline void wf_context_begin(struct wf_context *self)
 {
     wf_sanitizer_arrive(&self->sanitizer);
@@ -203,9 +202,9 @@ wf_context_change_fp_control(struct wf_context *from, const struct wf_context *t
 }
 
 /*
- * Goes on in to; returns when somebody goes on in from, with what that one
- * carries. Nothing that was read of the thread before is valid after: this may be
- * another one. The caller is WF_NO_TSAN.
+ * Switches to another context. Returns when another context switches back to from, with the
+ * value that that switch carries. Thread-local values read before are invalid afterwards: the
+ * context may resume on another thread. The caller is WF_NO_TSAN.
  */
 static inline __attribute__((always_inline)) void *
 wf_context_switch(struct wf_context *from, struct wf_context *to, void *carried)
@@ -217,19 +216,19 @@ wf_context_switch(struct wf_context *from, struct wf_context *to, void *carried)
     return carried;
 }
 
-/* Ends the context that runs, and goes on in to. */
+/* Ends the running context and switches to another. */
 static inline __attribute__((always_inline)) _Noreturn void wf_context_leave(struct wf_context *to,
                                                                              void *carried)
 {
     if (__builtin_expect(to->fp_control != wf_fp_control_read(), 0)) {
         wf_fp_control_write(to->fp_control);
     }
-    /* From here on no local: with it goes AddressSanitizer's second stack. */
+    /* No locals from here on: AddressSanitizer's fake stack is released by this call. */
     wf_sanitizer_leave(NULL, &to->sanitizer);
     wf_context_jump_away(to, carried);
 }
 
-/* Somewhere else, after it has left: frees what belongs to an ended context. */
+/* Frees the resources of an ended context. Called from another context, after it has left. */
 static inline void wf_context_fini(struct wf_context *context)
 {
     wf_sanitizer_fini(&context->sanitizer);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entry_aarch64.S - the first frame of a context: see context.h.
+ * entry_aarch64.S - first frame of a context (see context.h).
  *
- * Arrives by a jump, with the function in x29 and what is carried in x2. Undefined
- * x30 is how unwind information says "nobody called this"; x29 is 0 for those who
- * walk frame pointers. Jumps instead of calls, see entry_x86_64.S.
+ * Entered by a jump, with the function in x29 and the carried value in x2. An undefined x30
+ * marks the outermost frame in the unwind information; x29 is 0 for frame-pointer walkers. Jumps
+ * instead of calling: see entry_x86_64.S.
  */
 #if defined(__aarch64__)
 
@@ -26,7 +26,7 @@ wf_context_entry:
     .cfi_endproc
     .size wf_context_entry, . - wf_context_entry
 
-/* Indirect jumps land on bti only. */
+/* Indirect jumps land only on bti. */
     .section .note.gnu.property, "a", %note
     .p2align 3
     .long 4

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entry_x86_64.S - the first frame of a context: see context.h.
+ * entry_x86_64.S - first frame of a context (see context.h).
  *
- * Arrives by a jump, with the function in rbp and what is carried in rdx. Undefined
- * rip is how unwind information says "nobody called this"; rbp is 0 for those who
- * walk frame pointers.
+ * Entered by a jump, with the function in rbp and the carried value in rdx. An undefined rip
+ * marks the outermost frame in the unwind information; rbp is 0 for frame-pointer walkers.
  *
- * It jumps to the function, with a return address as a call would have made it: the
- * processor pairs calls with returns, and a call that never returns would spoil its
- * guesses for those who called when this context began.
+ * Jumps to the function, with a return address as if by a call: the processor pairs calls with
+ * returns, and a call that never returns would unbalance its return predictor for the callers
+ * that were active when this context started.
  */
 #if defined(__x86_64__)
 
@@ -32,7 +31,7 @@ wf_context_entry:
     .cfi_endproc
     .size wf_context_entry, . - wf_context_entry
 
-/* Indirect jumps land on endbr64 only; shadow stacks are not supported. */
+/* Indirect jumps land only on endbr64; shadow stacks are not supported. */
     .section .note.gnu.property, "a", @note
     .p2align 3
     .long 4

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sanitizer.h - telling AddressSanitizer and ThreadSanitizer of each switch.
+ * sanitizer.h - context-switch annotations for AddressSanitizer and ThreadSanitizer.
  *
- * Both follow the stack of a thread. AddressSanitizer must know the bounds of the
- * stack that runs, and keeps a second, fake stack for each; ThreadSanitizer sees
- * a context as a thread of its own, with its own clock. In other builds all of
- * this is nothing.
+ * Both track the stack of a thread. AddressSanitizer must know the bounds of the current stack
+ * and keeps a fake stack for each context. ThreadSanitizer treats a context as a thread of its
+ * own, with its own clock. In other builds these functions are empty.
  */
 #ifndef WF_FIBER_SANITIZER_H
 #define WF_FIBER_SANITIZER_H
@@ -22,27 +21,27 @@
 #endif
 #endif
 
-/* For functions that switch: ThreadSanitizer follows calls and returns on a stack
- * of its own, which changes in the middle of them. */
+/* For functions that switch: ThreadSanitizer tracks calls and returns on a shadow stack, which
+ * changes in the middle of such a function. */
 #if defined(WF_MODEL)
 #define WF_NO_TSAN
 #elif defined(__clang__)
 #define WF_NO_TSAN __attribute__((no_sanitize("thread"), noinline))
 #else
-/* noipa: gcc would keep static variables across a switch that it sees no call in. */
+/* noipa: gcc would cache static variables across a switch, since it sees no call in it. */
 #define WF_NO_TSAN __attribute__((no_sanitize("thread"), noipa))
 #endif
 
-/* The same for functions that leave a context for good: they may be inlined, where
- * nobody looks. */
+/* Same as WF_NO_TSAN, for functions that leave a context for good: they may be inlined, since no
+ * caller observes what follows. */
 #if defined(WF_MODEL)
 #define WF_NO_TSAN_INLINE
 #else
 #define WF_NO_TSAN_INLINE __attribute__((no_sanitize("thread")))
 #endif
 
-/* May a context that has ended begin anew as another one? Not where it has a name
- * for somebody else. */
+/* Whether an ended context may be reused for another fiber. Not under ThreadSanitizer, which
+ * would take both for one thread. */
 #if defined(WF_TSAN) && !defined(WF_MODEL)
 #define WF_FIBER_REUSES_CONTEXT 0
 #else
@@ -61,13 +60,13 @@ struct wf_sanitizer_context {
     size_t size;
 };
 
-/* A context that will begin on this stack. */
+/* Initializes a context that will start on this stack. */
 static inline void wf_sanitizer_init(struct wf_sanitizer_context *self, char *low, size_t size)
 {
     *self = (struct wf_sanitizer_context){ .low = low, .size = size };
 }
 
-/* The context of this thread's own stack. */
+/* Initializes the context of this thread's own stack. */
 static inline void wf_sanitizer_init_thread(struct wf_sanitizer_context *self)
 {
     pthread_attr_t attributes;
@@ -80,36 +79,36 @@ static inline void wf_sanitizer_init_thread(struct wf_sanitizer_context *self)
     *self = (struct wf_sanitizer_context){ .low = low, .size = size };
 }
 
-/* Just before the jump. from is NULL if nobody will come back. */
+/* Called just before the jump. from is NULL if its context is never resumed. */
 static inline __attribute__((always_inline)) void
 wf_sanitizer_leave(struct wf_sanitizer_context *from, const struct wf_sanitizer_context *to)
 {
     __sanitizer_start_switch_fiber(from != NULL ? &from->fake_stack : NULL, to->low, to->size);
 }
 
-/* Just after it; also the first thing that a new context does. */
+/* Called just after the jump; also first in a new context. */
 static inline void wf_sanitizer_arrive(struct wf_sanitizer_context *self)
 {
     __sanitizer_finish_switch_fiber(self->fake_stack, NULL, NULL);
 }
 
-/* The first thing that a new context does, if the one before it may be on any stack: notes
- * the bounds of that stack. */
+/* Called first in a new context whose predecessor may run on any stack: records the bounds of
+ * that stack. */
 static inline void wf_sanitizer_arrive_from(struct wf_sanitizer_context *self,
                                             struct wf_sanitizer_context *from)
 {
     __sanitizer_finish_switch_fiber(self->fake_stack, &from->low, &from->size);
 }
 
-/* The context has ended, and this is another one. */
+/* Called in another context after this one has ended. */
 static inline void wf_sanitizer_fini(struct wf_sanitizer_context *self)
 {
     /* It ended without returning from its frames, and its stack may be unmapped. */
     __asan_unpoison_memory_region(self->low, self->size);
 }
 
-/* On the stack of a thread whose frames were left by a jump from another stack: nothing below
- * here is a frame any more. */
+/* For the stack of a thread whose frames were left by a jump from another stack: no frame is
+ * left below this one. */
 static inline __attribute__((always_inline)) void wf_sanitizer_forget_frames(void)
 {
     __asan_unpoison_memory_region((char *)__builtin_frame_address(0) - 64 * 1024, 64 * 1024);

@@ -2,9 +2,9 @@
 /*
  * segment.c - stack segments: a call that continues on a fresh stack of the same thread.
  *
- * Segments belong to the process, since threads outside of any runtime use them, too. A
- * segment that is given back keeps its memory if no other free one does, so that recursion
- * that goes up and down across its end makes no system calls.
+ * Segments belong to the process, since threads outside of any runtime use them, too. A released
+ * segment keeps its memory if no other free segment does, so that recursion that oscillates
+ * across the end of a segment makes no system calls.
  */
 #include "fiber/segment.h"
 

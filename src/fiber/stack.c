@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack.c - stacks for fibers.
+ * stack.c - stack allocator for fibers.
  *
- *   cache of a worker    free stacks and promises, without a lock
+ *   worker's cache       free stacks and promises, without a lock
  *        | ^               batches of 16
  *        v |
  *   depot of a class     free stacks and promises, under a lock
- *        | ^               made one by one, given back page by page
+ *        | ^               created one by one, memory returned page by page
  *        v |
  *   chunks               mappings, each as large as all before; smaller ones where
  *                          address space is limited
  *
  * Promises. In each class
  *
- *   stacks made >= promises given out >= fibers that have or will want a stack
+ *   stacks created >= promises issued >= fibers that have or will need a stack
  *
- * since a promise is given out only when there is a stack for it, and a fiber
- * keeps its promise until it has given its stack back. So a fiber that is about
- * to begin finds a stack in its worker's cache, or in the depot, or else at least
- * one is free in another cache. For the last case the depot makes one more; only
- * when there is no memory for it, the fiber waits until the others have seen the
- * mark "wanted" at the end of their tick.
+ * since a promise is issued only if a stack exists for it, and a fiber keeps its promise until
+ * it has returned its stack. So a fiber that is about to start finds a stack in its worker's
+ * cache or in the depot, or else at least one is free in another worker's cache. In the last
+ * case the depot creates one more. Only if there is no memory for it does the fiber wait, until
+ * the other workers see the flag "wanted" at the end of their tick.
  *
- * Guards. MADV_GUARD_INSTALL marks pages without a mapping of their own, so their
- * number is unlimited; before Linux 6.13 mprotect() must do, which splits the
- * mapping at each stack and fails at about 32 000 of them. They are kept when
- * memory is given back with MADV_DONTNEED.
+ * Guards. MADV_GUARD_INSTALL marks pages without a mapping of their own, so their number is
+ * unlimited. Before Linux 6.13 mprotect() has to do. It splits the mapping at each stack and
+ * fails at about 32 000 stacks. Guards survive when memory is returned with MADV_DONTNEED.
  *
  * Huge pages are turned off: the first touch of a stack would commit 2 MiB.
  */
@@ -47,8 +45,8 @@
 
 enum {
     CHUNK_STACKS_MAX = 4096,
-    COLORS = 32, /* Half a page: what most fibers need has room in the other half. */
-    /* Free stacks that an idle class keeps committed. */
+    COLORS = 32, /* Half a page: the other half is enough for most fibers. */
+    /* Free stacks that stay committed in an idle class. */
     KEEP_IDLE = 64,
     PAGES_AT_ONCE = 512,
 };
@@ -57,15 +55,15 @@ struct wf_stack_chunk {
     struct wf_stack_chunk *next;
     char *map;
     size_t map_bytes;
-    uint32_t count; /* stacks it has room for */
+    uint32_t count; /* capacity in stacks */
     uint32_t made;
     struct wf_stack stacks[];
 };
 
 /*
- * A stack, its guard, and up to an odd number of pages. Otherwise all tops would
- * fall into a few of the sets of the processor's TLB, which sees the low bits of
- * the page number, and a switch among a hundred stacks would miss it.
+ * Distance between stacks: the stack and its guard, rounded up to an odd number of pages.
+ * Otherwise all tops would map to a few sets of the TLB, which is indexed by the low bits of the
+ * page number, and switching among a hundred stacks would miss it.
  */
 static size_t stride(unsigned class)
 {
@@ -139,13 +137,13 @@ void wf_stacks_fini(struct wf_stacks *stacks)
     }
 }
 
-/* Once in the life of the stacks, without the lock: why there are no more. */
+/* Reports, once per set of stacks and without the lock, why no stack can be created. */
 static void complain(struct wf_stacks *stacks, unsigned class, uint32_t made, const char *why)
 {
     if (why == NULL) {
         return;
     }
-    /* relaxed: said once, in whatever order. */
+    /* relaxed: reported once, in any order. */
     if (wf_xchg_relaxed(&stacks->complained, 1u) != 0 || stacks->complain == NULL) {
         return;
     }
@@ -155,8 +153,9 @@ static void complain(struct wf_stacks *stacks, unsigned class, uint32_t made, co
     stacks->complain(stacks->complain_ctx, text);
 }
 
-/* Maps room for stacks, up to *count of them; sets *count to their number. Half as many
- * may fit into what is left of a limited address space. NULL: not even one does. */
+/* Maps address space for up to *count stacks, and sets *count to the number that fit. Halves the
+ * number until the mapping succeeds, since address space may be limited. Returns NULL if not
+ * even one fits. */
 static void *map_stacks(unsigned class, uint32_t *count)
 {
     for (;;) {
@@ -172,7 +171,7 @@ static void *map_stacks(unsigned class, uint32_t *count)
     }
 }
 
-/* Under the lock. Maps room for as many stacks as there are already, if possible. */
+/* Under the lock. Maps space for as many stacks as exist already, if possible. */
 static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class, const char **why)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
@@ -191,7 +190,7 @@ static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class
         (void)munmap(map, bytes);
         return NULL;
     }
-    (void)madvise(map, bytes, MADV_NOHUGEPAGE); /* A kernel without huge pages refuses. */
+    (void)madvise(map, bytes, MADV_NOHUGEPAGE); /* Fails on a kernel without huge pages. */
     *chunk = (struct wf_stack_chunk){
         .next = depot->chunks, .map = map, .map_bytes = bytes, .count = count
     };
@@ -199,27 +198,27 @@ static struct wf_stack_chunk *add_chunk(struct wf_stacks *stacks, unsigned class
     return chunk;
 }
 
-/* An emulator may take advice that it does not know: ask the kernel to read there. */
+/* An emulator may accept advice that it does not know: have the kernel read the page. */
 static bool faults(char *at)
 {
     return wf_futex_faults((void *)at);
 }
 
-/* Makes the pages fault. */
+/* Makes the pages fault. Returns false if that is not possible. */
 static bool install_guard(struct wf_stacks *stacks, char *at, size_t size, const char **why)
 {
-    /* relaxed: whoever finds out first; all find the same. */
+    /* relaxed: every thread that probes gets the same result. */
     uint32_t guard = wf_load_relaxed(&stacks->guard);
     if (guard != WF_GUARD_MPROTECT) {
         bool installed = madvise(at, size, MADV_GUARD_INSTALL) == 0;
         if (installed && (guard == WF_GUARD_MADVISE || faults(at))) {
-            /* relaxed: all find the same, as above. */
+            /* relaxed: every prober gets the same result, as above. */
             wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MADVISE);
             return true;
         }
-        /* EINVAL: it is too old; others: a sandbox is. Without memory it may succeed later. */
+        /* EINVAL: the kernel is too old. Others: a sandbox refuses. ENOMEM: may succeed later. */
         if (installed || errno != ENOMEM) {
-            /* relaxed: all find the same, as above. */
+            /* relaxed: every prober gets the same result, as above. */
             wf_store_relaxed(&stacks->guard, (uint32_t)WF_GUARD_MPROTECT);
         }
     }
@@ -232,7 +231,7 @@ static bool install_guard(struct wf_stacks *stacks, char *at, size_t size, const
     return false;
 }
 
-/* Under the lock. One more stack, with its guard, or NULL. */
+/* Under the lock. Creates a stack with its guard. Returns NULL if that fails. */
 static struct wf_stack *make(struct wf_stacks *stacks, unsigned class, const char **why)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
@@ -259,7 +258,8 @@ static struct wf_stack *make(struct wf_stacks *stacks, unsigned class, const cha
     return stack;
 }
 
-/* Under the lock. Up to count promises; makes stacks for them. */
+/* Under the lock. Issues up to count promises and creates stacks for them. Returns their
+ * number. */
 static uint32_t promise(struct wf_stacks *stacks, unsigned class, uint32_t count, const char **why)
 {
     struct wf_stack_depot *depot = &stacks->depots[class];
@@ -311,7 +311,7 @@ void wf_stack_unpromise_outside(struct wf_stacks *stacks, unsigned class)
     wf_unlock(&depot->lock);
 }
 
-/* Owner: gives back so many free stacks and all but keep promises. */
+/* Owner only. Returns count free stacks to the depot, and all promises beyond keep. */
 static void give_back(struct wf_stacks *stacks, struct wf_stack_cache *cache, unsigned class,
                       uint32_t count, uint32_t keep)
 {
@@ -330,7 +330,7 @@ void wf_stack_promise_less(struct wf_stacks *stacks, struct wf_stack_cache *cach
     give_back(stacks, cache, class, 0, WF_STACK_BATCH);
 }
 
-/* Under the lock. Up to count free ones, those with memory first. */
+/* Under the lock. Takes up to count free stacks, those with memory first. */
 static void take_free(struct wf_stack_depot *depot, struct wf_stack_list *to, uint32_t count)
 {
     uint32_t warm = depot->warm.count < count ? depot->warm.count : count;
@@ -355,7 +355,7 @@ struct wf_stack *wf_stack_refill(struct wf_stacks *stacks, struct wf_stack_cache
         stack = make(stacks, class, &why);
     }
     if (stack == NULL) {
-        /* relaxed: a request; what is given for it comes through the lock. */
+        /* relaxed: a request; stacks given in response pass through the lock. */
         wf_store_relaxed(&depot->wanted, 1u);
     }
     uint32_t made = depot->made;
@@ -404,10 +404,10 @@ void wf_stack_share(struct wf_stacks *stacks, struct wf_stack_cache *cache)
 {
     for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
         struct wf_stack_depot *depot = &stacks->depots[class];
-        /* relaxed: a request; what is given for it goes through the lock. */
+        /* relaxed: a request; stacks given in response pass through the lock. */
         if (wf_unlikely(wf_load_relaxed(&depot->wanted) != 0) &&
             cache->classes[class].free.count > 0) {
-            /* relaxed: whoever still waits sets it again. */
+            /* relaxed: a worker that still needs a stack sets it again. */
             wf_store_relaxed(&depot->wanted, 0u);
             give_back(stacks, cache, class, cache->classes[class].free.count, UINT32_MAX);
         }
@@ -424,7 +424,7 @@ void wf_stack_flush(struct wf_stacks *stacks, struct wf_stack_cache *cache)
     }
 }
 
-/* How far down the pages of a stack are committed, in bytes from its top. */
+/* Returns how deep the pages of a stack are committed, in bytes from its top. */
 static size_t used_bytes(const struct wf_stack *stack)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -444,7 +444,7 @@ static size_t used_bytes(const struct wf_stack *stack)
     return 0;
 }
 
-/* Gives the memory of up to count warm stacks back. */
+/* Returns the memory of up to count warm stacks to the system. */
 static void trim(struct wf_stack_depot *depot, uint32_t count)
 {
     struct wf_stack_list out = { 0 };
@@ -468,7 +468,7 @@ static void trim(struct wf_stack_depot *depot, uint32_t count)
     wf_unlock(&depot->lock);
 }
 
-/* How many to trim; a new period begins. */
+/* Returns the number of stacks to trim, and starts a new period. */
 static uint32_t surplus_of(struct wf_stack_depot *depot, bool idle)
 {
     wf_lock(&depot->lock);

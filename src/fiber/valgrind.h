@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * valgrind.h - telling valgrind where stacks are, so that it takes a switch for a
- * switch and not for a frame of a gigabyte. Costs nothing outside of valgrind; not
- * there if its header was not when the library was built.
+ * valgrind.h - registers stacks with valgrind, so that it recognizes a context switch instead of
+ * seeing a frame of a gigabyte. Costs nothing outside of valgrind. Empty if valgrind's header
+ * was not available when the library was built.
  */
 #ifndef WF_FIBER_VALGRIND_H
 #define WF_FIBER_VALGRIND_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather.c - waiting for several tasks, and calling one function many times at once.
+ * gather.c - join-many: waits for several tasks; runs one function on many fibers.
  *
- * A gather polls one join for each task. When it knows enough, it cancels the tasks that are
- * left, once, and goes on until all are joined. It is decided by what ends first; of several
- * that have ended when it looks, by the first in the order of the tasks.
+ * A join-many future polls one join per task. Once its outcome is decided, it cancels the
+ * remaining tasks, once, and continues until all tasks are joined. The task that ends first
+ * decides. If several tasks have ended when the future is polled, the first of them in array
+ * order decides.
  */
 #include <weft/gather.h>
 
@@ -14,7 +15,7 @@
 #include "base/atomic.h"
 #include "sched/await.h"
 
-/* The join of one task, and where it writes the result. */
+/* The join of one task, and storage for its result. */
 struct joining {
     weft_join_future join;
     int result;
@@ -27,11 +28,11 @@ struct gather {
     size_t count;
     int *results;
     struct joining *joins; /* NULL before the first poll */
-    size_t left;           /* not joined */
-    size_t winner;         /* or the task whose error it is */
+    size_t left;           /* tasks not joined yet */
+    size_t winner;         /* index of the winner, or of the task with the error */
     int error;
     bool is_decided;
-    bool has_failed; /* one of them cannot be joined */
+    bool has_failed; /* a task could not be joined */
     bool is_over;
 };
 
@@ -55,7 +56,7 @@ static void cancel_others(struct gather *gather)
     }
 }
 
-/* This task has ended, before it was decided. */
+/* A task has ended before the outcome was decided. */
 static void decide(struct gather *gather, size_t index, int result)
 {
     bool has_failed = result < 0;
@@ -100,7 +101,7 @@ static void take_result(struct gather *gather, size_t index, int result)
     }
 }
 
-/* All have ended. */
+/* Returns the result once all tasks have ended. */
 static int verdict(struct gather *gather)
 {
     if (is_for_all(gather)) {
@@ -109,7 +110,7 @@ static int verdict(struct gather *gather)
     return gather->is_decided ? (int)gather->winner : gather->error;
 }
 
-/* --- As a future ------------------------------------------------------------------------------ */
+/* --- The future ------------------------------------------------------------------------------- */
 
 static size_t tasks_of(const struct gather *gather)
 {
@@ -154,7 +155,7 @@ static int finish(struct gather *gather)
     return gather->left == 0 ? verdict(gather) : WEFT_ECANCELED;
 }
 
-/* Stops waiting for those that are left; their handles stay. */
+/* Stops waiting for the remaining tasks; the caller keeps their handles. */
 static bool cancel_joins(struct gather *gather)
 {
     bool have_ended = true;
@@ -167,7 +168,7 @@ static bool cancel_joins(struct gather *gather)
     return have_ended;
 }
 
-/* Joins those that have ended, until one cannot be joined. */
+/* Joins the tasks that have ended. Stops at a task that cannot be joined. */
 static void poll_joins(struct gather *gather)
 {
     for (size_t i = 0; i < gather->count && !gather->has_failed; i++) {
@@ -185,7 +186,7 @@ static void poll_joins(struct gather *gather)
     }
 }
 
-/* Looks how far it is. True: it is over. */
+/* Makes progress. Returns whether the wait is over. */
 static bool advance(struct gather *gather, bool is_cancelled)
 {
     poll_joins(gather);
@@ -255,7 +256,7 @@ int weft_first_success(weft_task **tasks, size_t count, int *result, weft_time d
                         "weft_first_success");
 }
 
-/* --- One function, many times ----------------------------------------------------------------- */
+/* --- One function, many calls ----------------------------------------------------------------- */
 
 enum {
     LIMIT_DEFAULT = 16,
@@ -270,15 +271,15 @@ struct each {
     _Atomic(size_t) next;
 };
 
-/* Each call of the function uses the poll budget and checks for cancellation: the function itself
- * need not wait for anything. */
+/* Each call of the function uses the poll budget and checks for cancellation: the function
+ * itself need not wait for anything. */
 static int call_next(void *arg)
 {
     struct each *each = arg;
     weft_time never = WEFT_NEVER;
     int result;
     while ((result = wf_await_begin(&never, "weft_go_each", instead)) == 0) {
-        /* relaxed: it only shares them out. */
+        /* relaxed: only distributes the indices. */
         size_t index = wf_fetch_add_relaxed(&each->next, 1);
         if (index >= each->count) {
             break;
@@ -306,7 +307,7 @@ int weft_go_each(size_t count, size_t limit, int (*function)(size_t index, void 
     for (size_t i = 0; i < fibers && i < count && err == 0; i++) {
         err = weft_scope_go(&scope, call_next, &each);
         if (err != 0 && i > 0) {
-            err = 0; /* Those that have begun do it all. */
+            err = 0; /* The fibers already started do all the work. */
             break;
         }
     }

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join_set.c - tasks whose results come in the order in which they end.
+ * join_set.c - join set: returns results of tasks in completion order.
  *
- * Results go through a channel without a limit. Room is reserved before a task is started, so
- * that it can report when there is no memory any more. The channel is not what callers wait for:
- * a caller must also wake when another caller has taken the last result. So the set has a queue
- * of its own, under its latch, and the number of tasks whose results were not taken:
+ * Results go through an unbounded channel. Capacity is reserved before a task starts, so that
+ * the task can report its result even when memory runs out. Callers do not wait for the channel,
+ * since a caller must also wake when another caller has received the last result. So the set has
+ * a wait queue of its own, under its latch, and counts the tasks whose results are still to be
+ * received:
  *
  *   Caller                                 Task
- *   J1  turn: no task: -ENOENT             T1  send the result
- *   J2  a result: take it; the last one    T2  turn: claim one caller
- *       claims all others, with -ENOENT
- *   J3  else wait; woken: as J1
+ *   J1  latch: no tasks: -ENOENT           T1  send the result
+ *   J2  a result: receive it; the last     T2  latch: claim one caller
+ *       one claims all other callers
+ *       with -ENOENT
+ *   J3  otherwise wait; when woken, J1
  *
- * T1 comes before T2, and both J2 and J3 are in one turn: a caller that finds no result is in the
- * queue when T2 looks. One that is woken and finds that another was faster waits again.
+ * T1 precedes T2, and J2 and J3 are in one critical section: a caller that finds no result is in
+ * the queue when T2 looks. A caller that is woken but finds that another caller was faster waits
+ * again.
  */
 #include <weft/join_set.h>
 
@@ -24,8 +27,8 @@
 #include "sched/op.h"
 
 struct results {
-    _Atomic(uint32_t) word; /* the latch alone; what follows is under it */
-    size_t count;           /* of tasks whose results were not taken */
+    _Atomic(uint32_t) word; /* latch only; guards all fields below */
+    size_t count;           /* tasks whose results are still to be received */
     struct wf_waitq waiters;
 };
 
@@ -65,7 +68,7 @@ static void add_task(struct results *results)
     wf_latch_unlock(&results->word, 0);
 }
 
-/* In a turn: one task less. Callers that wait for the last one do so in vain. */
+/* With the latch held: removes one task. If it was the last one, all waiters get -ENOENT. */
 static void remove_task(struct results *results, struct wf_turn *turn)
 {
     results->count--;
@@ -82,7 +85,7 @@ int weft_join_set_go(weft_join_set *set, int (*function)(void *arg), void *arg)
     if (err != 0) {
         return err;
     }
-    add_task(results_of(set)); /* Before its result can come. */
+    add_task(results_of(set)); /* Before its result can arrive. */
     err = wf_scope_go(&set->scope, &spec, &reporting, "weft_join_set_go");
     if (err != 0) {
         struct wf_turn turn;
@@ -94,7 +97,7 @@ int weft_join_set_go(weft_join_set *set, int (*function)(void *arg), void *arg)
     return err;
 }
 
-/* J1 and J2. The data of the operation is where the result goes. */
+/* J1 and J2. The operation's data points to the storage for the result. */
 static int next_take(struct wf_op *op, struct wf_turn *turn)
 {
     struct results *results = op->object;
@@ -109,7 +112,7 @@ static int next_take(struct wf_op *op, struct wf_turn *turn)
     return result == -EAGAIN ? WEFT_PENDING : result;
 }
 
-/* J3: woken, by a task, or because the set has no more. */
+/* J3: woken by a task, or because the set is empty. */
 static int next_end(struct wf_op *op)
 {
     if (op->result != 0) {

@@ -2,10 +2,11 @@
 /*
  * pump.c - stages with fibers of their own: generators, buffers and merges.
  *
- * One or two fibers give items to a channel, from which the stage takes them. They are the
- * children of a scope that ends when the stage is dropped; before that the receiver is
- * dropped, so nobody waits to give an item that nobody takes. When the last of them has ended,
- * or one has failed, the channel is closed; the first error is then the end of the sequence.
+ * One or two fibers send items to a channel, from which the stage receives them. The fibers are
+ * the children of a scope that ends when the stage is dropped. The receiver is dropped before
+ * that, so no fiber waits to send an item that is never received. The channel is closed when the
+ * last fiber has ended or one has failed. The first error is then the result at the end of the
+ * sequence.
  */
 #include "base/assert.h"
 #include "base/atomic.h"
@@ -15,7 +16,7 @@
 
 struct pump;
 
-/* What one fiber does. */
+/* The state of one fiber. */
 struct weft_generator {
     struct pump *pump;
     int (*function)(weft_generator *to, void *arg);
@@ -26,10 +27,10 @@ struct weft_generator {
 struct pump {
     weft_sequence sequence;
     weft_scope scope;
-    bool is_open; /* the scope */
+    bool is_open; /* the scope has begun */
     weft_receiver *receiver;
     weft_generator generators[2];
-    _Atomic(int) error; /* of the first fiber that fails; before its sender is dropped */
+    _Atomic(int) error; /* of the first fiber that fails; set before its sender is dropped */
 };
 
 int weft_give(weft_generator *to, const void *item)
@@ -44,7 +45,7 @@ static int run_generator(void *arg)
     int result = self->function(self, self->arg);
     if (result < 0) {
         int none = 0;
-        /* relaxed: the channel brings it. */
+        /* relaxed: published by closing the channel. */
         (void)wf_cas_relaxed(&self->pump->error, &none, result);
         weft_sender_close(self->sender);
     }
@@ -57,7 +58,7 @@ static int pump_next(weft_sequence *sequence, void *item, weft_time deadline)
     struct pump *self = (struct pump *)sequence;
     int err = weft_recv(self->receiver, item, deadline);
     if (err == WEFT_ECLOSED) {
-        /* relaxed: the channel has brought it. */
+        /* relaxed: ordered by the close of the channel. */
         return wf_load_relaxed(&self->error);
     }
     return err == 0 ? 1 : err;
@@ -83,7 +84,7 @@ static int start_fiber(struct pump *pump, weft_generator *generator, const char 
     return wf_scope_go(&pump->scope, &spec, NULL, call);
 }
 
-/* Starts the fibers of a pump, whose functions and arguments are set. */
+/* Starts the fibers of a stage whose functions and arguments are set. */
 static int start(struct pump *pump, unsigned count, size_t capacity, const char *call)
 {
     weft_sender *sender;
@@ -132,7 +133,7 @@ static int give_item(void *item, void *arg)
     return weft_give(arg, item);
 }
 
-/* Gives all items of an inner sequence; that stays the stage's. */
+/* Sends all items of an inner sequence, which the stage still owns. */
 static int give_all(weft_generator *to, void *arg)
 {
     return wf_sequence_run(arg, give_item, to, "weft_sequence_next");

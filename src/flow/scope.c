@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scope.c - tasks that end before the block does that has started them.
+ * scope.c - structured concurrency: a scope waits for its tasks before it ends.
  *
- * A scope counts its children from the moment when one is about to be started until its
- * function has returned. Nobody needs handles: a child that runs has a record in its own
- * frame, which it puts into the scope's list, so that it can be cancelled.
+ * A scope counts its children, from just before a child is started until its function has
+ * returned. The owner needs no handles: a running child keeps a record in its own frame and
+ * links it into the scope's list, so that it can be canceled.
  *
- *   Child                                  Canceller
- *   C1  turn: into the list; cancelled?    X1  turn: cancelled; nobody new comes in
- *   C2  then cancel itself                 X2  turn: some of the list, counted
- *   C3  run the function                   X3  cancel them; until all have been told
- *   C4  failed: cancel the scope
- *   C5  turn: out of the list; count
- *       down; the last one lets the
- *       owner go
+ *   Child                                  Canceler
+ *   C1  latch: link into the list;         X1  latch: mark the scope canceled;
+ *       is the scope canceled?                 no new child is admitted
+ *   C2  if so, cancel itself               X2  latch: retain a batch of listed children
+ *   C3  run the function                   X3  cancel the batch; repeat X2 until every
+ *   C4  on failure, cancel the scope           child is notified
+ *   C5  latch: unlink, decrement the
+ *       count; the last child wakes
+ *       the owner
  *
- * C1 and X1 are turns at one latch: either the canceller finds the child in the list, or the
- * child finds the scope cancelled. The end of the turn in C5 is the child's last access to the
- * scope, whose owner may leave its frame then.
+ * C1 and X1 run with the same latch held: either the canceler finds the child in the list, or
+ * the child finds the scope canceled. Unlocking the latch in C5 is the child's last access to
+ * the scope, because the owner may leave its frame then.
  *
- * The scope is cancelled by its token, which has the canceller as its function; so it is the
- * same whether a child has failed, the deadline has passed, or a token above was cancelled.
+ * The scope is canceled through its cancel token, which has the canceler as its callback. So a
+ * failed child, a passed deadline and the cancellation of a parent token all take the same path.
  *
- * Edges: latch.h's [E1]: what children did is seen by who has waited for them.
+ * Edges: latch.h's [E1]: a waiter sees everything that the children did.
  *
  * Checked by tests/model/scope_model.c.
  */
@@ -47,21 +48,21 @@ enum {
 };
 
 struct scope {
-    _Atomic(uint32_t) word; /* the latch alone */
+    _Atomic(uint32_t) word; /* latch only */
     bool is_supervised;     /* constant */
-    bool has_timer;         /* the owner's */
-    bool is_cancelled;      /* under the latch, as all that follows */
+    bool has_timer;         /* owner only */
+    bool is_cancelled;      /* under the latch, like all fields below */
     bool is_late;
-    bool is_over; /* the owner's: it was ended */
-    int error;    /* the first of a child */
+    bool is_over; /* owner only: the scope has ended */
+    int error;    /* the first error of a child */
     size_t live;
-    struct wf_list children; /* those that run */
-    struct wf_waitq room;    /* who waits to start one */
-    struct wf_waitq ended;   /* who waits for the last one */
+    struct wf_list children; /* running children */
+    struct wf_waitq room;    /* waiters that want to start a child */
+    struct wf_waitq ended;   /* waiters for the last child */
     size_t limit;            /* constant */
     weft_runtime *runtime;   /* constant */
     weft_time deadline;      /* constant */
-    _Atomic(uint32_t) *open; /* constant: counts it, see sched/frame.h; NULL: nothing does */
+    _Atomic(uint32_t) *open; /* constant: counter of open scopes (sched/frame.h), or NULL */
     weft_token token;
     weft_on_cancel on_cancel;
     weft_timer timer;
@@ -69,7 +70,7 @@ struct scope {
 
 _Static_assert(sizeof(struct scope) <= sizeof(weft_scope), "weft_scope is too small");
 
-/* A child that runs: in its own frame. */
+/* A running child; lives in the child's own frame. */
 struct child {
     struct wf_list link;
     weft_task *task;
@@ -81,9 +82,9 @@ static struct scope *scope_of(weft_scope *scope)
     return (struct scope *)scope;
 }
 
-/* --- Cancelling ------------------------------------------------------------------------------- */
+/* --- Canceling -------------------------------------------------------------------------------- */
 
-/* X2: some that have not been told, counted. */
+/* X2: marks a batch of children as notified and retains them. Returns the batch size. */
 static size_t pick(struct scope *scope, weft_task **tasks)
 {
     size_t count = 0;
@@ -100,7 +101,7 @@ static size_t pick(struct scope *scope, weft_task **tasks)
     return count;
 }
 
-/* The function of the token: X1 to X3. */
+/* The callback of the cancel token: X1 to X3. */
 static void cancel_children(void *arg)
 {
     struct scope *scope = arg;
@@ -158,7 +159,7 @@ static void child_begin(struct scope *scope, struct child *child)
     }
 }
 
-/* One less: room for another one, or the end. */
+/* Removes one child: admits the next waiter, or wakes the waiters for the end of the scope. */
 static void count_down(struct scope *scope, struct wf_turn *turn)
 {
     scope->live--;
@@ -170,7 +171,7 @@ static void count_down(struct scope *scope, struct wf_turn *turn)
     }
 }
 
-/* C4. Returns whether it has failed, and cancels the others. */
+/* C4: records the first error. Returns whether the caller must cancel the other children. */
 static bool note_result(struct scope *scope, int result)
 {
     (void)wf_latch_lock(&scope->word);
@@ -195,7 +196,7 @@ static void child_end(struct scope *scope, struct child *child, int result)
     wf_turn_end(&turn);
 }
 
-/* One that could not be started. */
+/* Undoes the count of a child that could not be started. */
 static void child_fail(struct scope *scope)
 {
     struct wf_turn turn;
@@ -204,7 +205,7 @@ static void child_fail(struct scope *scope)
     wf_turn_end(&turn);
 }
 
-/* What a fiber gets a copy of. */
+/* Start record of a fiber, which gets a copy of it. */
 struct start {
     struct scope *scope;
     int (*function)(void *arg);
@@ -225,7 +226,7 @@ static int fiber_child(void *arg)
     return result;
 }
 
-/* What a stackless child gets a copy of. */
+/* State of a stackless child, which gets a copy of it. */
 struct body_child {
     struct scope *scope;
     struct child child;
@@ -233,7 +234,7 @@ struct body_child {
     bool is_begun;
 };
 
-/* The body is polled at least once, also if it is cancelled before; as any. */
+/* Like any stackless task, the child is polled at least once, even if it was canceled before. */
 static int body_child_poll(weft_co *co, void *state)
 {
     struct body_child *self = state;
@@ -260,7 +261,7 @@ static int room_of(const struct scope *scope)
     return scope->limit == 0 || scope->live < scope->limit ? 0 : WEFT_PENDING;
 }
 
-/* The flag: has what it waits for at once, and counts. */
+/* With the flag set, the operation takes a slot and counts the child. */
 static int room_take(struct wf_op *op, struct wf_turn *turn)
 {
     (void)turn;
@@ -272,7 +273,7 @@ static int room_take(struct wf_op *op, struct wf_turn *turn)
     return result == WEFT_ECANCELED && !op->flag ? 0 : result;
 }
 
-/* One that only looks gives back what it was granted. */
+/* An operation without the flag only waits, so it returns the slot that it was granted. */
 static int room_end(struct wf_op *op)
 {
     if (op->flag) {
@@ -294,7 +295,7 @@ void weft_scope_room_init(weft_op *op, weft_scope *scope)
     (void)wf_op_init(op, &room_ops, scope);
 }
 
-/* A timer may come late, if its worker is busy; on a plain thread there is none. */
+/* The timer can fire late if its worker is busy, and a plain thread has no timer. */
 static void look_at_clock(struct scope *scope)
 {
     if (scope->deadline == WEFT_NEVER || wf_clock_now() < scope->deadline) {
@@ -308,7 +309,7 @@ static void look_at_clock(struct scope *scope)
     }
 }
 
-/* Suspends while there is no room. The caller has passed wf_op_enter(). */
+/* Suspends while the scope is at its limit. The caller has passed wf_op_enter(). */
 static int await_room(struct scope *scope)
 {
     weft_op op;
@@ -323,7 +324,7 @@ static int await_room(struct scope *scope)
     return WEFT_ECANCELED;
 }
 
-/* The same without a wait. */
+/* Same as await_room(), but returns -EAGAIN instead of suspending. */
 static int take_room(struct scope *scope)
 {
     if (weft_cancelled()) {
@@ -337,7 +338,7 @@ static int take_room(struct scope *scope)
     return result == WEFT_PENDING ? -EAGAIN : result;
 }
 
-/* There is room: starts a fiber. */
+/* Starts a fiber. The child is already counted. */
 static int start_fiber(struct scope *scope, const weft_fiber_spec *spec,
                        const struct wf_scope_report *report)
 {
@@ -440,7 +441,7 @@ void weft_scope_begin(weft_scope *scope, const weft_scope_options *options)
     self->open = wf_frame_begin(self);
     weft_token_init(&self->token, options->token);
     weft_on_cancel_add(&self->on_cancel, &self->token, cancel_children, self);
-    /* On a plain thread the end of the scope looks at the clock. */
+    /* On a plain thread, the end of the scope checks the clock instead. */
     self->has_timer = self->deadline != WEFT_NEVER && weft_task_current() != NULL;
     if (self->has_timer) {
         weft_timer_start(&self->timer, self->deadline, 0, timer_fired, self);
@@ -458,7 +459,8 @@ static const struct wf_op_ops ended_ops = { .future = WF_OP_FUTURE,
                                             .take = ended_take,
                                             .queue = offsetof(struct scope, ended) };
 
-/* Aborts if the scope was ended before; its memory is the caller's, and may still be there. */
+/* Aborts if the scope has already ended. Its memory belongs to the caller and may still be
+ * valid. */
 static void must_be_open(const struct scope *scope, const char *call)
 {
     if (wf_unlikely(scope->is_over)) {
@@ -466,7 +468,7 @@ static void must_be_open(const struct scope *scope, const char *call)
     }
 }
 
-/* All children have ended. A scope whose owner is canceled counts as canceled also if it has had no
+/* All children have ended. A scope whose owner is canceled counts as canceled even if it had no
  * children, so that a loop over scopes ends. */
 static int finish(struct scope *scope)
 {
@@ -494,7 +496,7 @@ static int await_ended(struct scope *scope, weft_time deadline)
     return wf_op_await_slowly(&op, deadline);
 }
 
-/* Waits for the last one, whatever happens to who waits. */
+/* Waits for the last child, even if the waiter is canceled. */
 static void await_ended_shielded(struct scope *scope)
 {
     bool is_task = weft_task_current() != NULL;
@@ -502,14 +504,15 @@ static void await_ended_shielded(struct scope *scope)
         weft_shield_enter();
     }
     while (await_ended(scope, WEFT_NEVER) != 0) {
-        (void)sched_yield(); /* A thread without memory for a wait. */
+        (void)sched_yield(); /* The thread has no memory for a wait: retry. */
     }
     if (is_task) {
         weft_shield_leave();
     }
 }
 
-/* The result of the first wait is 0 if all have ended. Else cancels those that are left. */
+/* Takes the result of the first wait, which is 0 if all children have ended. Otherwise cancels
+ * the remaining children and waits for them. */
 static void await_rest(struct scope *self, int result)
 {
     if (result == WEFT_ETIMEDOUT) {
@@ -564,7 +567,7 @@ static int end_poll(weft_future *future)
     return look_whether_over(self) ? finish(scope_of(self->scope)) : WEFT_PENDING;
 }
 
-/* It ends when the children have, and no sooner. */
+/* Cancels the children. The future completes only when they have ended. */
 static bool end_cancel(weft_future *future)
 {
     weft_scope_future *self = (weft_scope_future *)future;
@@ -589,14 +592,14 @@ void weft_scope_end_init(weft_scope_future *future, weft_scope *scope)
 static const char in_a_body[] = "in a body, call weft_scope_begin() and await the future of "
                                 "weft_scope_end_init()";
 
-/* The block has its own error, or none. */
+/* The result is that of the block, or 0. */
 static int leave_with(weft_scope *scope, int result, const char *call)
 {
     if (result < 0) {
         weft_scope_cancel(scope);
     }
     int end = wf_scope_end(scope, call);
-    /* An error of a child may be why the block has failed. */
+    /* The block may have failed because of a child's error, which then takes precedence. */
     bool is_first = result < 0 && (end == 0 || end == WEFT_ECANCELED || result != WEFT_ECANCELED);
     return is_first ? result : end;
 }

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select.c - waiting for the first of several things.
+ * select.c - select: waits for the first of several operations and futures.
  *
- * The operations among the branches share one wait (waitq.h), with a node in each of their
- * objects: who grants one of them claims the wait, so no other is granted. Other futures
- * (sleeps, joins, bodies) are polled: one that has a result has won, and must not have been
- * polled while an operation could be granted. So it goes in rounds:
+ * The operations among the branches share one wait (waitq.h), with a node in the queue of each
+ * object. A granter claims the wait, so at most one operation is granted. Other futures (sleeps,
+ * joins, stackless tasks) are polled. A future that has a result wins, so it must not be polled
+ * while an operation can be granted. Therefore select proceeds in rounds:
  *
- *   R1  Nothing is enlisted. Each branch is tried, in an order that is drawn by lot: an
- *       operation takes what it can have, a future is polled. One that has a result wins.
- *   R2  A turn at all objects at once, their latches taken in the order of their addresses.
- *       Each operation tries again to take; one that has a result wins. Else the wait
- *       starts, all are enlisted, and the latches are given up.
- *   R3  Woken. An operation was granted: it has won. Else some other future has news: the
- *       wait is abandoned; all operations leave, one latch at a time; and R1.
+ *   R1  Nothing is enqueued. Try each branch, in random order: an operation takes what is
+ *       available, a future is polled. A branch with a result wins.
+ *   R2  Lock the latches of all objects, in the order of their addresses. Each operation tries
+ *       again; one with a result wins. Otherwise start the wait, enqueue all operations, and
+ *       unlock the latches.
+ *   R3  Woken. If an operation was granted, it wins. Otherwise another future has news: abandon
+ *       the wait, remove all operations from their queues, one latch at a time, and go to R1.
  *
- * Why all at once in R2: an operation that finds nothing may be enlisted only if those after
- * it find nothing, too. And one that meets another select in a queue (both want to meet at a
- * channel without room) claims the other's wait alone: its own cannot be claimed meanwhile.
+ * Why R2 holds all latches at the same time: an operation that finds nothing may be enqueued
+ * only if the operations after it find nothing either. And if an operation meets another select
+ * in a queue (both want to rendezvous on an unbuffered channel), it claims only the other
+ * select's wait: its own wait cannot be claimed in the meantime.
  *
- * Between the claim of the wait and the time when its operations leave (R3, or the end),
- * nodes of a wait that is decided are in queues. Granters drop them and go on; or do not get
- * to them, and then what they hold up goes on when the operation leaves.
+ * From the claim of the wait until its operations leave their queues (R3, or the end), the
+ * queues contain nodes of a decided wait. A granter drops such a node and continues. If no
+ * granter reaches the node, the waiters behind it proceed when the operation leaves.
  *
- * At the end the losers among the other futures are cancelled and awaited. They are not
- * polled after that, so a join that has come too late does not take the result.
+ * At the end the losing futures are canceled and awaited. They are not polled after that, so a
+ * join that completes too late does not take the result.
  *
  * Edges: latch.h's [E1] and waitq.h's.
  *
@@ -51,11 +52,11 @@ enum stage {
 struct branch {
     weft_future *future;
     int result;
-    uint32_t lot;            /* the i-th to be tried has this index; of branch i */
-    uint32_t place;          /* the i-th latch to be taken is of this one; of branch i */
-    bool is_polled;          /* a future that is pending */
-    struct wf_turn *turn_at; /* R2: at its object */
-    struct wf_turn turn;     /* of the first branch with the same object */
+    uint32_t lot;            /* slot i: index of the i-th branch to try */
+    uint32_t place;          /* slot i: branch of the i-th latch to lock */
+    bool is_polled;          /* a future that was polled and is pending */
+    struct wf_turn *turn_at; /* R2: the turn at its object */
+    struct wf_turn turn;     /* used by the first branch of each object */
 };
 
 struct select {
@@ -63,9 +64,9 @@ struct select {
     struct branch *branches;
     size_t count;
     unsigned flags;
-    uint32_t ops;     /* branches that are operations */
-    uint32_t futures; /* branches that are not */
-    int winner;       /* or an error, or NO_WINNER */
+    uint32_t ops;     /* number of branches that are operations */
+    uint32_t futures; /* number of branches that are other futures */
+    int winner;       /* index of the winner, an error, or NO_WINNER */
     uint8_t stage;
     bool is_cancelled;
     struct wf_wait wait;
@@ -77,7 +78,7 @@ _Static_assert(sizeof(struct select) <= sizeof(weft_select_future), "weft_select
 _Static_assert(offsetof(struct select, count) == offsetof(weft_select_future, count), "");
 _Static_assert(offsetof(struct select, flags) == offsetof(weft_select_future, flags), "");
 
-/* --- The order of things -------------------------------------------------------------------- */
+/* --- Order of branches and latches ---------------------------------------------------------- */
 
 static uint32_t random_below(uint32_t bound)
 {
@@ -86,7 +87,7 @@ static uint32_t random_below(uint32_t bound)
     if (worker != NULL) {
         return wf_rng_below(&worker->rng, bound);
     }
-    /* relaxed: a counter; each gets another number. */
+    /* relaxed: a counter; each caller gets a distinct number. */
     uint64_t mixed = wf_rng_mix(wf_fetch_add_relaxed(&seed, 1) + 1);
     return (uint32_t)(((mixed >> 32) * bound) >> 32);
 }
@@ -102,7 +103,7 @@ static void draw_lots(struct select *select)
     }
 }
 
-/* The object of the i-th operation in the order of latches. */
+/* Returns the object of the i-th operation in latch order. */
 static uintptr_t object_at(const struct branch *branches, uint32_t i)
 {
     return (uintptr_t)((struct wf_op *)branches[branches[i].place].future)->object;
@@ -115,7 +116,7 @@ static void swap_places(struct branch *branches, uint32_t i, uint32_t j)
     branches[i].place = place;
 }
 
-/* The i-th future by address; the lots are not drawn yet. */
+/* Returns the i-th future by address. Used before draw_lots(), so lot is free. */
 static uintptr_t future_at(const struct branch *branches, uint32_t i)
 {
     return (uintptr_t)branches[branches[i].lot].future;
@@ -128,7 +129,7 @@ static void swap_lots(struct branch *branches, uint32_t i, uint32_t j)
     branches[i].lot = lot;
 }
 
-/* Shell's sort: in place, and good enough for thousands. */
+/* Shellsort: in place, and fast enough for thousands of branches. */
 static inline __attribute__((always_inline)) void
 sort(struct branch *branches, size_t count, uintptr_t (*at)(const struct branch *, uint32_t),
      void (*swap)(struct branch *, uint32_t, uint32_t))
@@ -196,7 +197,7 @@ static struct wf_op *op_at(const struct select *select, uint32_t place)
     return (struct wf_op *)select->branches[select->branches[place].place].future;
 }
 
-/* R2: begins a turn at each object. */
+/* R2: locks the latch of each object once. */
 static void begin_turns(struct select *select)
 {
     struct wf_turn *turn = NULL;
@@ -211,7 +212,7 @@ static void begin_turns(struct select *select)
     }
 }
 
-/* Nobody is woken before the last latch is given up. */
+/* Wakes waiters only after the last latch is unlocked. */
 static void end_turns(struct select *select)
 {
     for (uint32_t i = 0; i < select->ops; i++) {
@@ -248,7 +249,7 @@ static void enlist_all(struct select *select)
     }
 }
 
-/* The wait is decided: all operations leave, but for the one that was granted. */
+/* The wait is decided: removes all operations except the granted one from their queues. */
 static void leave_all(struct select *select, const struct wf_op *granted)
 {
     for (uint32_t i = 0; i < select->ops; i++) {
@@ -325,8 +326,8 @@ static void run_round(struct select *select)
     }
 }
 
-/* The wait has ended with a grant to this branch: it has won; or it finds that another was
- * faster, and all begins again. */
+/* The wait has ended with a grant to this branch. The branch wins, unless it finds that another
+ * caller was faster; then the select starts over. */
 static void receive_grant(struct select *select, uint32_t index)
 {
     struct wf_op *op = (struct wf_op *)select->branches[index].future;
@@ -362,8 +363,8 @@ static void look_again(struct select *select)
     }
 }
 
-/* Ends the futures that were polled. While nothing has won, one of them still can. False: one
- * needs time. */
+/* Cancels the polled futures. As long as no branch has won, one of them still can. Returns false
+ * if a future needs time to end. */
 static bool end_futures(struct select *select)
 {
     bool have_ended = true;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sequence.c - sequences whose items are made when somebody asks for them: what all have in
- * common, and how they end.
+ * sequence.c - lazy sequences: common part of all stages, and the consumers at their end.
  */
 #include "flow/sequence.h"
 
@@ -31,7 +30,7 @@ weft_sequence *wf_sequence_make(const struct wf_sequence_ops *ops, size_t size, 
     return self;
 }
 
-/* weft_sequence_next(), in the call of that name. */
+/* weft_sequence_next() on behalf of the named call. */
 static int next(weft_sequence *sequence, void *item, weft_time deadline, const char *call)
 {
     int err = wf_await_begin(&deadline, call, instead);
@@ -71,9 +70,9 @@ void weft_sequence_drop(weft_sequence *sequence)
     wf_free(&wf_alloc_default, sequence, sequence->ops->bytes, _Alignof(max_align_t));
 }
 
-/* --- Ends ------------------------------------------------------------------------------------- */
+/* --- Consumers -------------------------------------------------------------------------------- */
 
-/* An item may be nothing but an event, of no bytes. */
+/* An item may be a bare event of size 0. */
 static size_t bytes_of(size_t count, size_t size)
 {
     return count * (size > 0 ? size : 1);
@@ -108,7 +107,7 @@ int wf_sequence_run(weft_sequence *sequence, int (*function)(void *item, void *a
     return result;
 }
 
-/* The answer for a sequence that could not be made. */
+/* The result for a sequence that could not be created. */
 static int without_memory(const char *call)
 {
     weft_time never = WEFT_NEVER;

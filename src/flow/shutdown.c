@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shutdown.c - ending a service.
+ * shutdown.c - graceful shutdown: refuses new work and waits for the work in progress.
  *
- * Whether it is triggered, and how much work is under way, is both under one latch: so work
- * either begins before the trigger, and is waited for, or is refused.
+ * One latch guards both the trigger and the count of work in progress. So work either begins
+ * before the trigger, and drain waits for it, or it is refused.
  *
- * Edges: latch.h's [E1]: who has waited for the work sees what it did.
+ * Edges: latch.h's [E1]: a caller that has waited for the work sees everything that it did.
  */
 #include <weft/shutdown.h>
 
@@ -16,11 +16,11 @@
 #include "sched/op.h"
 
 struct shutdown {
-    _Atomic(uint32_t) word; /* the latch alone; what follows is under it */
+    _Atomic(uint32_t) word; /* latch only; guards all fields below */
     bool is_triggered;
     size_t pending;
-    struct wf_waitq triggered; /* who waits for the trigger */
-    struct wf_waitq drained;   /* who waits for the end of the work */
+    struct wf_waitq triggered; /* waiters for the trigger */
+    struct wf_waitq drained;   /* waiters for the end of the work */
     weft_token token;
 };
 
@@ -145,7 +145,7 @@ int weft_shutdown_drain(weft_shutdown *shutdown, weft_time deadline)
         weft_shield_enter();
     }
     while (await_drained(self, WEFT_NEVER) != 0) {
-        (void)sched_yield(); /* A thread without memory for a wait. */
+        (void)sched_yield(); /* The thread has no memory for a wait: retry. */
     }
     if (is_task) {
         weft_shield_leave();

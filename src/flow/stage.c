@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stage.c - stages that run where they are pulled: arrays, channels, map, filter and their
- * like.
+ * stage.c - pull stages: arrays, channels, map, filter and others that run in the caller of
+ * next.
  *
- * A stage that pulls more than one item for one of its own keeps what it has, so that a pull
- * that is cancelled or too late can be done again.
+ * A stage that pulls several items to produce one keeps the items it already has, so that a pull
+ * that is canceled or times out can be retried.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static int array_next(weft_sequence *sequence, void *item, weft_time deadline)
     if (self->at == self->count) {
         return 0;
     }
-    if (sequence->size > 0) { /* Else an item is an event, and both may be NULL. */
+    if (sequence->size > 0) { /* Otherwise an item is an event; both may be NULL. */
         memcpy(item, self->base + self->at * sequence->size, sequence->size);
     }
     self->at++;
@@ -164,11 +164,11 @@ weft_sequence *weft_sequence_filter(weft_sequence *sequence,
     return (weft_sequence *)self;
 }
 
-/* --- The first ones, and the others ----------------------------------------------------------- */
+/* --- Take and skip ---------------------------------------------------------------------------- */
 
 struct counted_sequence {
     weft_sequence sequence;
-    uint64_t left; /* to take, or to skip */
+    uint64_t left; /* items to take or to skip */
 };
 
 static int take_next(weft_sequence *sequence, void *item, weft_time deadline)
@@ -225,7 +225,7 @@ struct chunks_sequence {
     weft_sequence sequence;
     char *items;
     size_t most;
-    size_t have; /* of the chunk that is being made */
+    size_t have; /* items in the current chunk */
 };
 
 static int chunks_next(weft_sequence *sequence, void *item, weft_time deadline)
@@ -277,7 +277,7 @@ struct zip_sequence {
     int (*zip)(const void *one, const void *two, void *to, void *arg);
     void *arg;
     void *items[2];
-    bool has_one; /* and waits for the other one */
+    bool has_one; /* waiting for the second item */
 };
 
 static int zip_next(weft_sequence *sequence, void *item, weft_time deadline)
@@ -334,7 +334,7 @@ weft_sequence *weft_sequence_zip(weft_sequence *one, weft_sequence *two, size_t 
 struct throttle_sequence {
     weft_sequence sequence;
     weft_time period;
-    weft_time next; /* not before this time; 0: at once */
+    weft_time next; /* earliest time of the next item; 0: immediately */
 };
 
 static int throttle_next(weft_sequence *sequence, void *item, weft_time deadline)

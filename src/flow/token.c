@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * token.c - a word that work is to end, given down a tree.
+ * token.c - cancel tokens: cancellation that propagates down a tree.
  *
- * The tree has one latch, its root's: what hangs where, who waits, and which functions are to
- * be called is all under it. Who cancels a token marks all below it in one turn, and claims
- * all who wait for them. So a token that is added during that is marked before or found
- * marked, and nobody comes between.
+ * A tree has one latch, in its root. The latch guards the shape of the tree, the waiters, and
+ * the registered callbacks. A canceler marks the token and all its descendants, and claims all
+ * their waiters, in one critical section. So a token that is added at the same time is either
+ * marked by the canceler or finds its parent marked.
  *
- * Functions are called without the latch. In the same turn they go from their tokens to a
- * list of the canceller's, which takes one after the other:
+ * Callbacks run without the latch. In the same critical section they move from their tokens to a
+ * list of the canceler, which runs them one by one:
  *
- *   Canceller                              Remover
- *   C1  latch: first of the list; link     D1  latch: in a list: out of it; not called
- *       the call to the root               D2  its call is linked to the root: wait until
- *   C2  call it                                C4, unless that would never end
- *   C3  latch: unlink the call             D3  it may be freed
- *   C4  end the waits of removers
+ *   Canceler                               Remover
+ *   C1  latch: pop the first callback;     D1  latch: if it is in a list, unlink it;
+ *       link the call to the root              it is not called
+ *   C2  call it                            D2  if its call is linked to the root, wait for
+ *   C3  latch: unlink the call                 C4, unless that wait would never end
+ *   C4  end the removers' waits            D3  the registration may be freed
  *
- * C4 and the wait of D2 are the protocol of sched/callback.c. The wait would never end if the
- * remover is called by the function itself, or by a callback that the function waits for. Such a
- * remover returns while the function runs, and the registration may be freed or used again. So
- * after C1 the canceler does not touch the registration: the record of the call has its
- * address, by which any other remover finds that the function still runs.
+ * C4 and the wait of D2 follow the protocol of sched/callback.c. The wait would never end if the
+ * remover is called by the callback itself, or by another callback that this one waits for. Such
+ * a remover returns while the callback runs, and the registration may be freed or reused. So
+ * after C1 the canceler does not touch the registration: the record of the call keeps its
+ * address, by which any other remover finds that the callback still runs.
  *
  * Edges.
- * [TK2] the mark is released, who looks at it acquires it: what was written before a cancel
- *      is seen. Who waits sees it by the latch, and the end of its wait.
+ * [TK2] cancel releases the mark, a reader acquires it: the reader sees what was written before
+ *      the cancel. A waiter sees it through the latch and the end of its wait.
  *
  * Checked by tests/model/token_model.c.
  */
@@ -39,14 +39,14 @@
 
 struct wf_token {
     _Atomic(uint32_t) stop;  /* the mark; a weft_stop */
-    _Atomic(uint32_t) word;  /* the latch of a tree, in its root */
-    struct wf_token *root;   /* constant; NULL: this is one */
-    struct wf_token *parent; /* constant; the token itself: it was ended */
-    struct wf_list children; /* under the latch, as all that follows */
+    _Atomic(uint32_t) word;  /* the latch of the tree, in its root */
+    struct wf_token *root;   /* constant; NULL in a root */
+    struct wf_token *parent; /* constant; the token itself once it is finalized */
+    struct wf_list children; /* under the latch, like all fields below */
     struct wf_list sibling;
     struct wf_waitq waiters;
     struct wf_list functions;
-    struct call *calls; /* of a root: functions that run, in its tree */
+    struct call *calls; /* in a root: callbacks of its tree that are running */
 };
 
 _Static_assert(sizeof(struct wf_token) <= sizeof(weft_token), "weft_token is too small");
@@ -54,7 +54,7 @@ _Static_assert(offsetof(struct wf_token, stop) == offsetof(weft_token, stop), ""
 
 struct wf_on_cancel;
 
-/* A running function, in the frame of its caller. */
+/* A running callback; lives in the frame of its caller. */
 struct call {
     struct wf_callback callback;
     const struct wf_on_cancel *of; /* constant: only compared, since it may be freed */
@@ -66,7 +66,7 @@ struct wf_on_cancel {
     struct wf_token *root;
     void (*function)(void *arg);
     void *arg;
-    bool is_waiting; /* under the latch: its function was not called */
+    bool is_waiting; /* under the latch: registered and not yet called */
 };
 
 _Static_assert(sizeof(struct wf_on_cancel) <= sizeof(weft_on_cancel), "weft_on_cancel is small");
@@ -76,7 +76,7 @@ static struct wf_token *root_of(struct wf_token *token)
     return token->root != NULL ? token->root : token;
 }
 
-/* A token that is all zeros has lists that were never initialised. */
+/* A zero-initialized token has uninitialized lists. */
 static void init_lists(struct wf_token *token)
 {
     if (token->children.next == NULL) {
@@ -87,7 +87,7 @@ static void init_lists(struct wf_token *token)
 
 static bool is_marked(const struct wf_token *token)
 {
-    /* acquire [TK2]: what was written before. */
+    /* acquire [TK2]: sees what was written before the cancel. */
     return wf_load_acquire(&token->stop) != 0;
 }
 
@@ -107,7 +107,7 @@ void weft_token_init(weft_token *token, weft_token *parent)
     (void)wf_latch_lock(&self->root->word);
     init_lists(self->parent);
     wf_list_push_back(&self->parent->children, &self->sibling);
-    /* relaxed: nobody else has seen the token. */
+    /* relaxed: no other thread has seen the token. */
     wf_store_relaxed(&self->stop, is_marked(self->parent) ? 1u : 0u);
     wf_latch_unlock(&self->root->word, 0);
 }
@@ -138,7 +138,7 @@ void weft_token_fini(weft_token *token)
     self->parent = self;
 }
 
-/* The one after this in a walk through all below the top: children first, then siblings. */
+/* Returns the next token in a pre-order walk of the tree below top, or NULL. */
 static struct wf_token *next_below(struct wf_token *token, const struct wf_token *top)
 {
     if (!wf_list_is_empty(&token->children)) {
@@ -150,12 +150,12 @@ static struct wf_token *next_below(struct wf_token *token, const struct wf_token
     return token == top ? NULL : wf_container_of(token->sibling.next, struct wf_token, sibling);
 }
 
-/* --- Cancelling ------------------------------------------------------------------------------- */
+/* --- Canceling -------------------------------------------------------------------------------- */
 
 static void mark(struct wf_token *token, struct wf_turn *turn, struct wf_list *functions)
 {
     init_lists(token);
-    /* release [TK2]: what was written before. */
+    /* release [TK2]: a reader of the mark sees what was written before. */
     wf_store_release(&token->stop, 1u);
     wf_turn_claim_all(turn, &token->waiters, 0);
     struct wf_list *link;
@@ -174,7 +174,7 @@ static void begin_call(struct wf_on_cancel *self, struct call *call)
     self->root->calls = call;
 }
 
-/* Under the latch: the link to the running call of a registration, or to NULL. */
+/* Under the latch: returns the link to the running call of a registration, or to NULL. */
 static struct call **find_call(struct wf_token *root, const struct wf_on_cancel *of)
 {
     struct call **at = &root->calls;
@@ -184,7 +184,7 @@ static struct call **find_call(struct wf_token *root, const struct wf_on_cancel 
     return at;
 }
 
-/* Under the latch. There may be several calls of one address. */
+/* Under the latch. Several calls may have the same registration address. */
 static void unlink_call(struct wf_token *root, const struct call *call)
 {
     struct call **at = &root->calls;
@@ -205,7 +205,7 @@ static void carry_out(const struct wf_on_cancel *self, struct call *call)
     wf_callback_end(&call->callback);
 }
 
-/* False: there is none left. */
+/* Runs the next callback. Returns false if none is left. */
 static bool call_next(struct wf_token *root, struct wf_list *functions)
 {
     struct call call;
@@ -250,7 +250,7 @@ bool weft_token_is_cancelled(const weft_token *token)
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
-/* The object of the operation is the latch, its data the token. */
+/* The operation's object is the latch; its data is the token. */
 static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
     (void)turn;
@@ -305,7 +305,7 @@ int weft_token_await(weft_token *token, weft_future *future, weft_time deadline)
     return winner == 0 ? WEFT_ECANCELED : winner;
 }
 
-/* --- Functions -------------------------------------------------------------------------------- */
+/* --- Callbacks -------------------------------------------------------------------------------- */
 
 void weft_on_cancel_add(weft_on_cancel *on_cancel, weft_token *token, void (*function)(void *arg),
                         void *arg)

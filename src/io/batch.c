@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batch.c - events that are told together.
+ * batch.c - delivery of readiness events in batches, with prefetching.
  *
- * Among a thousand connections, what one event needs is not in the cache: its source, the
- * operation that waits there, the task, and soon the frames of the task. If they were told one
- * by one, each of these would be waited for, one after the other. So all sources are asked for
- * first, then all who wait at them, and the processor fetches them side by side. They are still
- * there when the tasks run, if not many more events come before: max_io_completions.
+ * With a thousand connections, the data that one event needs is not in the cache: its source,
+ * the waiting operation, the task, and soon the stack frames of the task. If events were
+ * delivered one by one, each would cost several cache misses in sequence. So a batch first
+ * prefetches all sources, then all their waiters, and the processor fetches them in parallel.
+ * The data is still in the cache when the tasks run, unless many more events come first.
+ * max_io_completions limits their number.
  */
 #include "io/batch.h"
 

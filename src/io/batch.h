@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batch.h - events that are told together.
+ * batch.h - delivery of readiness events in batches.
  */
 #ifndef WF_IO_BATCH_H
 #define WF_IO_BATCH_H
@@ -22,7 +22,7 @@ struct wf_batch {
     unsigned count;
     struct {
         uint64_t tag;
-        unsigned events; /* some of WF_EVENT_* */
+        unsigned events; /* a set of WF_EVENT_* */
     } told[WF_BATCH_MAX];
 };
 
@@ -32,10 +32,10 @@ static inline void wf_batch_begin(struct wf_batch *batch, struct wf_io *io)
     batch->count = 0;
 }
 
-/* Tells of what was added, with wf_source_fire(). */
+/* Delivers the added events with wf_source_fire(). */
 void wf_batch_end(struct wf_batch *batch);
 
-/* Adds an event. If there are as many as a batch has room for, they are told of before. */
+/* Adds an event. Delivers the batch first if it is full. */
 static inline void wf_batch_add(struct wf_batch *batch, uint64_t tag, unsigned events)
 {
     if (batch->count == WF_BATCH_MAX) {

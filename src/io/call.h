@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * call.h - system calls that are made for each message, or each wake.
+ * call.h - system calls that are made for each message or each wake.
  *
- * Those of the C library are points at which a thread may be cancelled (pthread_cancel), which
- * a worker never is: with a second thread in the process each costs two atomic exchanges and
- * thirty instructions more. Under a sanitizer they are the library's, which it knows: it learns
- * from them what was written, and what happened before.
+ * The functions of the C library are cancellation points (pthread_cancel), but a worker is
+ * never canceled that way. In a process with more than one thread this costs two atomic
+ * exchanges and thirty instructions per call. Under a sanitizer the library's functions are
+ * used, since the sanitizer intercepts them: it learns from them which memory was written, and
+ * the order of events.
  */
 #ifndef WF_IO_CALL_H
 #define WF_IO_CALL_H
@@ -45,7 +46,8 @@ static inline ssize_t wf_call_send(int fd, const void *data, size_t size, int fl
 #endif
 }
 
-/* Adds one to an eventfd, which holds more than all wakes there will ever be. */
+/* Adds one to an eventfd. The counter cannot overflow: it holds more than all wakes there will
+ * ever be. */
 static inline void wf_call_count_up(int fd)
 {
     int saved = errno;

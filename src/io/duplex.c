@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * duplex.c - two streams that are connected in memory.
+ * duplex.c - in-memory duplex stream: a pair of connected streams.
  *
- * Each end is a source (source.c) without a descriptor, whose kernel is here: trying is to
- * copy bytes under a lock, and whoever has made something possible fires an event at the
- * peer's source. So waiting, closing and who may come late are as with descriptors.
+ * Each end is a source (source.c) without a descriptor; this file plays the kernel's role. A try
+ * copies bytes under a lock, and a transfer that makes the peer ready fires an event at the peer's
+ * source. So waiting, closing and late calls work as they do with descriptors.
  *
- * The last one to leave an end that was closed tells the peer, and the last of both ends
- * frees what they share.
+ * The last user to leave a closed end notifies the peer. The last user of both ends frees the
+ * shared memory.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,23 +20,23 @@
 #include "io/stream.h"
 #include "sched/sched.h"
 
-/* One direction: bytes in a ring. */
+/* One direction: a ring buffer of bytes. */
 struct flow {
     size_t first;
     size_t count;
     char *bytes;        /* constant */
-    bool has_no_reader; /* what is written is an error */
-    bool has_no_writer; /* what is read is the end, after the bytes */
+    bool has_no_reader; /* a write fails */
+    bool has_no_writer; /* a read returns 0 once the ring is empty */
 };
 
 struct duplex {
     struct wf_lock lock; /* guards flows and ends_left */
     unsigned ends_left;
-    size_t size; /* these are constant */
+    size_t size; /* constant; so are capacity, io and tags */
     size_t capacity;
     struct wf_io *io;
     uint64_t tags[2];     /* of the sources */
-    struct flow flows[2]; /* what each end reads */
+    struct flow flows[2]; /* the flow that each end reads */
     char bytes[];
 };
 
@@ -135,7 +135,7 @@ static size_t put(const struct end *end, const struct iovec *vectors, int count)
 
 /* --- Trying ----------------------------------------------------------------------------- */
 
-/* Under the lock: would a try say something? */
+/* Returns whether a try would not fail with EAGAIN. The caller holds the lock. */
 static bool can_read(const struct end *end)
 {
     const struct flow *flow = flow_in(end);
@@ -207,7 +207,7 @@ static ssize_t duplex_try_write(struct wf_source *source, const struct iovec *ve
 
 /* --- Ends ------------------------------------------------------------------------------- */
 
-/* Under the lock: this end does no more of it. */
+/* Ends reading, writing or both at this end. The caller holds the lock. */
 static void end_sides(const struct end *end, weft_side side)
 {
     if (side != WEFT_WRITE_SIDE) {
@@ -235,7 +235,8 @@ static void free_whole(struct duplex *whole)
     wf_free(&whole->io->sched->options.allocator, whole, whole->size, _Alignof(struct duplex));
 }
 
-/* Nobody is at this end any more. The peer's source is there even if the peer is not. */
+/* Called after the last user of this end has left. The peer's source exists even if the peer is
+ * closed. */
 static void release(struct wf_source *source)
 {
     const struct end *end = end_of(source);
@@ -290,7 +291,7 @@ static int open_end(struct duplex *whole, unsigned side, weft_stream **out)
     end->side = side;
     source->release = release;
     source->is_ready = is_ready;
-    source->armed = WF_EVENT_BOTH; /* We tell of events, the backend does not. */
+    source->armed = WF_EVENT_BOTH; /* This file reports events, not the backend. */
     whole->tags[side] = wf_source_tag(source);
     whole->ends_left++;
     *out = wf_source_publish(source);
@@ -314,7 +315,7 @@ int weft_duplex(weft_stream **one, weft_stream **other, size_t capacity)
     }
     err = open_end(whole, 1, other);
     if (err != 0) {
-        weft_stream_close(*one); /* Which frees what is there. */
+        weft_stream_close(*one); /* frees the shared memory */
     }
     return err;
 }

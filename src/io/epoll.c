@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * epoll.c - events by epoll: one instance for all workers.
+ * epoll.c - epoll backend: readiness events from one epoll instance for all workers.
  *
- * Each descriptor is registered once, for reading and writing, by edge. A second source of the
- * same descriptor registers a duplicate of it, since an instance has each descriptor once. Any
- * thread may
- * fetch events, and each is fetched once; so nothing that a busy worker has registered waits
- * for that worker. Of the workers that sleep one sleeps in the instance, on its seat; the
- * others sleep on their futexes, and are woken first when there is work, since the one on
- * the seat would have to be replaced.
+ * Each descriptor is registered once, for reading and writing, edge-triggered. An instance holds
+ * each descriptor only once, so a second source of the same descriptor registers a duplicate. Any
+ * thread may fetch events, and each event is fetched once, so events of a descriptor never wait
+ * for the busy worker that has registered it. One of the parked workers, the poller, sleeps in the
+ * instance. The others sleep on their futexes and are woken first when work arrives, since the
+ * poller would have to be replaced.
  *
- *   seat: nobody ---park: CAS---> worker ---awake---> nobody
+ *   seat: NOBODY ---park: CAS---> worker ---awake---> NOBODY
  *
- * Who goes to sleep takes the seat if it is free. So it is free only if the last one who
- * sat there is awake, and that one looks for events between ticks and before it sleeps. If
- * it is long in one poll, the watch finds the seat free (is_left), and wakes one who takes
- * it, or handles the events itself.
+ * A worker that parks becomes the poller if there is none. So the instance is without a poller
+ * only if the last poller is awake, and that worker checks for events between ticks and before it
+ * parks. If it spends long in one task, the monitor sees that there is no poller (is_left), and
+ * wakes a worker that becomes the poller, or handles the events itself.
  *
- * A worker on the seat is woken by a descriptor in the instance, an eventfd that nobody
- * reads: each write is an edge. A write that comes when its worker has gone wakes the next
- * one on the seat for nothing, and that one goes back to sleep. One that somebody else has
- * fetched, who found the seat free before, is written once more: it was there when its worker
- * had sat down, and that one sits there until it is woken. So who has fetched it must see the
- * seat taken: the waker has acquired that (park.h's [P2]), and the kernel's locks pass it on.
+ * The poller is woken through an eventfd in the instance. The eventfd is never read: each write is
+ * an edge. A write that comes after its worker has left wakes the next poller spuriously, and that
+ * one goes back to sleep. A wake may also be fetched by another thread, one that had seen no poller
+ * before. That thread writes the eventfd again: the poller had registered itself before the wake
+ * was written, and stays the poller until it is woken. So the thread that fetched the wake must see
+ * the poller registered. It does: the waker has acquired that (park.h's [P2]), and the kernel's
+ * locks pass it on.
  *
  * Checked by tests/model/io_model.c.
  */
@@ -45,21 +45,22 @@
 #include "sched/sched.h"
 #include "sched/worker.h"
 
-/* What the eventfd's events carry: no source has it. */
+/* Tag of the eventfd's events; no source has it. */
 #define WAKE_TAG UINT64_MAX
 
 enum {
-    NOBODY = 0, /* on the seat; else 1 + the worker's index */
+    NOBODY = 0, /* no poller; else 1 + the worker's index */
 };
 
 struct instance {
     int fd;
     int wake_fd;
-    bool is_precise;                                /* the kernel knows timeouts in nanoseconds */
-    _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) seat; /* workers write, all read */
+    bool is_precise;                                /* the kernel supports timeouts in
+                                                     * nanoseconds */
+    _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) seat; /* the poller; workers write, all read */
 };
 
-/* Of one worker: events that were fetched in its sleep, and not handled yet. */
+/* The events that a worker fetched while parked and has not handled yet. */
 struct catch
 {
     int count;
@@ -90,11 +91,12 @@ static unsigned events_of(uint32_t events)
 
 static bool is_free(const struct instance *instance)
 {
-    /* relaxed: a hint; who has fetched a wake comes after its worker sat down, see above. */
+    /* relaxed: a hint; a worker that fetched a wake sees its poller registered, see above. */
     return wf_load_relaxed(&instance->seat) == NOBODY;
 }
 
-/* Away from the seat. A wake that was fetched here is passed on to who has sat down meanwhile. */
+/* Handles events. The caller is not the poller. If it has fetched a wake, it passes the wake on
+ * to the current poller. */
 static void handle(struct wf_io *io, const struct epoll_event *events, int count)
 {
     struct wf_batch batch;
@@ -109,7 +111,8 @@ static void handle(struct wf_io *io, const struct epoll_event *events, int count
     wf_batch_end(&batch);
 }
 
-/* Fetches events until this time of the machine's; 0 if there were none. */
+/* Fetches events, and waits for one until the given real time. Returns their number; 0 if none
+ * came. */
 static int fetch(const struct instance *instance, struct epoll_event *events, unsigned max,
                  int64_t until)
 {
@@ -124,7 +127,7 @@ static int fetch(const struct instance *instance, struct epoll_event *events, un
             struct timespec timeout = { .tv_sec = left / 1000000000, .tv_nsec = left % 1000000000 };
             count = epoll_pwait2(instance->fd, events, (int)max, &timeout, NULL);
         } else {
-            int64_t ms = (left + 999999) / 1000000; /* Never too early. */
+            int64_t ms = (left + 999999) / 1000000; /* Rounded up: never too early. */
             count = epoll_wait(instance->fd, events, (int)max, ms < INT_MAX ? (int)ms : INT_MAX);
         }
     }
@@ -139,7 +142,7 @@ static bool sit_down(struct wf_io_driver *driver)
 {
     struct instance *instance = driver->io->own;
     uint32_t nobody = NOBODY;
-    /* relaxed: the kernel keeps those apart who fetch events. */
+    /* relaxed: epoll_wait() hands each event to one caller. */
     if (!wf_cas_relaxed(&instance->seat, &nobody, driver->worker->index + 1)) {
         return false;
     }
@@ -151,11 +154,11 @@ static void get_up(struct wf_io_driver *driver)
 {
     struct instance *instance = driver->io->own;
     wf_idle_wake_last(&driver->io->sched->idle, WF_IDLE_NOBODY);
-    /* relaxed: the kernel keeps those apart who fetch events. */
+    /* relaxed: epoll_wait() hands each event to one caller. */
     wf_store_relaxed(&instance->seat, (uint32_t)NOBODY);
 }
 
-/* A sleeper while the program's time is paused. */
+/* Wakes the poller while program time is paused. */
 struct sleeper {
     struct wf_clock_sleeper base;
     struct instance *instance;
@@ -166,13 +169,13 @@ static void wake_sleeper(struct wf_clock_sleeper *self)
     wf_call_count_up(((struct sleeper *)self)->instance->wake_fd);
 }
 
-/* Only a wake, which may be a late one? */
+/* Returns whether only a wake was fetched, which may be a late one. */
 static bool is_nothing(const struct catch *catch)
 {
     return catch->count == 1 && catch->events[0].data.u64 == WAKE_TAG;
 }
 
-/* On the seat, away from its park. Returns false if the deadline ended it. */
+/* Sleeps as the poller, while the worker's park is AWAY. Returns false if the deadline passed. */
 static bool sleep_on_seat(struct wf_io_driver *driver, int64_t deadline)
 {
     struct instance *instance = driver->io->own;
@@ -193,7 +196,7 @@ static bool epoll_park(struct wf_io_driver *driver, int64_t deadline)
     struct wf_park *park = &driver->worker->park;
     const struct catch *catch = driver->own;
     if (catch->count > 0) {
-        return true; /* There is something to do from the last time. */
+        return true; /* Fetched events are still to be handled. */
     }
     if (!sit_down(driver)) {
         return wf_park_sleep(park, deadline);
@@ -277,7 +280,7 @@ static bool knows_nanoseconds(int fd)
 {
     struct epoll_event event;
     struct timespec none = { 0 };
-    /* ENOSYS: it is too old; EPERM: a sandbox is. */
+    /* ENOSYS: the kernel is too old. EPERM: the sandbox is. */
     return epoll_pwait2(fd, &event, 1, &none, NULL) == 0 || errno == EINTR;
 }
 

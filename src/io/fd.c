@@ -19,11 +19,11 @@
 #include "io/transfer.h"
 #include "sched/op.h"
 
-/* So that the bits of the source follow from the events of a wait. */
+/* The events of a wait convert to bits of the source by a multiplication. */
 _Static_assert(WEFT_READABLE *WF_SOURCE_READABLE == WF_SOURCE_READABLE, "");
 _Static_assert(WEFT_WRITABLE *WF_SOURCE_READABLE == WF_SOURCE_WRITABLE, "");
 
-/* Some of WEFT_READABLE and WEFT_WRITABLE, or an error. */
+/* Returns a set of WEFT_READABLE and WEFT_WRITABLE, or an error. */
 static int ask(int fd, unsigned events)
 {
     struct pollfd poll_fd = { .fd = fd };
@@ -82,7 +82,7 @@ int weft_fd_open(weft_fd **handle, int fd)
         return -errno;
     }
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
-        return -EPERM; /* As epoll says. */
+        return -EPERM; /* as epoll does */
     }
     int err = wf_source_open(io, fd, &source);
     if (err != 0) {

@@ -30,7 +30,7 @@ static bool is_socket(const struct wf_source *source)
     return source->kind == WF_FD_TCP || source->kind == WF_FD_LOCAL;
 }
 
-/* How many bytes the kernel moves at most. */
+/* Returns the size of the vectors, limited to the most that the kernel transfers. */
 static size_t bytes_of(const struct iovec *vectors, int count)
 {
     size_t bytes = 0;
@@ -71,7 +71,7 @@ try_read(struct wf_source *source, const struct iovec *vectors, int count, unsig
     if (n < 0) {
         return wf_source_failed(source, seen, WF_SOURCE_READABLE);
     }
-    if (peek || n == 0) { /* It is all still there, or the end is: for others who wait. */
+    if (peek || n == 0) { /* Data or the end remains for other waiters. */
         wf_source_pass_on(source, WF_SOURCE_READABLE);
     } else {
         wf_source_moved(source, seen, WF_SOURCE_READABLE, (size_t)n, bytes_of(vectors, count));
@@ -109,7 +109,8 @@ static ssize_t send_vectors(int fd, const struct iovec *vectors, int count)
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
-/* Writes to what is no socket: there is no flag against SIGPIPE. Workers block it. */
+/* Writes to a descriptor that is not a socket, for which no flag suppresses SIGPIPE. Workers
+ * block the signal. */
 static ssize_t write_quietly(int fd, const struct iovec *vectors, int count)
 {
     if (wf_worker_current() != NULL) {
@@ -171,7 +172,7 @@ static ssize_t fd_write_begin(struct wf_source *source, const void *data, size_t
     return n;
 }
 
-/* --- The rest --------------------------------------------------------------------------- */
+/* --- Other functions -------------------------------------------------------------------- */
 
 static int fd_shutdown(struct wf_source *source, weft_side side)
 {
@@ -202,7 +203,7 @@ int wf_fd_stream_open(struct wf_io *io, int fd, enum wf_fd_kind kind, struct wf_
     struct wf_stream *stream = (struct wf_stream *)(void *)source->room;
     stream->ops = &fd_ops;
     source->kind = (uint8_t)kind;
-    /* A terminal gives a line at a time, and a Unix socket ends a read at descriptors. */
+    /* A terminal returns one line per read, and passed descriptors end a Unix socket's read. */
     source->drains = kind == WF_FD_TCP || kind == WF_FD_PIPE;
     *out = source;
     return 0;
@@ -213,7 +214,7 @@ bool wf_fd_stream_is(const struct wf_source *source)
     return wf_stream_ops(source) == &fd_ops;
 }
 
-/* --- Descriptors of others -------------------------------------------------------------- */
+/* --- Adopted descriptors ---------------------------------------------------------------- */
 
 int wf_fd_do_not_block(int fd)
 {
@@ -245,10 +246,10 @@ static enum wf_fd_kind kind_of(int fd)
     return S_ISFIFO(status.st_mode) ? WF_FD_PIPE : WF_FD_OTHER;
 }
 
-/* In the room of a stream that was adopted and is shared: see shared.c. */
+/* In the room of an adopted stream whose file description is shared: see shared.c. */
 struct shared_stream {
     struct wf_stream stream;
-    int fd; /* what was adopted: the source's, or beside it */
+    int fd; /* the adopted descriptor: that of the source, or an additional one */
 };
 
 _Static_assert(sizeof(struct shared_stream) <= WF_SOURCE_ROOM, "WF_SOURCE_ROOM is too small");
@@ -258,7 +259,8 @@ static struct shared_stream *shared_of(struct wf_source *source)
     return (struct shared_stream *)(void *)source->room;
 }
 
-/* The source's descriptor is -1 if it was given up: then the caller gets what was adopted. */
+/* The source's descriptor is -1 if it was given up. The caller then gets the adopted
+ * descriptor. */
 static void release_shared(struct wf_source *source)
 {
     int fd = shared_of(source)->fd;
@@ -270,7 +272,7 @@ static void release_shared(struct wf_source *source)
     }
 }
 
-/* Opens the stream by a descriptor that others do not share. */
+/* Opens the stream with a file description that other processes do not share. */
 static int adopt_shared(struct wf_io *io, int fd, struct wf_source **out)
 {
     int own = wf_shared_open(fd);
@@ -319,7 +321,7 @@ int weft_stream_adopt(weft_stream **stream, int fd)
         return err;
     }
     if (source->kind == WF_FD_PIPE) {
-        /* The other end may write packets (O_DIRECT), and a read ends with each of them. */
+        /* The other end may write packets (O_DIRECT), and each of them ends a read. */
         source->drains = false;
     }
     *stream = wf_source_publish(source);

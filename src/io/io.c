@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io.c - the I/O of one runtime: which backend, and the workers' drivers.
+ * io.c - I/O of one runtime: choice of the backend, and the workers' drivers.
  *
  * A runtime without I/O costs next to nothing: the backend is chosen and opened with the first
- * source, and a worker sleeps in its driver only while sources are watched.
+ * source, and a worker parks in its driver only while sources are watched.
  *
  *   Watch, any thread                       Park, a worker (idle.c)
- *   A1  watched + 1                         P1  set my bit: parked
+ *   A1  increment watched                   P1  set own bit: parked
  *   A2  full fence                          P3  full fence
- *   A3  do all sleep? Wake one              P4  watched? Sleep in the driver, else
- *                                               on the futex
+ *   A3  if all workers are parked,          P4  if watched > 0, sleep in the driver, else
+ *       wake one                                on the futex
  *
- * One fence comes first: A3 sees that all sleep, or P4 sees the source. On a worker A2 and
- * A3 are not needed, since that one does not sleep.
+ * One fence comes first: either A3 sees that all workers are parked, or P4 sees the source. On a
+ * worker of this runtime A2 and A3 are not needed, since that worker is not parked.
  *
  * Edges.
- * [IO2] the first source that is watched releases the count, workers acquire it: the
- *       backend is there.
+ * [IO2] the first watched source releases the count, workers acquire it: the backend is open.
  * And idle.c's [I1]: the fences of A2 and P3, as above.
  *
  * Checked by tests/model/io_model.c.
@@ -83,20 +82,20 @@ static const struct wf_driver_ops driver_ops = {
 void wf_io_count_watched(struct wf_io *io)
 {
     struct wf_sched *sched = io->sched;
-    /* release [IO2]: the backend is there. */
+    /* release [IO2]: the backend is open. */
     (void)wf_fetch_add_release(&io->watched, 1);
     const struct wf_worker *here = wf_worker_current();
     if (here != NULL && here->sched == sched) {
         return;
     }
-    /* fence [I1], A2: who goes to sleep sees the source, or is seen asleep. */
+    /* fence [I1], A2: a parking worker sees the source, or is seen parked. */
     wf_fence_full();
     if (wf_idle_unparked(&sched->idle) == 0) {
         wf_worker_wake(&sched->workers[0]);
     }
 }
 
-/* --- Which backend ---------------------------------------------------------------------- */
+/* --- Choice of the backend -------------------------------------------------------------- */
 
 static void explain(struct wf_io *io, const char *text)
 {
@@ -145,8 +144,8 @@ static const char *wanted_name(const struct wf_io *io)
     return io->wanted == WEFT_IO_URING ? "io_uring" : wf_io_epoll.name;
 }
 
-/* Under the lock, after choose(). Writes the sentence for the runtime's messages; returns false if
- * it was reported before. */
+/* Composes the sentence for the runtime's messages, after choose(). Returns false if the same
+ * error was reported before. The caller holds the lock. */
 static bool compose_report(struct wf_io *io, int err, char *text, size_t size)
 {
     if (io->reported == err) {
@@ -162,7 +161,7 @@ static bool compose_report(struct wf_io *io, int err, char *text, size_t size)
 
 int wf_io_open(struct wf_io *io)
 {
-    /* acquire [IO2]: the backend is there. */
+    /* acquire [IO2]: the backend is open. */
     if (wf_likely(wf_load_acquire(&io->is_open))) {
         return 0;
     }
@@ -172,7 +171,7 @@ int wf_io_open(struct wf_io *io)
     /* relaxed: written under the lock. */
     int err = wf_load_relaxed(&io->is_open) ? 0 : choose(io);
     if (err == 0) {
-        /* release [IO2]: the backend is there. */
+        /* release [IO2]: the backend is open. */
         wf_store_release(&io->is_open, true);
     } else {
         reports = compose_report(io, err, text, sizeof text);
@@ -185,12 +184,13 @@ int wf_io_open(struct wf_io *io)
     return err;
 }
 
-/* --- The runtime's ---------------------------------------------------------------------- */
+/* --- Lifetime --------------------------------------------------------------------------- */
 
 /*
- * The kernel's table of descriptors doubles when one does not fit, and in a process with threads it
- * waits then until no processor can still be reading the old one: an accept that takes 15 ms. Once
- * it is large enough, it stays so. Before there are threads that costs some microseconds.
+ * Grows the kernel's descriptor table in advance. The table doubles when a descriptor does not
+ * fit, and in a process with threads the kernel then waits until no processor can still be
+ * reading the old table: an accept that takes 15 ms. Once grown, the table never shrinks.
+ * Before there are threads, this costs some microseconds.
  */
 static void make_room_for_fds(uint64_t count)
 {
@@ -200,7 +200,7 @@ static void make_room_for_fds(uint64_t count)
         count = limit.rlim_cur;
     }
     int fd = count > 1 ? eventfd(0, EFD_CLOEXEC) : -1;
-    if (fd >= 0) { /* Else there are none to be had, and no need for room. */
+    if (fd >= 0) { /* Otherwise no descriptors are left, and space for them is not needed. */
         int last = fcntl(fd, F_DUPFD_CLOEXEC, (int)count - 1);
         if (last >= 0) {
             (void)close(last);
@@ -253,7 +253,7 @@ void wf_io_destroy(struct wf_sched *sched)
     if (io == NULL) {
         return;
     }
-    /* relaxed: nobody else uses the runtime any more. */
+    /* relaxed: no other thread uses the runtime any more. */
     if (wf_load_relaxed(&io->is_open)) {
         io->backend->close(io);
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned.c - which descriptors of the process belong to a stream, listener or socket of weft.
+ * owned.c - set of the descriptors that streams, listeners and sockets of weft own.
  *
- * One bit for each descriptor, in pages that are allocated when they are first needed and never
- * freed. Without memory for a page, or beyond the last one, no descriptor counts as owned: a
- * mistake of the program goes unnoticed then, but nothing else.
+ * One bit per descriptor, in pages that are allocated when they are first needed and never freed.
+ * Descriptors beyond the last page, or in a page that could not be allocated, never count as
+ * owned. A mistake of the program then goes unnoticed, but nothing else happens.
  *
  * Edges.
- * [OW1] a new page is released, a thread that finds it acquires it: it is zeroed.
+ * [OW1] the thread that allocates a page releases it, a thread that finds it acquires it: it is
+ *       zeroed.
  */
 #include "io/owned.h"
 
@@ -30,7 +31,7 @@ struct page {
 
 static _Atomic(struct page *) pages[PAGES];
 
-/* The page of a descriptor, or NULL. */
+/* Returns the page of a descriptor, or NULL. */
 static struct page *page_of(int fd, bool may_allocate)
 {
     if (fd < 0 || fd / PAGE_BITS >= PAGES) {
@@ -66,7 +67,7 @@ static uint64_t bit_of(int fd)
 bool wf_owned_claim(int fd)
 {
     struct page *page = page_of(fd, true);
-    /* relaxed: a bit, by which nothing else is found. */
+    /* relaxed: a single bit, which publishes nothing else. */
     return page == NULL || (wf_fetch_or_relaxed(word_of(page, fd), bit_of(fd)) & bit_of(fd)) == 0;
 }
 

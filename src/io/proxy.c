@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proxy.c - descriptors that the kernel watches in place of a source's.
+ * proxy.c - proxy descriptors, which the kernel watches in place of a source's descriptor.
  *
- * With io_uring: epoll instances. A poll in a ring holds a reference to its file. When a process
- * ends without closing its descriptors, by SIGKILL say, the kernel cancels the polls of its rings
- * later, in a worker of its own, when the parent may have learned of the end already. Until then a
- * listener still listens: the same program cannot bind the address again. So the ring does not poll
- * a socket that has an address of its own. It polls an epoll instance that has the socket in it,
- * since an epoll instance holds no reference. The socket is closed with the process, as it is
- * without io_uring.
+ * With io_uring: epoll instances. A poll in a ring holds a reference to its file. When a
+ * process ends without closing its descriptors, for example by SIGKILL, the kernel cancels the
+ * polls of its rings later, in a kernel worker, when the parent may already know of the end.
+ * Until then a listener still listens, and a restarted program cannot bind the address again.
+ * So the ring does not poll a socket that has an address of its own. It polls an epoll instance
+ * that contains the socket, since an epoll instance holds no reference. The socket is closed
+ * with the process, as it is without io_uring.
  *
- * The same goes for descriptors of other libraries, which may be listeners, too.
+ * The same applies to descriptors of other libraries, which may be listeners, too.
  *
  * With epoll: a duplicate, for the second source of one descriptor.
  *
- * Rejected. To poll only on demand, and to cancel when no task waits: a server waits for
- * connections all the time. One instance for all sockets, of which the ring fetches events: a
- * second way from the kernel to the tasks, with losses and wakes of its own. This one leaves the
- * protocol of the ring as it is.
+ * Rejected. Polling only on demand, and canceling when no task waits: a server waits for
+ * connections all the time. One instance for all sockets, whose events the ring fetches: a
+ * second path from the kernel to the tasks, with losses and wakes of its own. The proxies leave
+ * the protocol of the ring as it is.
  */
 #include "io/proxy.h"
 
@@ -33,7 +33,7 @@ static bool is_out_of_descriptors(int error)
     return error == EMFILE || error == ENFILE;
 }
 
-/* proxies[] has the descriptor plus 1, so that 0 is none. */
+/* proxies[] holds the descriptor plus 1; 0 means none. */
 int wf_proxy_open(struct wf_source *source, unsigned direction, unsigned events)
 {
     if (source->proxies[direction] != 0) {

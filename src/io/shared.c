@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shared.c - terminals and standard pipes as streams, without making them non-blocking for others.
+ * shared.c - terminals and standard pipes as streams, without making them non-blocking for
+ * others.
  *
- * O_NONBLOCK belongs to the open file description. Standard input, output and error of a program
- * on a terminal are one description, which the shell has, too. With O_NONBLOCK on standard input,
- * printf() fails with EAGAIN when the terminal is slow, and the next program that the shell starts
- * finds the terminal so. A pipe that several programs write to is shared in the same way. So the
- * stream gets a description of its own: what was adopted is opened again, by /proc/self/fd.
+ * O_NONBLOCK belongs to the open file description. Standard input, output and error of a
+ * program on a terminal are one description, which the shell shares, too. With O_NONBLOCK on
+ * standard input, printf() fails with EAGAIN when the terminal is slow, and the next program
+ * that the shell starts inherits the non-blocking terminal. A pipe that several programs write
+ * to is shared in the same way. So the stream gets a description of its own: the adopted
+ * descriptor is opened again, through /proc/self/fd.
  *
- * That may fail: without /proc, or if the terminal belongs to another user since a change of user.
- * Then the shared description becomes non-blocking while the stream has it, and blocking again
- * when the stream is closed or released, or when the process calls exit(). A process that is killed
- * leaves it non-blocking.
+ * That may fail: without /proc, or if the terminal belongs to another user since a change of
+ * user. Then the shared description becomes non-blocking while the stream has it, and blocking
+ * again when the stream is closed or released, or when the process calls exit(). A process that
+ * is killed leaves it non-blocking.
  *
  * The master of a pseudo terminal cannot be opened again, since that makes a new one. A socket
- * cannot either. They are not shared as a rule, and become non-blocking.
+ * cannot either. They are normally not shared, and become non-blocking.
  */
 #include "io/shared.h"
 
@@ -32,9 +34,9 @@ enum {
     BORROWED_MAX = 16,
 };
 
-static struct wf_lock lock = WF_LOCK_INIT(WF_RANK_SHARED); /* guards what follows */
-static int borrowed[BORROWED_MAX];                         /* non-blocking for now: fd + 1, or 0 */
-static bool is_registered;                                 /* at exit */
+static struct wf_lock lock = WF_LOCK_INIT(WF_RANK_SHARED); /* guards the variables below */
+static int borrowed[BORROWED_MAX];                         /* made non-blocking: fd + 1, or 0 */
+static bool is_registered;                                 /* with atexit() */
 
 static bool is_master(int fd)
 {
@@ -69,7 +71,7 @@ static void set_blocking(int fd)
     }
 }
 
-/* At exit. Other threads may still run. */
+/* Called at exit. Other threads may still run. */
 static void restore_all(void)
 {
     wf_lock(&lock);
@@ -81,7 +83,8 @@ static void restore_all(void)
     wf_unlock(&lock);
 }
 
-/* Without a place it is restored when the stream ends, if not at exit. */
+/* Notes a descriptor to restore at exit. If the array is full, it is restored only when its
+ * stream ends. */
 static void note(int fd)
 {
     wf_lock(&lock);
@@ -111,7 +114,7 @@ static void forget(int fd)
     wf_unlock(&lock);
 }
 
-/* Is it the same terminal or pipe? */
+/* Returns whether both are the same terminal or pipe. */
 static bool is_same(int one, int other)
 {
     struct stat a;

@@ -7,14 +7,14 @@
 
 #include <stdbool.h>
 
-/* Is this a blocking terminal, or a blocking pipe that is standard input, output or error? Then
- * O_NONBLOCK would affect others that have it open. */
+/* Returns whether fd is a blocking terminal, or a blocking pipe that is standard input, output
+ * or error. O_NONBLOCK would then affect other processes that have it open. */
 bool wf_shared_is(int fd);
 
 /*
- * Returns a non-blocking descriptor in place of a shared one: a new one, or fd itself if there can
- * be none. fd itself is made non-blocking then, until wf_shared_restore(), or the exit of the
- * process. -errno.
+ * Returns a non-blocking descriptor to use for a shared one: a new one, or fd itself if opening
+ * it again fails. fd itself is then non-blocking until wf_shared_restore() or the exit of the
+ * process. Fails with -errno.
  */
 int wf_shared_open(int fd);
 void wf_shared_restore(int fd);

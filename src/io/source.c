@@ -1,81 +1,84 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source.c - a descriptor that tasks wait at.
+ * source.c - I/O source: a non-blocking descriptor with its readiness and its waiters.
  *
- * Who reads tries the system call first, and waits if there is nothing: so data goes from
- * the kernel to where it is wanted, a call that was cancelled has taken nothing, and no
- * buffer is ever the kernel's. What is known of the descriptor is in the word: a reader
- * does not try in vain twice.
+ * A reader tries the system call first, and waits only if nothing is available. So data goes from
+ * the kernel directly to the caller's buffer, a canceled call has consumed nothing, and the kernel
+ * never owns a buffer. The word caches the descriptor's readiness, so that a reader does not
+ * repeat a system call that failed with EAGAIN.
  *
- *   Read                                    Event, told once (by edge), any thread
- *   T1  look: READABLE?                     E1  latch; is it still this descriptor?
- *   T2  yes: try. Something: done           E2  READABLE; one more of NEWS
- *   T3  nothing: not READABLE, unless       E3  grant to the first who waits
- *       there was NEWS since T1
- *   T4  latch; READABLE: T1; else enlist
+ *   Read                                    Event, edge-triggered, any thread
+ *   T1  look: READABLE?                     E1  latch; drop it if the tag is stale
+ *   T2  if so, try. Success: done           E2  set READABLE; increment NEWS
+ *   T3  EAGAIN: clear READABLE, unless      E3  grant to the first waiter
+ *       NEWS has changed since T1
+ *   T4  latch; if READABLE, go to T1;
+ *       else enqueue
  *
- * Nothing is missed: what comes after a try that found nothing makes an event, and its E2 is
- * after T1. If it is before T3, T3 sees the NEWS and leaves READABLE; if it is between T3 and
- * T4, T4 sees READABLE; if after T4, E3 finds the reader. One event may stand for much: who
- * was granted it tries, and if that was not in vain, grants to the next who waits (pass on).
+ * Why no event is lost. Data that arrives after a failed try causes an event, whose E2 comes after
+ * T1. If E2 comes before T3, T3 sees the changed NEWS and leaves READABLE set. If it comes between
+ * T3 and T4, T4 sees READABLE. If it comes after T4, E3 finds the reader. One event may announce
+ * data for several readers: the waiter that was granted it tries, and if it succeeds, it grants to
+ * the next waiter (pass on).
  *
- * A connection or pipe that gave less than was wanted has no more, so T3 follows at once;
- * unless it is UNSURE, since an end, an error or urgent data is an event that may have come
- * before T1, and nothing else follows.
+ * A short transfer on a connection or pipe means that the descriptor is exhausted, so T3 follows
+ * immediately. The exception is UNSURE: an end, an error or urgent data is an event that may have
+ * come before T1, and no other event follows.
  *
- * Handles. The program has no pointer to a source: it has a handle, with the index of the source in
- * a table whose memory is never freed (table.c), and a generation. A source has one word with its
- * generation, whether it is OPEN, and the number of its users: the owner, until it is closed, and
- * each call in progress. Each step is one exchange of that word.
+ * Handles. The program never holds a pointer to a source. It holds a handle: the index of the
+ * source in a table whose memory is never freed (table.c), and a generation. One word of the source
+ * holds its generation, whether it is OPEN, and the number of its users: the owner, until the
+ * source is closed, and each call in progress. Each step is one atomic update of that word.
  *
  *   Enter, any thread                       Close, any thread
- *   N1  same generation, OPEN?              C1  same generation, OPEN? Clear OPEN
- *   N2  no: WEFT_ECLOSED                         no: closed before, nothing to do
- *   N3  CAS: users + 1; failed: N1          C2  latch; CLOSED; wake all waiters; next tag
+ *   N1  same generation and OPEN?           C1  same generation and OPEN? Clear OPEN.
+ *   N2  if not: WEFT_ECLOSED                    If not: already closed, nothing to do
+ *   N3  CAS: users + 1; if it fails: N1     C2  latch; CLOSED; wake all waiters; next tag
  *                                           C3  leave
  *   Leave, a user
- *   V1  users - 1                           Open, a source that is free, under io->lock
- *   V2  was it the last one, and not OPEN?  O1  generation + 1, OPEN, two users
- *       Close the descriptor; free          O2  latch; not CLOSED
+ *   V1  users - 1                           Open, a free source, under io->lock
+ *   V2  last user, and not OPEN?            O1  generation + 1, OPEN, two users
+ *       Close the descriptor; free          O2  latch; clear CLOSED
  *
- * A stale handle has an older generation, or finds OPEN clear. Since N3 is a CAS of the whole word,
- * it fails if the source was closed or reused after N1. So a late call does not even count at
- * the source of another: nothing there has to expect it. It returns WEFT_ECLOSED, and a late
- * close does nothing. Between C1 and V2 the users that entered before are at the descriptor; the
- * last one to leave closes it, so that its number is not another's while a call still uses it. Only
- * a free source is opened, and only users and the owner change the word of one that is not OPEN:
- * so O1 is a store.
+ * A stale handle has an older generation, or finds OPEN clear. N3 is a CAS of the whole word, so it
+ * fails if the source was closed or reused after N1. A late call therefore never counts as a user
+ * of the source's next owner, and no code has to expect it. The call returns WEFT_ECLOSED, and a
+ * late close does nothing. Between C1 and V2, users that entered earlier still use the descriptor.
+ * The last one to leave closes it, so the descriptor number is not reused while a call still uses
+ * it. Only a free source is opened, and only users and the owner change the word of a source that
+ * is not OPEN: so a store is enough for O1.
  *
  * Shutdown. When the last task of a runtime has ended, calls of plain threads and of tasks of other
  * runtimes may still be in progress. The closing thread refuses new sources and closes all
- * (close_all), which wakes these calls; then it waits until the last user of each source has left.
- * Workers still run, so that timers of these calls fire. Only then are the backend, the timers and
- * the scheduler freed: a user may use them. A call may open a source itself (accept, or a probe of
- * peer.c). The opener is a second user until it publishes the handle, so a source that is closed in
- * the meantime stays whole. O1 and O2 are one critical section of io->lock, and so is the check
- * of is_closing: close_all finds a source as it is after O2, or the opener is refused.
+ * (close_all), which wakes these calls. Then it waits until the last user of each source has left.
+ * Workers still run, so that the timers of these calls fire. Only then are the backend, the timers
+ * and the scheduler freed, since a user may need them. A call may open a source itself (accept, or
+ * a probe of peer.c). The opener is a second user until it publishes the handle, so a source that
+ * is closed in the meantime stays intact. O1 and O2 are one critical section of io->lock, and so is
+ * the check of is_closing: close_all finds a source as it is after O2, or the opener is refused.
  *
- * A wait for readiness without a try (ready_init) is not counted: it may be prepared long before
- * it is awaited, and abandoned. It compares the generation under the latch. If CLOSED is clear
- * there, either O2 of its own source has cleared it, and C2 has yet to come, which will find the
- * waiter; or O2 of a later one, and then O1 of that one is visible, since O2 released the latch.
+ * A wait for readiness without a try (ready_init) does not count as a user: it may be prepared long
+ * before it is awaited, and then abandoned. It compares the generation under the latch. If CLOSED
+ * is clear there, O2 of its own source has cleared it, and the C2 still to come will find the
+ * waiter; or O2 of a later source has cleared it, and then O1 of that source is visible, since O2
+ * released the latch.
  *
- * A generation is used once: a source whose generations are used up is not opened again. Events
- * carry a number that changes with each descriptor that is in this place of the table: a late event
- * is dropped.
+ * A generation is used once: a source that has used up its generations is not opened again. Events
+ * carry a sequence number that changes with each descriptor in this slot of the table, so a late
+ * event is dropped.
  *
  * Edges.
- * [SO1] leave releases users, the last one to leave acquires it: all have left the
- *       descriptor when it is closed.
- * And latch.h's [E1]: who tells of an event gives up the latch, and a look acquires that: what
- * the event tells of is there for the try that follows. Without it a reader could see the
- * NEWS, and in the kernel what was before.
+ * [SO1] leave releases users, the last user to leave acquires it: no call uses the descriptor
+ *       any more when it is closed.
+ * And latch.h's [E1]: the thread that handles an event releases the latch, and a look acquires it.
+ * So the system call that follows the look finds what the event announced. Without this edge a
+ * reader could see the new NEWS, and still the old state in the kernel.
  *
- * Rejected. Entering by an addition, and leaving again if the generation is another one: the users
- * of a stranger would be more than they are for a moment, and giving up its descriptor would fail
- * for no reason. Waiting for reading and writing by one queue: a writer would be woken by what
- * is to be read. Waking all who wait: of many tasks that receive from one socket, all but
- * one are woken for nothing. Buffers that the kernel fills (io_uring): ADR 13.
+ * Rejected. Entering by an addition, and leaving again if the generation differs: the user count
+ * of an unrelated source would be too high for a moment, and giving up its descriptor would fail
+ * for no reason. One queue for readers and writers: readable data would wake a writer. Waking all
+ * waiters: of many tasks that receive from one socket, all but one would be woken for nothing.
+ * Buffers that the kernel fills (io_uring): ADR 13.
  *
  * Checked by tests/model/source_model.c.
  */
@@ -100,11 +103,11 @@ enum {
     WAITED_FOR = WF_SOURCE_READERS | WF_SOURCE_WRITERS,
     NEWS_MASK = (int)~(uint32_t)(WF_SOURCE_NEWS - 1),
     LINE = 64,
-    FRAMES_BELOW = 4 * LINE, /* of the calls that wait, */
-    FRAMES_ABOVE = 6 * LINE, /* and of the one that has begun it, and the operation itself */
+    FRAMES_BELOW = 4 * LINE, /* stack frames of the calls that wait */
+    FRAMES_ABOVE = 6 * LINE, /* the frame that prepared the operation, and the operation */
 };
 
-/* So that one follows from the other. */
+/* One set of bits converts to another by a multiplication or division. */
 _Static_assert(WF_SOURCE_READABLE / WF_EVENT_READ == WF_SOURCE_WRITABLE / WF_EVENT_WRITE, "");
 _Static_assert(WF_EVENT_READ_OVER / WF_EVENT_READ == WF_EVENT_WRITE_OVER / WF_EVENT_WRITE, "");
 
@@ -112,7 +115,8 @@ _Static_assert(sizeof(void *) == sizeof(uint64_t), "a handle has the size of a p
 _Static_assert(offsetof(struct wf_source, room) == WF_SOURCE_ALIGN - sizeof(void *),
                "the first word of the room is to be in the line before it");
 
-/* The bit of the queue for a waiter of this. A waiter of both directions is with the readers. */
+/* Returns the flag of the queue that holds waiters for this. A waiter for both directions is in
+ * the readers' queue. */
 static uint32_t waiters_of(uint32_t what)
 {
     return (what & WF_SOURCE_READABLE) != 0 ? WF_SOURCE_READERS : WF_SOURCE_WRITERS;
@@ -125,7 +129,7 @@ static struct wf_waitq *queue_of(struct wf_source *source, uint32_t what)
 
 /* --- Waiting ---------------------------------------------------------------------------- */
 
-/* In a turn: grants to the first who waits for this, or to all. */
+/* Grants to the first waiter for this, or to all. The caller holds the latch. */
 static inline void grant(struct wf_source *source, struct wf_turn *turn, uint32_t what, bool all)
 {
     if (what == 0 || (turn->bits & waiters_of(what)) == 0) {
@@ -141,7 +145,7 @@ static inline void grant(struct wf_source *source, struct wf_turn *turn, uint32_
     }
 }
 
-/* In a turn: an event comes if this may be done from now on. */
+/* Asks the backend for an event when this becomes possible. The caller holds the latch. */
 static int watch(struct wf_source *source, struct wf_turn *turn, uint32_t what)
 {
     struct wf_io *io = source->io;
@@ -149,7 +153,7 @@ static int watch(struct wf_source *source, struct wf_turn *turn, uint32_t what)
         return 0;
     }
     bool is_first = (turn->bits & WF_SOURCE_WATCHED) == 0;
-    if (is_first) { /* Counted before an event can come: workers look for none if there is none. */
+    if (is_first) { /* Before an event can come: workers do not poll while the count is 0. */
         wf_io_count_watched(io);
     }
     int err = io->backend->watch(io, source, what);
@@ -170,7 +174,8 @@ int wf_source_watch(struct wf_source *source)
     return err;
 }
 
-/* Asks the kernel, for who does not try at once. What comes after this makes an event. */
+/* Asks the kernel, for a waiter that will not try itself. Readiness that arises after this
+ * causes an event. */
 static bool is_ready(struct wf_source *source, uint32_t what)
 {
     if (source->is_ready != NULL) {
@@ -184,22 +189,22 @@ static bool is_ready(struct wf_source *source, uint32_t what)
     return count != 0;
 }
 
-/* Of this generation, and open? */
+/* Returns whether the source is open and of the handle's generation. */
 static bool is_open(uint64_t users, const void *handle)
 {
     uint64_t open = ((uintptr_t)handle & WF_SOURCE_GENERATION) | WF_SOURCE_OPEN;
     return users - open <= WF_SOURCE_USERS_MAX;
 }
 
-/* Under the latch: has another source taken the place of the one that the handle is of? */
+/* Returns whether the slot holds another source than the handle's. The caller holds the latch. */
 static bool is_stale(const struct wf_source *source, const void *handle)
 {
-    /* relaxed: written before the latch was given up, by open. */
+    /* relaxed: written by open before it released the latch. */
     uint64_t users = wf_load_relaxed(&source->users);
     return ((users ^ (uintptr_t)handle) & WF_SOURCE_GENERATION) != 0;
 }
 
-/* Has the deadline of this wait passed, its own or that of the await around it? */
+/* Returns whether the operation's deadline, or that of the surrounding await, has passed. */
 static bool is_late(const struct wf_op *op)
 {
     return (op->time != WEFT_NEVER && wf_clock_now() >= op->time) || wf_await_is_late();
@@ -218,12 +223,12 @@ static int wait_take(struct wf_op *op, struct wf_turn *turn)
         }
         turn->bits &= ~op->count;
     }
-    /* An event may be on its way, and a ready source wins over a deadline that has passed. */
+    /* An event may be in flight, and readiness wins over a deadline that has passed. */
     if (wf_unlikely(is_late(op)) && is_ready(source, op->count)) {
         turn->bits |= op->count;
         return 0;
     }
-    /* One poll of a foreign descriptor is for both directions. */
+    /* A foreign descriptor has one poll for both directions. */
     int err = watch(source, turn, source->is_foreign ? (uint32_t)WF_SOURCE_READABLE : op->count);
     return err != 0 ? err : WEFT_PENDING;
 }
@@ -233,10 +238,10 @@ static void wait_enlist(struct wf_op *op, struct wf_turn *turn)
     struct wf_source *source = op->object;
     turn->bits |= waiters_of(op->count);
     wf_op_enlist(op, queue_of(source, op->count));
-    if (op->node.wait == &op->own) { /* Else it is a select's, which may not have begun yet. */
-        /* relaxed: an address to ask for, which nobody follows. */
+    if (op->node.wait == &op->own) { /* Otherwise a select's, which may not have started yet. */
+        /* relaxed: an address to prefetch, never dereferenced. */
         wf_store_relaxed(&source->op, (const void *)op);
-        /* relaxed: as above, nobody follows it. */
+        /* relaxed: as above, never dereferenced. */
         wf_store_relaxed(&source->task, (const void *)op->own.task);
     }
 }
@@ -248,8 +253,8 @@ static void wait_leave(struct wf_op *op, struct wf_turn *turn)
     }
 }
 
-/* Without a try of the waiter: another waiter may have what is there. An event of a foreign
- * descriptor was granted to all. */
+/* Passes the readiness on if the waiter did not try itself: it may be enough for another
+ * waiter, too. An event of a foreign descriptor has been granted to all. */
 static int wait_end(struct wf_op *op)
 {
     struct wf_source *source = op->object;
@@ -298,7 +303,7 @@ int wf_source_await(struct wf_source *source, uint32_t what, weft_time deadline,
     return wf_op_await_inline(self, &wait_ops, deadline, call);
 }
 
-/* T3, under the latch or by a CAS while it is open. */
+/* T3. The caller holds the latch, or the latch is free and a CAS follows. */
 static bool is_old_news(uint32_t word, uint32_t seen)
 {
     return ((word ^ seen) & (uint32_t)NEWS_MASK) == 0;
@@ -306,10 +311,10 @@ static bool is_old_news(uint32_t word, uint32_t seen)
 
 void wf_source_exhausted(struct wf_source *source, uint32_t seen, uint32_t what)
 {
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: the CAS verifies it. */
     uint32_t word = wf_load_relaxed(&source->word);
     while (wf_latch_is_open(word) && is_old_news(word, seen)) {
-        /* relaxed: it says only what a system call has said. */
+        /* relaxed: the bit only repeats the result of a system call. */
         if (wf_cas_weak_relaxed(&source->word, &word, word & ~what)) {
             return;
         }
@@ -341,11 +346,11 @@ int wf_source_failed(struct wf_source *source, uint32_t seen, uint32_t what)
         wf_source_exhausted(source, seen, what);
         return -EAGAIN;
     }
-    wf_source_pass_on(source, what); /* Others who wait want to know, too. */
+    wf_source_pass_on(source, what); /* Other waiters need the error, too. */
     return -error;
 }
 
-/* Under the latch: events that carry the tag of before are for nobody. */
+/* Invalidates events with the previous tag. The caller holds the latch. */
 static void next_tag(struct wf_source *source)
 {
     /* relaxed: under the latch. */
@@ -358,14 +363,14 @@ void wf_source_fetch(struct wf_io *io, uint64_t tag)
     __builtin_prefetch(wf_source_at((uint32_t)tag));
 }
 
-/* The lines of its task, and of the frames around the operation, if it is a fiber's. */
+/* Prefetches the waiter's task, and, if it is a fiber, the stack frames around the operation. */
 void wf_source_fetch_waiter(struct wf_io *io, uint64_t tag)
 {
     (void)io;
     const struct wf_source *source = wf_source_at((uint32_t)tag);
-    /* relaxed: an address to ask for; who may be gone is not looked at. */
+    /* relaxed: an address to prefetch; the task may be gone and is not accessed. */
     uintptr_t task = (uintptr_t)wf_load_relaxed(&source->task);
-    /* relaxed: as above, it is not looked at. */
+    /* relaxed: as above, not accessed. */
     uintptr_t frames = (uintptr_t)wf_load_relaxed(&source->op) - FRAMES_BELOW;
     __builtin_prefetch((const void *)task);
     __builtin_prefetch((const void *)(task + LINE));
@@ -374,7 +379,7 @@ void wf_source_fetch_waiter(struct wf_io *io, uint64_t tag)
     }
 }
 
-/* The part of the tag that changes. Its index is in another line. */
+/* Returns the changing part of the tag. The index is in another cache line. */
 static uint32_t sequence_of(const struct wf_source *source)
 {
     /* relaxed: written under the latch. */
@@ -400,7 +405,8 @@ void wf_source_fire(struct wf_io *io, uint64_t tag, unsigned events)
     wf_turn_end(&turn);
 }
 
-/* Watched anew, under another tag: nothing of before is for it. */
+/* Notifies the waiters of a source and drops its watch. The next wait watches it under a new
+ * tag, so that older events do not match. */
 static void fire_again(struct wf_source *source)
 {
     struct wf_turn turn;
@@ -430,7 +436,7 @@ void wf_source_fire_all(struct wf_io *io)
 
 /* --- Opening and closing ---------------------------------------------------------------- */
 
-/* Can it be opened? Not if its generations are used up. */
+/* Returns whether the source can be opened. It cannot if its generations are used up. */
 static bool is_usable(const struct wf_source *source)
 {
     /* relaxed: it is in no list, and not open. */
@@ -438,7 +444,7 @@ static bool is_usable(const struct wf_source *source)
     return (users & ~WF_SOURCE_GENERATION) == 0 && users != WF_SOURCE_GENERATION;
 }
 
-/* Under the lock: puts it into the free list. */
+/* Puts a source into the free list, if it is usable. The caller holds the lock. */
 static void put_into_list(struct wf_io *io, struct wf_source *source)
 {
     if (is_usable(source)) {
@@ -447,7 +453,8 @@ static void put_into_list(struct wf_io *io, struct wf_source *source)
     }
 }
 
-/* Under the lock: fills the free list, if there is memory. A block may have no usable source. */
+/* Fills the free list, if memory is available. A block may have no usable source. The caller
+ * holds the lock. */
 static void take_block(struct wf_io *io)
 {
     struct wf_source *block;
@@ -460,7 +467,7 @@ static void take_block(struct wf_io *io)
     }
 }
 
-/* Under the lock. Returns the new count. */
+/* Changes the count of sources in use and returns the new count. The caller holds the lock. */
 static uint32_t count_in_use(struct wf_io *io, int change)
 {
     /* relaxed: written under the lock. */
@@ -470,7 +477,8 @@ static uint32_t count_in_use(struct wf_io *io, int change)
     return count;
 }
 
-/* The last user frees the source. The runtime may be freed as soon as the lock is released. */
+/* Frees a source, after its last user has left. The runtime may be freed as soon as the lock is
+ * released. */
 static void give_place(struct wf_source *source)
 {
     struct wf_io *io = source->io;
@@ -483,16 +491,17 @@ static void give_place(struct wf_source *source)
     }
 }
 
-/* O1: the next generation, with two users: the owner and the opener. */
+/* O1: starts the next generation, with two users: the owner and the opener. */
 static void open_users(struct wf_source *source)
 {
-    /* relaxed: the source is free, so that no other thread writes the word. */
+    /* relaxed: the source is free, so no other thread writes the word. */
     uint64_t users = wf_load_relaxed(&source->users) + (UINT64_C(1) << WF_SOURCE_INDEX_BITS);
-    /* relaxed: a handle is not known yet; what passes it on brings the source as well. */
+    /* relaxed: the handle is not known yet, and passing it on also publishes the source. */
     wf_store_relaxed(&source->users, users | WF_SOURCE_OPEN | 2);
 }
 
-/* Under the lock: opens a free source. The lock keeps wf_source_close_all() from O2. */
+/* Opens a free source. The caller holds the lock, which keeps wf_source_close_all() from seeing
+ * the source before O2. */
 static void open_free(struct wf_source *source, int fd)
 {
     source->fd = fd;
@@ -505,12 +514,13 @@ static void open_free(struct wf_source *source, int fd)
     source->is_ready = NULL;
     source->guards = NULL;
     open_users(source);
-    /* O2. A late event may look at the source. Both directions are tried before the first wait. */
+    /* O2, under the latch since a late event may look at the source. Both directions count as
+     * ready, so they are tried before the first wait. */
     (void)wf_latch_lock(&source->word);
     wf_latch_unlock(&source->word, READY);
 }
 
-/* Under the lock: a free source, or NULL. */
+/* Returns a free source, or NULL. The caller holds the lock. */
 static struct wf_source *pop_free(struct wf_io *io)
 {
     if (io->free == NULL) {
@@ -556,7 +566,7 @@ int wf_source_enter_late(uint64_t users, uint64_t open)
     return users - open == WF_SOURCE_USERS_MAX ? -EBUSY : WEFT_ECLOSED;
 }
 
-/* Lets go of what it is made of. */
+/* Releases the opener's state and closes the descriptor. */
 static void let_go(struct wf_source *source)
 {
     if (source->release != NULL) {
@@ -581,12 +591,12 @@ void wf_source_end(struct wf_source *source)
 static void stop_by_close(const struct wf_source_guard *guard)
 {
     int none = 0;
-    /* relaxed: a number; the wake that follows orders it. */
+    /* relaxed: a plain number; the wake that follows orders it. */
     (void)wf_cas_relaxed(guard->stop, &none, WEFT_ECLOSED);
 }
 
 /* After C2: notifies one call that waits elsewhere. The guard may be gone once the latch is
- * released, so the waker is taken out first. Returns false if there is none. */
+ * released, so the waker is taken out first. Returns false if the source has no guard. */
 static bool fire_guard(struct wf_source *source)
 {
     weft_waker *waker = NULL;
@@ -632,7 +642,7 @@ void wf_source_guard_remove(struct wf_source *source, struct wf_source_guard *gu
     guard->waker = NULL;
 }
 
-/* In a turn, C2: wakes all waiters, and events that come later are dropped. */
+/* C2: wakes all waiters and invalidates later events. The caller holds the latch. */
 static void end_waits(struct wf_source *source, struct wf_turn *turn)
 {
     next_tag(source);
@@ -658,30 +668,30 @@ static void shut(struct wf_source *source)
 void wf_source_close(const void *handle)
 {
     struct wf_source *source = wf_source_of(handle);
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: the CAS verifies it. */
     uint64_t users = wf_load_relaxed(&source->users);
     do {
         if (!is_open(users, handle)) {
             return;
         }
-        /* relaxed: leaving orders it. */
+        /* relaxed: leave orders it. */
     } while (!wf_cas_weak_relaxed(&source->users, &users, users & ~WF_SOURCE_OPEN));
     shut(source);
     wf_source_leave(source);
 }
 
-/* If the caller is the only user: takes the source over. Else *users says what it is. */
+/* Takes the source over if the caller is its only user; otherwise loads the word into *users. */
 static bool take_over(struct wf_source *source, uint64_t *users, uint64_t taken)
 {
-    /* acquire [SO1]: all others have left. */
+    /* acquire [SO1]: all other users have left. */
     return wf_cas_acquire(&source->users, users, taken);
 }
 
 int wf_source_give_up(struct wf_source *source)
 {
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: the CAS verifies it. */
     uint64_t users = wf_load_relaxed(&source->users);
-    /* The caller and the owner, whose part is the caller's from now on. */
+    /* The caller and the owner. The caller takes over the owner's reference. */
     uint64_t alone = (users & WF_SOURCE_GENERATION) | WF_SOURCE_OPEN | 2;
     if (users != alone || !take_over(source, &users, alone - WF_SOURCE_OPEN - 1)) {
         return (users & WF_SOURCE_OPEN) != 0 ? -EBUSY : WEFT_ECLOSED;
@@ -694,15 +704,15 @@ int wf_source_give_up(struct wf_source *source)
     return fd;
 }
 
-/* The next source of the block from *index on that is open, or NULL. The lock waits for an opener
- * that is between O1 and O2. */
+/* Returns the next open source of the block, starting at *index, or NULL. The lock waits for an
+ * opener that is between O1 and O2. */
 static struct wf_source *next_open(struct wf_io *io, struct wf_source *block, uint32_t *index)
 {
     struct wf_source *found = NULL;
     wf_lock(&io->lock);
     while (found == NULL && *index < WF_SOURCE_BLOCK) {
         struct wf_source *source = block + (*index)++;
-        /* relaxed: a look; it is closed by an exchange, if it is still open then. */
+        /* relaxed: a hint; closing it is a CAS that fails if it is not open any more. */
         bool is_open = (wf_load_relaxed(&source->users) & WF_SOURCE_OPEN) != 0;
         found = is_open ? source : NULL;
     }
@@ -710,7 +720,7 @@ static struct wf_source *next_open(struct wf_io *io, struct wf_source *block, ui
     return found;
 }
 
-/* Returns the blocks, whose list does not change any more. */
+/* Refuses new sources. Returns the list of blocks, which does not change any more. */
 static struct wf_source *refuse_new(struct wf_io *io)
 {
     wf_lock(&io->lock);

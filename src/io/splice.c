@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * splice.c - from one descriptor to another inside the kernel: the bytes are never copied into
- * this process. From a file directly; from a socket or a pipe through a pipe of our own, which is
- * filled from the one and drained into the other, in turns. So it is either empty or has bytes,
- * and a call that was in vain was so because of the one descriptor that is to be waited for. What
- * the kernel does not do for these descriptors, or not at this place, is left to reads and writes:
- * the pipe is empty then.
+ * splice.c - zero-copy transfer between two descriptors inside the kernel: sendfile() and
+ * splice().
+ *
+ * From a file, bytes go to the target directly. From a socket or pipe they go through a private
+ * pipe, which is filled from the source and drained into the target in alternation. The pipe is
+ * empty before each fill, and not empty before each drain. So a call that fails with EAGAIN has
+ * failed because of the stream, which is the one to wait for. If the kernel does not support
+ * these descriptors, or not at this point of the data, plain reads and writes take over. The
+ * pipe is empty then.
  */
 #include "io/splice.h"
 
@@ -22,15 +25,15 @@
 #include "sched/worker.h"
 
 enum {
-    PART = 64 * 1024, /* what a pipe holds */
+    PART = 64 * 1024, /* default capacity of a pipe */
 };
 
-/* In the room of a transfer: a step into a stream, or out of one. */
+/* In the room of a transfer: one step into a stream or out of one. */
 struct step {
-    uint32_t what;            /* of the stream: WF_SOURCE_WRITABLE, if it goes into it */
-    int end;                  /* of our pipe, from there or to there */
-    weft_stream *file;        /* or from there */
-    struct wf_source *source; /* of that, while it is used */
+    uint32_t what;            /* direction: WF_SOURCE_WRITABLE if the step goes into the stream */
+    int end;                  /* of the private pipe, the other side of the step */
+    weft_stream *file;        /* or the file to send from */
+    struct wf_source *source; /* of the file, while it is used */
     size_t size;
 };
 
@@ -77,7 +80,7 @@ static ssize_t move(int fd, const struct step *step)
     return n;
 }
 
-/* A splice does not pass urgent data, as a read does: it says that there is nothing, or the end. */
+/* A splice does not get past urgent data as a read does: it reports EAGAIN or the end. */
 static bool is_at_urgent_data(const struct wf_source *source)
 {
     int saved = errno;
@@ -98,7 +101,7 @@ static int step_attempt(struct wf_transfer *self)
             return -EINVAL;
         }
         if (n >= 0) {
-            /* How many there were says nothing of whether there is more. */
+            /* A short transfer does not mean that the stream is exhausted. */
             wf_source_pass_on(source, step->what);
             return (int)n;
         }
@@ -121,7 +124,8 @@ static int await_step(weft_stream *stream, const struct step *step,
     return wf_transfer_await_end(&io, end, "weft_copy");
 }
 
-/* Not an error of the streams: the call is not for these, or is forbidden. */
+/* Returns whether the call is not supported for these descriptors, or forbidden. That is not an
+ * error of the streams. */
 static bool is_refusal(int err)
 {
     return err == -EINVAL || err == -ENOSYS || err == -EPERM || err == -EOPNOTSUPP;
@@ -147,7 +151,7 @@ static ssize_t read_pipe(int end, void *buffer, size_t size)
     return n;
 }
 
-/* What the pipe holds, as any other bytes. -EOPNOTSUPP: it is empty now. */
+/* Empties the pipe by reads and writes. Returns -EOPNOTSUPP if it is empty now. */
 static int write_out(int pipe_end, weft_stream *to, uint64_t *copied,
                      const struct wf_transfer_end *end)
 {
@@ -207,7 +211,7 @@ static bool is_file(int fd)
 
 static bool is_possible(const struct wf_source *from, const struct wf_source *to)
 {
-    /* Only workers block SIGPIPE, against which these calls have no flag. */
+    /* Only workers block SIGPIPE, which no flag of these calls suppresses. */
     return wf_fd_stream_is(from) && wf_fd_stream_is(to) && wf_worker_current() != NULL &&
            to->kind != WF_FD_OTHER && (from->kind != WF_FD_OTHER || is_file(from->fd));
 }

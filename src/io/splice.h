@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * splice.h - from one descriptor to another inside the kernel.
+ * splice.h - zero-copy transfer between two descriptors inside the kernel.
  */
 #ifndef WF_IO_SPLICE_H
 #define WF_IO_SPLICE_H
@@ -12,11 +12,11 @@
 struct wf_transfer_end;
 
 /*
- * Copies until the end of the first stream, as weft_copy(); *copied is counted up.
- * -EOPNOTSUPP: nothing is lost, but these two streams, this thread or the system's limits do not
- * allow it; read and write instead.
+ * Copies until the end of the first stream, like weft_copy(), and adds to *copied. -EOPNOTSUPP:
+ * these two streams, this thread or the system's limits do not allow it. Nothing is lost, and
+ * the caller reads and writes instead.
  *
- * Context: a fiber.
+ * Context: fiber
  */
 int wf_splice(weft_stream *from, weft_stream *to, uint64_t *copied,
               const struct wf_transfer_end *end);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stream.c - reading from and writing to streams of any kind.
+ * stream.c - reads and writes on streams of any kind.
  */
 #include "io/stream.h"
 
@@ -9,7 +9,7 @@
 #include "sched/op.h"
 
 enum {
-    VECTORS_MAX = 1024, /* of one system call */
+    VECTORS_MAX = 1024, /* limit of one system call */
 };
 
 /* --- Vectors ---------------------------------------------------------------------------- */
@@ -24,7 +24,7 @@ static bool have_room(const struct iovec *vectors, int count)
     return false;
 }
 
-/* So many bytes of them are done. */
+/* Advances the vectors by the given number of bytes. */
 static void move_on(struct iovec *vectors, int count, size_t bytes)
 {
     for (int i = 0; i < count && bytes > 0; i++) {
@@ -35,7 +35,7 @@ static void move_on(struct iovec *vectors, int count, size_t bytes)
     }
 }
 
-/* Behind those that are done. */
+/* Skips vectors that are done. */
 static void skip_empty(struct wf_transfer *self)
 {
     while (self->count > 0 && self->vectors->iov_len == 0) {
@@ -46,7 +46,7 @@ static void skip_empty(struct wf_transfer *self)
 
 /* --- Transfers -------------------------------------------------------------------------- */
 
-/* A negative one is kept, and refused by the first attempt. */
+/* Limits the number of vectors. A negative number is kept; the first attempt refuses it. */
 static int limit(int count)
 {
     return count < VECTORS_MAX ? count : VECTORS_MAX;
@@ -73,7 +73,7 @@ static int attempt_write(struct wf_transfer *self)
     return n == -EAGAIN ? wf_transfer_wait(self, WF_SOURCE_WRITABLE) : (int)n;
 }
 
-/* So many bytes were moved: is that all? */
+/* Advances the transfer by the given number of bytes. Returns 0 if it is complete. */
 static int move_transfer_on(struct wf_transfer *self, size_t bytes)
 {
     move_on(self->vectors, self->count, bytes);
@@ -121,7 +121,7 @@ static const struct wf_transfer_ops write_ops = TRANSFER_OPS(attempt_write);
 static const struct wf_transfer_ops read_exact_ops = TRANSFER_OPS(attempt_read_exact);
 static const struct wf_transfer_ops write_all_ops = TRANSFER_OPS(attempt_write_all);
 
-/* A transfer of one buffer. */
+/* Prepares a transfer of one buffer. */
 static struct wf_transfer *prepare(weft_io *io, const struct wf_transfer_ops *ops,
                                    weft_stream *stream, void *buffer, size_t size)
 {
@@ -137,7 +137,7 @@ static size_t most(size_t size)
     return size < WF_STREAM_BYTES_MAX ? size : WF_STREAM_BYTES_MAX;
 }
 
-/* One of several, which are read only by transfers of one try. */
+/* Prepares a transfer of several buffers. Transfers of a single try do not change the vectors. */
 static struct wf_transfer *prepare_vectors(weft_io *io, const struct wf_transfer_ops *ops,
                                            weft_stream *stream, const struct iovec *vectors,
                                            int count)
@@ -173,7 +173,7 @@ void weft_peek_init(weft_io *io, weft_stream *stream, void *buffer, size_t size)
     prepare(io, &read_ops, stream, buffer, most(size))->flags = 1;
 }
 
-/* Nothing writes through these vectors. */
+/* Removes const for a struct iovec. No code writes through these vectors. */
 static void *no_const(const void *data)
 {
     return (void *)(uintptr_t)data;
@@ -199,9 +199,9 @@ void weft_writev_all_init(weft_io *io, weft_stream *stream, struct iovec *vector
     (void)prepare_vectors(io, &write_all_ops, stream, vectors, count);
 }
 
-/* --- Where there is a stack ------------------------------------------------------------- */
+/* --- Calls with a stack ----------------------------------------------------------------- */
 
-/* Apart, so that most reads have a small frame. */
+/* A function of its own, so that most reads have a small frame. */
 static __attribute__((noinline)) ssize_t read_by_transfer(weft_stream *stream, void *buffer,
                                                           size_t size, weft_time deadline)
 {
@@ -210,7 +210,7 @@ static __attribute__((noinline)) ssize_t read_by_transfer(weft_stream *stream, v
     return wf_transfer_await(&io, deadline, "weft_read");
 }
 
-/* Of kinds that have no read. */
+/* Reads from a kind of stream that has no read function. */
 static __attribute__((noinline)) ssize_t read_by_tries(struct wf_source *source, void *buffer,
                                                        size_t size, weft_time deadline)
 {
@@ -238,7 +238,7 @@ ssize_t weft_read(weft_stream *stream, void *buffer, size_t size, weft_time dead
     const struct wf_stream_ops *ops = wf_stream_ops(source);
     n = wf_likely(ops->read != NULL) ? ops->read(source, buffer, most(size), deadline)
                                      : read_by_tries(source, buffer, most(size), deadline);
-    __asm__ volatile("" : "+r"(n)); /* No jump: a debugger finds the call by its frame. */
+    __asm__ volatile("" : "+r"(n)); /* No tail call: a debugger finds the call by its frame. */
     return n;
 }
 
@@ -284,7 +284,7 @@ ssize_t weft_writev(weft_stream *stream, const struct iovec *vectors, int count,
     return wf_transfer_await(&io, deadline, "weft_writev");
 }
 
-/* The rest of a write that has begun. */
+/* Writes the rest of a write_all whose first part was written. */
 static __attribute__((noinline)) int write_rest(struct wf_source *source, const char *data,
                                                 size_t size, weft_time deadline)
 {
@@ -365,7 +365,7 @@ void weft_writable_init(weft_op *op, weft_stream *stream)
     wf_source_ready_init(op, stream, WF_SOURCE_WRITABLE);
 }
 
-/* --- The rest --------------------------------------------------------------------------- */
+/* --- Other functions -------------------------------------------------------------------- */
 
 int weft_stream_shutdown(weft_stream *stream, weft_side side)
 {

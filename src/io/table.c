@@ -2,15 +2,15 @@
 /*
  * table.c - process-wide table of sources, whose memory is never freed.
  *
- * A handle names a source by its index in this table and by a generation (source.c). It may be
- * looked up at any time: after it was closed, after another source took its place, and after its
- * runtime was destroyed. So the table belongs to the process, is not made by the allocator of a
- * runtime, and the memory of a source stays that of a source.
+ * A handle names a source by its index in this table and by a generation (source.c). The handle
+ * may be looked up at any time: after it was closed, after another source took its slot, and
+ * after its runtime was destroyed. So the table belongs to the process, does not use the
+ * allocator of a runtime, and the memory of a source always remains that of a source.
  *
- * The table grows by chunks, so that a source never moves and is found by one load. The memory of a
- * chunk comes from the kernel, which supplies a page when it is first used. Runtimes take blocks of
- * sources, and give them back at their end: they share neither the lists of free sources nor the
- * locks of these, and the sources of one runtime can be walked.
+ * The table grows by chunks, so that a source never moves and is found by one load. The memory
+ * of a chunk comes from the kernel, which supplies a page when it is first used. Runtimes claim
+ * blocks of sources, and give them back when they end. So runtimes share neither lists of free
+ * sources nor the locks of these, and can iterate over their own sources.
  */
 #include "io/table.h"
 
@@ -28,10 +28,10 @@ _Static_assert(CHUNK % WF_SOURCE_BLOCK == 0, "a block is in one chunk");
 
 _Atomic(struct wf_source *) wf_source_chunks[WF_SOURCE_CHUNKS_MAX];
 
-/* Guards what follows, and who writes the chunks. */
+/* Guards the variables below, and writes of wf_source_chunks. */
 static struct wf_lock table_lock = WF_LOCK_INIT(WF_RANK_TABLE);
 static struct wf_source *free_blocks; /* list */
-static uint32_t made;                 /* sources, so far */
+static uint32_t made;                 /* number of sources so far */
 
 /* Under the lock. */
 static bool make_chunk(uint32_t chunk)
@@ -41,12 +41,12 @@ static bool make_chunk(uint32_t chunk)
     if (sources == MAP_FAILED) {
         return false;
     }
-    /* relaxed: whoever learns of a source sees it, see wf_source_at(). */
+    /* relaxed: a thread that learns of a source sees it, see wf_source_at(). */
     wf_store_relaxed(&wf_source_chunks[chunk], (struct wf_source *)sources);
     return true;
 }
 
-/* Under the lock: a block that no runtime has had yet, or NULL. */
+/* Returns a block that no runtime has had yet, or NULL. The caller holds the lock. */
 static struct wf_source *make_block(void)
 {
     uint32_t chunk = made / CHUNK;

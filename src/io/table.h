@@ -9,12 +9,13 @@ struct wf_io;
 struct wf_source;
 
 /*
- * Takes a block of WF_SOURCE_BLOCK sources, none of which is open, for this runtime. Returns the
- * first; NULL: there is no memory, or the table is full.
+ * Claims a block of WF_SOURCE_BLOCK sources for this runtime. None of them is open. Returns the
+ * first, or NULL if the system is out of memory or the table is full.
  */
 struct wf_source *wf_table_take(struct wf_io *io);
 
-/* Gives a list of blocks back (next_block), for other runtimes. No source is open or in use. */
+/* Gives a list of blocks (next_block) back, for other runtimes. No source may be open or in
+ * use. */
 void wf_table_give_back(struct wf_source *blocks);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * transfer.c - an operation of I/O: it tries, and waits until it may try again.
+ * transfer.c - I/O operation: tries a system call, and waits until it may try again.
  */
 #include "io/transfer.h"
 
@@ -13,10 +13,10 @@
 #include "sched/thread.h"
 
 enum {
-    PARTS_MAX = 16, /* in one poll; then others have their turn */
+    PARTS_MAX = 16, /* attempts in one poll; then it yields */
 };
 
-/* Is polled again soon, behind those who wait for their turn. */
+/* Makes the task runnable again, behind the tasks that are already waiting to run. */
 static int yield(void)
 {
     wf_task_wake_ref(wf_thread_waiter());
@@ -44,7 +44,7 @@ static int go_on(struct wf_transfer *self)
             return result;
         }
         if (self->cancelled) {
-            self->waits_for = NULL; /* It was not started. */
+            self->waits_for = NULL; /* The wait was not started. */
             return WEFT_ECANCELED;
         }
     }
@@ -86,7 +86,8 @@ static int transfer_poll(weft_future *future)
     return result;
 }
 
-/* The wait has ended. If it was granted, no try of ours follows: it is somebody else's. */
+/* Ends a wait whose operation will not try. If the wait was granted, another waiter gets the
+ * grant. */
 static void forgo(struct wf_transfer *self)
 {
     struct wf_op *op = wf_op_of(self->waits_for);
@@ -97,7 +98,7 @@ static void forgo(struct wf_transfer *self)
     self->waits_for = NULL;
 }
 
-/* It has ended then, and holds nothing; one more poll gives WEFT_ECANCELED. */
+/* On true the operation has ended and holds nothing. One more poll returns WEFT_ECANCELED. */
 static bool transfer_cancel(weft_future *future)
 {
     struct wf_transfer *self = (struct wf_transfer *)future;
@@ -158,7 +159,7 @@ int wf_transfer_await(weft_io *io, weft_time deadline, const char *call)
 {
     struct wf_transfer *self = (struct wf_transfer *)io;
     int result = wf_await(&io->future, deadline, call, "in a body, prepare a weft_io and await it");
-    if (wf_unlikely(self->is_in)) { /* It was entered by who has made it, and never polled. */
+    if (wf_unlikely(self->is_in)) { /* Entered when it was prepared, and never polled. */
         leave(self);
     }
     return result;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * transfer.h - an operation of I/O (weft_io): it tries, and waits until it may try again.
+ * transfer.h - I/O operation (weft_io): tries a system call, and waits until it may try again.
  *
- * A kind of operation says how to try, and what to wait for when that was in vain. All that
- * calls have in common comes from here and from weft_await(): that fibers, bodies and threads
- * can wait for them, deadlines, cancellation, and that nobody goes on for ever while there is
- * always something to do.
+ * A kind of operation defines the try, and what to wait for when the try cannot proceed.
+ * Everything that I/O calls have in common comes from this file and from weft_await(): waiting
+ * on fibers, stackless tasks and threads, deadlines, cancellation, and yielding when an
+ * operation could continue without end.
  */
 #ifndef WF_IO_TRANSFER_H
 #define WF_IO_TRANSFER_H
@@ -21,62 +21,65 @@
 struct wf_source;
 struct wf_transfer;
 
-/* What an attempt may say beside a result. */
+/* Result of an attempt that is not the result of the operation. */
 enum {
-    WF_TRANSFER_MORE = INT_MIN + 2, /* it has done a part: once more */
+    WF_TRANSFER_MORE = INT_MIN + 2, /* a part is done: try again */
 };
 
 struct wf_transfer_ops {
-    /* Begins to use the object: 0, or the result. And ends. Of most kinds wf_transfer_enter() and
-     * wf_transfer_leave(). */
+    /* Begin and end the use of the object. enter returns 0, or the result of the operation.
+     * Most kinds use wf_transfer_enter() and wf_transfer_leave(). */
     int (*enter)(struct wf_transfer *self);
     void (*leave)(struct wf_transfer *self);
-    /* A result; WF_TRANSFER_MORE; or WEFT_PENDING: then waits_for is what to wait for first. */
+    /* Returns a result, WF_TRANSFER_MORE, or WEFT_PENDING: waits_for is then to be awaited
+     * first. */
     int (*attempt)(struct wf_transfer *self);
 };
 
-/* As weft_io. */
+/* The contents of a weft_io. */
 struct wf_transfer {
     weft_future future;
     const struct wf_transfer_ops *ops;
-    weft_future *waits_for;   /* NULL: nothing, it may try */
-    weft_op wait;             /* to be that; its flag says that a try follows */
-    void *object;             /* a handle; or what else the kind has */
+    weft_future *waits_for;   /* NULL: nothing, the next attempt may start */
+    weft_op wait;             /* storage for waits_for; its flag says that a try follows */
+    void *object;             /* a handle, or an object of the kind */
     struct wf_source *source; /* of the handle, while it is used */
     struct iovec own;         /* a single buffer */
     struct iovec *vectors;
     int count;
     int flags;
     size_t done;
-    uint64_t room[6]; /* the kind's */
-    /* NULL; or it ends like one that is cancelled when this is not 0. Its setter wakes the task. */
+    uint64_t room[6]; /* for the kind */
+    /* If not NULL: the operation ends as if canceled once this is nonzero. The setter wakes the
+     * task. */
     const _Atomic(int) *stop;
-    bool is_in;     /* uses the object */
+    bool is_in;     /* the object is in use */
     bool cancelled; /* must not wait again */
 };
 
 _Static_assert(sizeof(struct wf_transfer) <= sizeof(weft_io), "weft_io is too small");
 
-/* Prepares one; the kind's members are zero. */
+/* Initializes a transfer. The kind's members are zero. */
 struct wf_transfer *wf_transfer_init(weft_io *io, const struct wf_transfer_ops *ops, void *object);
 
-/* Enters the source of the handle, and leaves it. */
+/* Enter and leave the source of the handle. */
 int wf_transfer_enter(struct wf_transfer *self);
 void wf_transfer_leave(struct wf_transfer *self);
 
-/* In an attempt that was in vain: waits for the source (WF_SOURCE_READABLE, WF_SOURCE_WRITABLE). */
+/* Prepares to wait for the source (WF_SOURCE_READABLE, WF_SOURCE_WRITABLE), in an attempt that
+ * cannot proceed. */
 int wf_transfer_wait(struct wf_transfer *self, uint32_t what);
 
-/* Waits for it, in the call of that name, on a fiber or a plain thread. */
+/* Waits for the operation, in the call of the given name, on a fiber or a plain thread. */
 int wf_transfer_await(weft_io *io, weft_time deadline, const char *call);
 
-/* What ends a call that is made of several transfers. */
+/* The conditions that end a call of several transfers early. */
 struct wf_transfer_end {
     weft_time deadline;
-    const _Atomic(int) *stop; /* NULL: nothing else */
+    const _Atomic(int) *stop; /* NULL: only the deadline */
 };
 
-/* The same for one of them. */
+/* Same as wf_transfer_await(), for one transfer of such a call. */
 int wf_transfer_await_end(weft_io *io, const struct wf_transfer_end *end, const char *call);
 
 #endif

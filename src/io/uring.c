@@ -1,60 +1,63 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uring.c - events by io_uring: a ring for each worker.
+ * uring.c - io_uring backend: readiness events from one ring per worker.
  *
- * Who waits for a descriptor puts a poll of it into the ring of the worker it is on: one
- * that ends with its first event. Polls of many tasks go to the kernel by one call, when
- * the worker looks for events or goes to sleep, and a worker sleeps in its own ring while
- * there are polls in it. It is woken by an eventfd, of which there is a poll as well.
+ * To wait for a descriptor, a task puts a poll request into the ring of its current worker. The
+ * poll is one-shot: it ends with its first event. One system call submits the polls of many
+ * tasks, when the worker checks for events or parks. A worker parks in its own ring while the
+ * ring holds polls. It is woken through an eventfd, which the ring polls as well.
  *
- * The kernel delivers what a thread has handed over when that thread comes by (cooperative
- * task run), since to interrupt it for each event costs more than the event. So nothing
- * comes for a worker that computes; and what it has put into its ring, it has perhaps not
- * handed over. Both is seen from outside (is_left), of all rings, since workers hand over for
- * each other. Who helps hands over, makes the kernel interrupt all that runs, once
- * (membarrier), and takes the events out of the rings: rings have locks, and any thread may
- * use them. But workers and the watch hand over, and another thread only if a ring is full. Of
- * a plain thread nobody knows whether it computes; and when a thread ends, the kernel cancels all
- * that it has handed over: then who waits tries, and waits anew.
+ * The kernel delivers the completions of a thread's requests when that thread next enters the
+ * kernel (cooperative task run), since interrupting the thread for each event costs more than
+ * the event. So a worker that computes receives no events, and the polls in its ring may not
+ * even be submitted yet. Both conditions are visible from outside (is_left), for all rings,
+ * since workers submit for each other. A helper submits, makes the kernel interrupt all running
+ * threads once (membarrier), and takes the events out of the rings. Rings have locks, so any
+ * thread may use them. But only workers and the monitor submit; another thread submits only if a
+ * ring is full. The runtime cannot tell whether a plain thread computes, and when a thread
+ * exits, the kernel cancels everything that the thread has submitted. The waiters then retry and
+ * wait again.
  *
- * A poll tells of an end, an error, or that the other side writes no more, whether it was asked
- * for or not, and as long as that is so: at once, each time. Who waits for something else, for
- * room say, while the other side still reads, would try and wait in a circle. So once there was
- * such an event a poll lasts, and tells of what is new. The same goes for descriptors of
- * libraries, whose polls are for reading and writing, of which one may have to be waited for
- * while the other is possible. And urgent data is not asked for: a socket says that with
- * everything that comes, and a poll passes it on as it was said.
+ * A poll reports an end, an error or a half-close by the peer whether that was requested or not,
+ * and it is level-triggered: each new poll completes immediately. A task that waits for another
+ * condition, such as space to write while the peer still reads, would retry and wait in a busy
+ * loop. So after the first such event, polls of the descriptor are multishot, which makes them
+ * edge-triggered. Descriptors of libraries use multishot polls, too: one poll covers reading and
+ * writing, and a task may have to wait for one direction while the other is ready. No other poll
+ * requests urgent data: a socket announces it with every arrival, and a poll passes the
+ * announcement on unchecked.
  *
- * Without memory the kernel takes nothing for now (EAGAIN). Then polls wait in the ring, and who
- * sleeps there naps, and offers them again. A ring that is full refuses to wait for more
- * descriptors. A cancellation cannot be refused. If the ring is full, it goes into a list, in which
- * each poll has reserved a place when it was added. It moves into the ring as soon as the kernel
- * takes something. And of more events at once than a ring has room for, it may drop some: then all
- * that is watched is told of an event, and waited for anew, under other tags.
+ * A kernel that is out of memory accepts nothing for the moment (EAGAIN). The polls then stay in
+ * the ring, and a worker that parks there sleeps only briefly and submits them again. A full ring
+ * refuses further waits. A cancellation cannot be refused: if the ring is full, it goes into a
+ * list, in which each poll reserved a slot when it was added. It moves into the ring as soon as
+ * the kernel accepts an entry. If more events arrive at the same time than the ring can hold, the
+ * kernel may drop some. Then every watched source is notified of an event and watched again,
+ * under a new tag.
  *
- * A descriptor is not closed before the kernel has let go of it, and that is not before its
- * polls have ended: so those are cancelled. (Not removed: a poll that lasts, and has an event
- * under way at that moment, would stay.) For sockets that must be closed when the process ends, see
- * proxy.c.
+ * Closing a descriptor takes effect only when the kernel has released the file, and polls hold
+ * the file until they end. So the polls are canceled. (Not removed with a poll-remove request: a
+ * multishot poll with an event in flight at that moment would survive.) For sockets that must be
+ * closed when the process ends, see proxy.c.
  *
- * Who puts a poll into the ring of a worker that sleeps tells it:
+ * A thread that puts a poll into the ring of a parked worker wakes the worker:
  *
  *   Arm, another thread                     Park, the worker
- *   A1  polls + 1                           P1  set my bit: parked
+ *   A1  increment polls                     P1  set own bit: parked
  *   A2  full fence                          P3  full fence
- *   A3  parked? Wake it                     P4  polls? Sleep in the ring, else on the
- *                                               futex
+ *   A3  if it is parked, wake it            P4  if polls > 0, sleep in the ring, else on
+ *                                               the futex
  *
- * A helper that takes events out of the ring of a sleeping worker stops at a wake. It stays in the
- * ring, and so do the events behind it: the worker does not sleep while there is an event, and
- * comes for them. If the worker does not sleep in the ring, a helper takes wakes out, too: such a
- * wake is a late one; or the worker is about to sleep, and has not had the ring's lock yet. When it
- * has the lock, it sees that it was woken.
+ * A helper that takes events out of the ring of a sleeping worker stops at a wake. The wake stays
+ * in the ring, and so do the events behind it: the worker does not sleep while an event is
+ * pending, and takes them itself. If the worker does not sleep in the ring, the helper takes
+ * wakes out as well. Such a wake is either late, or its worker is about to sleep and has not yet
+ * acquired the ring's lock. Once it has the lock, it sees that it was woken.
  *
- * Rejected, with figures in docs/adr/0013-readiness.md: polls that last, reads by the
- * kernel, one ring for all, delivery by interrupts, and delivery to one thread only. Also rejected:
- * a helper that takes a wake out and sends it again must arm the poll for it first, and wait under
- * the ring's lock while the kernel takes nothing.
+ * Rejected, with figures in docs/adr/0013-readiness.md: multishot polls for all descriptors,
+ * reads by the kernel, one ring for all workers, delivery by interrupts, and delivery to a single
+ * thread. Also rejected: a helper that takes a wake out and sends it again. It would have to arm
+ * the wake poll first, and wait with the ring's lock held while the kernel accepts nothing.
  *
  * Edges: idle.c's [I1], the fences of A2 and P3.
  *
@@ -85,43 +88,43 @@
 
 enum {
     ENTRIES = 256,
-    COMPLETIONS = 2048, /* The kernel keeps more, if there are. */
+    COMPLETIONS = 2048, /* the kernel stores overflowing completions elsewhere */
     DIRECTION_SHIFT = 62,
     PROXY_SHIFT = 63,
     CANCELS_MIN = 64,
-    NAP_NS = 1000000, /* while the kernel takes nothing */
+    NAP_NS = 1000000, /* retry interval while the kernel accepts nothing */
 };
 
-/* What is not a source's. */
+/* user_data values that belong to no source. */
 #define WAKE_DATA   (UINT64_MAX - 2)
-#define CANCEL_DATA (UINT64_MAX - 1) /* that was left to a worker */
+#define CANCEL_DATA (UINT64_MAX - 1) /* a cancellation left to the ring's worker */
 #define IGNORE_DATA UINT64_MAX
 
-/* An event that was taken out of a ring. */
+/* An event taken out of a ring. */
 struct event {
     uint64_t data;
     int result;
-    bool has_more; /* its poll lasts */
+    bool has_more; /* its poll is multishot and continues */
 };
 
 struct ring {
     struct wf_lock lock; /* guards the ring */
     struct io_uring uring;
-    _Atomic(uint32_t) polls;   /* any thread: in the ring, also those not handed over, and
-                                * what is to be handed over for plain threads */
-    _Atomic(uint32_t) waiting; /* written under the lock: not handed over */
-    _Atomic(uint32_t) taken;   /* written under the lock: events, so far */
+    _Atomic(uint32_t) polls;   /* any thread: polls in the ring, submitted or not, plus
+                                * cancellations left to the ring's worker */
+    _Atomic(uint32_t) waiting; /* written under the lock: entries not submitted yet */
+    _Atomic(uint32_t) taken;   /* written under the lock: events taken so far */
     int wake_fd;
     bool is_wake_armed; /* under the lock */
-    bool is_slept_in;   /* under the lock: a wake is for its worker */
-    uint64_t *cancels;  /* under the lock: polls to cancel, while the ring is full */
+    bool is_slept_in;   /* under the lock: its worker sleeps in it, so wakes belong to the worker */
+    uint64_t *cancels;  /* under the lock: polls to cancel once the ring has space */
     uint32_t cancel_count;
     uint32_t cancel_room; /* at least the number of polls that may have to be canceled */
-    int64_t retry_at;     /* under the lock: the kernel refused entries; 0: it did not */
-    bool has_lost;        /* its worker: the kernel has dropped events, */
-    uint32_t losses;      /* and how many, so far */
-    unsigned count;       /* its worker: events from its sleep that were not handled */
-    struct event *caught; /* its worker */
+    int64_t retry_at;     /* under the lock: when to offer refused entries again; 0: none refused */
+    bool has_lost;        /* worker only: the kernel has dropped events */
+    uint32_t losses;      /* worker only: number of dropped events so far */
+    unsigned count;       /* worker only: fetched events that are not handled yet */
+    struct event *caught; /* worker only */
 };
 
 static struct ring *ring_of(const struct wf_io_driver *driver)
@@ -130,8 +133,8 @@ static struct ring *ring_of(const struct wf_io_driver *driver)
 }
 
 /*
- * A system call that the open has tried fails: a sandbox has forbidden it since. The polls that are
- * in the kernel cannot be moved to another backend.
+ * Reports that a system call fails although it worked when the backend was opened: a sandbox
+ * has forbidden it since. The polls that the kernel holds cannot be moved to another backend.
  */
 static _Noreturn void give_up(const char *call, int error)
 {
@@ -140,7 +143,7 @@ static _Noreturn void give_up(const char *call, int error)
              call, weft_strerror(-error));
 }
 
-/* --- Handing over ----------------------------------------------------------------------- */
+/* --- Submission ------------------------------------------------------------------------- */
 
 static void prepare_cancel(struct io_uring_sqe *entry, uint64_t poll, uint64_t data)
 {
@@ -148,7 +151,7 @@ static void prepare_cancel(struct io_uring_sqe *entry, uint64_t poll, uint64_t d
     io_uring_sqe_set_data64(entry, data);
 }
 
-/* Under the lock: moves cancellations from the list into the ring, the oldest first. */
+/* Moves cancellations from the list into the ring, oldest first. The caller holds the lock. */
 static void refill(struct ring *ring)
 {
     uint32_t moved = 0;
@@ -162,8 +165,8 @@ static void refill(struct ring *ring)
     }
 }
 
-/* Submits the pending entries. The caller holds the lock. A kernel without memory takes only some
- * of them, or none: the rest stays in the ring until retry_at. */
+/* Submits the pending entries. The caller holds the lock. A kernel that is out of memory
+ * accepts only some of them, or none. The rest stays in the ring until retry_at. */
 static void submit(struct ring *ring)
 {
     int saved = errno;
@@ -179,14 +182,14 @@ static void submit(struct ring *ring)
              (submitted > 0 || submitted == -EINTR));
     errno = saved;
     uint32_t left = io_uring_sq_ready(&ring->uring) + ring->cancel_count;
-    /* relaxed: written under the lock; others look. */
+    /* relaxed: written under the lock; other threads read it as a hint. */
     wf_store_relaxed(&ring->waiting, left);
     ring->retry_at = left > 0 ? wf_clock_real() + NAP_NS : 0;
 }
 
-/* Submits pending entries, if any. The caller holds the lock. Entries that the kernel refused are
- * offered again at most once per NAP_NS: a searching worker polls its ring in a loop, and does not
- * make a system call in each round. */
+/* Submits pending entries, if any. The caller holds the lock. Refused entries are offered again
+ * at most once per NAP_NS: a searching worker polls its ring in a loop and must not make a
+ * system call in each round. */
 static void hand_over(struct ring *ring)
 {
     /* relaxed: written under the lock. */
@@ -196,7 +199,8 @@ static void hand_over(struct ring *ring)
     }
 }
 
-/* Under the lock: the next entry, which its caller fills. NULL: the kernel takes none for now. */
+/* Returns the next entry, which the caller fills, or NULL if the kernel accepts none for the
+ * moment. The caller holds the lock. */
 static struct io_uring_sqe *next_entry(struct ring *ring)
 {
     struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);
@@ -211,7 +215,8 @@ static struct io_uring_sqe *next_entry(struct ring *ring)
     return entry;
 }
 
-/* Under the lock: so many polls can be canceled whatever the kernel takes. */
+/* Makes sure that count polls can be canceled even if the kernel accepts nothing. The caller
+ * holds the lock. */
 static int reserve_cancels(struct wf_io *io, struct ring *ring, uint32_t count)
 {
     if (wf_likely(count <= ring->cancel_room)) {
@@ -235,7 +240,8 @@ static int reserve_cancels(struct wf_io *io, struct ring *ring, uint32_t count)
     return 0;
 }
 
-/* Which poll this is: of a source, for reading (0) or writing (1), of its proxy or itself. */
+/* Returns the user_data of a poll: the source's tag, the direction (0 reads, 1 writes), and
+ * whether the poll is of the source's proxy. */
 static uint64_t data_of(const struct wf_source *source, unsigned direction)
 {
     return wf_source_tag(source) | (uint64_t)direction << DIRECTION_SHIFT |
@@ -259,8 +265,9 @@ static unsigned events_of(int mask)
     return events;
 }
 
-/* What the kernel refuses to wait for, or waits for no longer, is tried and found out. A proxy
- * does not say more than that there is an event for its direction. */
+/* Translates a poll's result to source events. If the kernel refuses to poll, or has stopped
+ * polling, the waiter retries the system call and gets the error there. A proxy's result only
+ * means that its direction has an event. */
 static unsigned what_happened(unsigned direction, bool is_proxy, const struct event *event)
 {
     int result = is_proxy ? -ECANCELED : event->result;
@@ -291,11 +298,11 @@ static void handle(struct wf_io *io, struct ring *ring, const struct event *even
         ended += !events[i].has_more;
     }
     wf_batch_end(&batch);
-    /* relaxed: who sleeps in the ring for nothing sleeps all the same. */
+    /* relaxed: a worker that sees too many polls sleeps in the ring, which is harmless. */
     (void)wf_fetch_sub_relaxed(&ring->polls, ended);
 }
 
-/* Another wake may have been read before, with the last one. */
+/* Resets the eventfd. It may already be 0: an earlier read also consumes later wakes. */
 static void read_wake(const struct ring *ring)
 {
     uint64_t value;
@@ -305,8 +312,8 @@ static void read_wake(const struct ring *ring)
     errno = saved;
 }
 
-/* Under the lock: takes up to max events out; leaves a wake, and what is behind it, if the wake is
- * for another thread. */
+/* Takes up to max events out of the ring. With leaves_wake it stops at a wake, which belongs to
+ * the ring's worker. The caller holds the lock. */
 static unsigned take_out(struct ring *ring, struct event *events, unsigned max, bool leaves_wake)
 {
     struct io_uring_cqe *entry;
@@ -328,12 +335,12 @@ static unsigned take_out(struct ring *ring, struct event *events, unsigned max, 
             (struct event){ entry->user_data, entry->res, (entry->flags & IORING_CQE_F_MORE) != 0 };
     }
     io_uring_cq_advance(&ring->uring, count);
-    /* relaxed: written under the lock; others look. */
+    /* relaxed: written under the lock; other threads read it as a hint. */
     wf_store_relaxed(&ring->taken, wf_load_relaxed(&ring->taken) + count);
     return count;
 }
 
-/* Its worker: has the kernel dropped events since the last look? */
+/* Worker only. Notes whether the kernel has dropped events since the last check. */
 static void look_for_losses(struct ring *ring)
 {
     uint32_t losses = IO_URING_READ_ONCE(*ring->uring.cq.koverflow);
@@ -341,7 +348,7 @@ static void look_for_losses(struct ring *ring)
     ring->losses = losses;
 }
 
-/* Does the kernel have something for the thread that will come by? */
+/* Returns whether the kernel holds events until a thread enters it. */
 static bool has_deferred(const struct ring *ring)
 {
     return (IO_URING_READ_ONCE(*ring->uring.sq.kflags) &
@@ -350,15 +357,15 @@ static bool has_deferred(const struct ring *ring)
 
 static bool has_events(const struct ring *ring)
 {
-    /* relaxed: a look; who takes events out holds the lock. */
+    /* relaxed: a hint; a thread that takes events out holds the lock. */
     uint32_t taken = wf_load_relaxed(&ring->taken);
     return io_uring_smp_load_acquire(ring->uring.cq.ktail) != taken;
 }
 
 /* --- Sleeping --------------------------------------------------------------------------- */
 
-/* Comes by at the kernel, and waits there until this time of the machine's for an event;
- * INT64_MIN: does not wait. */
+/* Enters the kernel so that it delivers events, and waits there for one until the given real
+ * time. INT64_MIN: does not wait. */
 static void come_by(struct ring *ring, int64_t until)
 {
     int saved = errno;
@@ -374,7 +381,7 @@ static void come_by(struct ring *ring, int64_t until)
     }
     long rc = syscall(SYS_io_uring_enter, ring->uring.ring_fd, 0, wanted,
                       IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
-    /* EBADR: events were lost, see look_for_losses(). */
+    /* EBADR: events were dropped, see look_for_losses(). */
     if (wf_unlikely(rc < 0 && errno != ETIME && errno != EINTR && errno != EBUSY &&
                     errno != EAGAIN && errno != EBADR)) {
         give_up("io_uring_enter", errno);
@@ -382,7 +389,7 @@ static void come_by(struct ring *ring, int64_t until)
     errno = saved;
 }
 
-/* A sleeper while the program's time is paused. */
+/* Wakes the worker's sleep in the ring while program time is paused. */
 struct sleeper {
     struct wf_clock_sleeper base;
     const struct ring *ring;
@@ -393,7 +400,8 @@ static void wake_sleeper(struct wf_clock_sleeper *self)
     wf_call_count_up(((struct sleeper *)self)->ring->wake_fd);
 }
 
-/* Under the lock: a wake is an event, too. Without an entry who sleeps naps. */
+/* Arms the poll of the eventfd. If the ring has no free entry, the sleeper sleeps only briefly.
+ * The caller holds the lock. */
 static void arm_wake(struct ring *ring)
 {
     struct io_uring_sqe *entry = ring->is_wake_armed ? NULL : next_entry(ring);
@@ -404,7 +412,7 @@ static void arm_wake(struct ring *ring)
     }
 }
 
-/* Is there anything but wakes, which may be late ones? */
+/* Returns whether the worker has fetched anything but wakes, which may be late ones. */
 static bool is_something(const struct ring *ring)
 {
     if (ring->has_lost) {
@@ -418,7 +426,7 @@ static bool is_something(const struct ring *ring)
     return false;
 }
 
-/* Away from its park. Returns false if the deadline ended it. */
+/* Sleeps in the ring, while the worker's park is AWAY. Returns false if the deadline passed. */
 static bool sleep_in_ring(struct wf_io_driver *driver, int64_t deadline)
 {
     const struct wf_park *park = &driver->worker->park;
@@ -434,7 +442,7 @@ static bool sleep_in_ring(struct wf_io_driver *driver, int64_t deadline)
         wf_unlock(&ring->lock);
         int64_t until = wf_clock_sleep_begin(&sleeper.base, deadline);
         until = until == INT64_MIN ? 0 : until;
-        bool is_away = wf_park_is_away(park); /* Else the wake may have been taken out. */
+        bool is_away = wf_park_is_away(park); /* If not, a helper may have taken the wake. */
         come_by(ring, !is_away ? INT64_MIN : until < nap_end ? until : nap_end);
         late = wf_clock_sleep_end(&sleeper.base);
         wf_lock(&ring->lock);
@@ -451,7 +459,7 @@ static bool uring_park(struct wf_io_driver *driver, int64_t deadline)
     struct wf_park *park = &driver->worker->park;
     struct ring *ring = ring_of(driver);
     if (ring->count > 0) {
-        return true; /* There is something to do from the last time. */
+        return true; /* Fetched events are still to be handled. */
     }
     /* relaxed: behind the fence [I1], P4. */
     if (wf_load_relaxed(&ring->polls) == 0) {
@@ -472,8 +480,9 @@ static void uring_reach(struct wf_io_driver *driver)
 
 /* --- Awake ------------------------------------------------------------------------------ */
 
-/* Its worker: what the ring waited for, it may not wait for any more. What was lost counts as a
- * poll from now on: who sleeps in the ring for nothing sleeps all the same. */
+/* Worker only. Watches all sources again after dropped events: the ring may have lost any of
+ * its polls. Dropped polls stay in the count for good; the worker then sleeps in the ring,
+ * which is harmless. */
 static void start_anew(struct wf_io *io, struct ring *ring)
 {
     ring->has_lost = false;
@@ -486,10 +495,10 @@ static void start_anew(struct wf_io *io, struct ring *ring)
 static void uring_poll(struct wf_io_driver *driver, unsigned room)
 {
     struct ring *ring = ring_of(driver);
-    /* relaxed: a look; what others have put there they have handed over. */
+    /* relaxed: a hint; a thread that adds a poll to the ring of a parked worker wakes it. */
     if (ring->count == 0 && room > 0 && wf_load_relaxed(&ring->polls) > 0) {
         wf_lock(&ring->lock);
-        hand_over(ring); /* Which is to come by. */
+        hand_over(ring); /* Submitting enters the kernel, too. */
         if (has_deferred(ring)) {
             come_by(ring, INT64_MIN);
         }
@@ -507,7 +516,7 @@ static void uring_poll(struct wf_io_driver *driver, unsigned room)
 
 static bool is_left(const struct ring *ring)
 {
-    /* relaxed: looks; who helps takes the lock. */
+    /* relaxed: a hint; a helper takes the lock. */
     return wf_load_relaxed(&ring->polls) > 0 &&
            (wf_load_relaxed(&ring->waiting) > 0 || has_events(ring) || has_deferred(ring));
 }
@@ -523,8 +532,8 @@ static bool uring_is_left(struct wf_io_driver *driver)
     return false;
 }
 
-/* Makes the kernel interrupt all threads of this process that run: what they are to come by
- * for, they come by for. */
+/* Makes the kernel interrupt all running threads of this process, so that they enter the kernel
+ * and receive their deferred events. */
 static void interrupt_all(void)
 {
     int saved = errno;
@@ -532,7 +541,7 @@ static void interrupt_all(void)
     errno = saved;
 }
 
-/* Hands over for the worker of this ring, and handles its events. */
+/* Submits on behalf of the ring's worker and handles its events. */
 static void help_ring(struct wf_io *io, struct ring *ring)
 {
     struct event events[64];
@@ -544,7 +553,7 @@ static void help_ring(struct wf_io *io, struct ring *ring)
     handle(io, ring, events, count);
 }
 
-/* A worker that computes and has no processor was not interrupted. */
+/* Returns true if events remain: a computing worker that was preempted was not interrupted. */
 static bool uring_help(struct wf_io_driver *driver)
 {
     struct wf_io *io = driver->io;
@@ -565,25 +574,25 @@ static bool uring_help(struct wf_io_driver *driver)
 
 /* --- Descriptors ------------------------------------------------------------------------ */
 
-/* Is this one of our workers? */
+/* Returns whether the worker belongs to this runtime. */
 static bool is_ours(const struct wf_io *io, const struct wf_worker *worker)
 {
     return worker != NULL && worker->sched == io->sched;
 }
 
-/* The ring of this worker; from outside, some. */
+/* Returns the driver of the current worker; on any other thread, drivers in rotation. */
 static struct wf_io_driver *choose_driver(struct wf_io *io)
 {
     const struct wf_worker *here = wf_worker_current();
     if (is_ours(io, here)) {
         return &io->drivers[here->index];
     }
-    /* relaxed: any order of turns will do. */
+    /* relaxed: the rotation needs no order. */
     uint32_t turn = wf_fetch_add_relaxed(&io->sched->next_pin, 1);
     return &io->drivers[turn % io->sched->options.workers];
 }
 
-/* A plain thread has put something into the ring of this driver, whose worker hands it over. */
+/* Wakes the driver's worker, if it is parked, to submit what another thread put into its ring. */
 static void tell(struct wf_io *io, struct wf_io_driver *driver)
 {
     /* fence [I1], A2: the worker sees the poll, or is seen parked. */
@@ -601,7 +610,7 @@ static unsigned mask_of(const struct wf_source *source, unsigned direction)
     return direction == 0 ? POLLIN | POLLRDHUP : POLLOUT;
 }
 
-/* Must the poll last, and tell of what is new only? */
+/* Returns whether the poll must be multishot, and so report new events only. */
 static bool lasts(const struct wf_source *source)
 {
     if (source->is_foreign || source->has_end) {
@@ -610,7 +619,7 @@ static bool lasts(const struct wf_source *source)
     if (!source->wants_proxy) {
         return false;
     }
-    struct pollfd look = { .fd = source->fd }; /* A proxy does not tell of an error. */
+    struct pollfd look = { .fd = source->fd }; /* A proxy does not report errors. */
     int saved = errno;
     int count = poll(&look, 1, 0);
     errno = saved;
@@ -624,7 +633,7 @@ struct poll_args {
     uint64_t data;
 };
 
-/* Under the lock: puts the poll into the ring. */
+/* Puts a poll into the ring. The caller holds the lock. */
 static int add_poll(struct wf_io *io, struct ring *ring, const struct poll_args *args)
 {
     /* relaxed: each poll that may be canceled was counted before the lock was taken. */
@@ -662,7 +671,7 @@ static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what
     int err = add_poll(io, ring, &args);
     wf_unlock(&ring->lock);
     if (err != 0) {
-        /* relaxed: as where events are handled. */
+        /* relaxed: as in handle(). */
         (void)wf_fetch_sub_relaxed(&ring->polls, 1);
         wf_proxy_close(source, direction);
         return err;
@@ -675,8 +684,8 @@ static int uring_watch(struct wf_io *io, struct wf_source *source, uint32_t what
     return 0;
 }
 
-/* Under the lock: a poll that was not handed over is none. The kernel would look for its
- * descriptor later, and find another's. */
+/* Replaces a poll that was not submitted by a no-op. The kernel would look up its descriptor
+ * number later and find another file there. The caller holds the lock. */
 static bool take_back(struct ring *ring, uint64_t data)
 {
     const struct io_uring_sq *queue = &ring->uring.sq;
@@ -691,8 +700,8 @@ static bool take_back(struct ring *ring, uint64_t data)
     return false;
 }
 
-/* Under the lock: cancels a poll. Returns false if its worker has to hand that over: it counts as a
- * poll then. */
+/* Cancels a poll. Returns false if the ring's worker has to submit the cancellation, which then
+ * counts as a poll. The caller holds the lock. */
 static bool add_cancel(struct wf_io *io, struct ring *ring, uint64_t data)
 {
     struct io_uring_sqe *entry = next_entry(ring);
@@ -718,8 +727,9 @@ static bool add_cancel(struct wf_io *io, struct ring *ring, uint64_t data)
     return false;
 }
 
-/* What is left to its worker counts as a poll, so that it is handed over, whatever becomes of the
- * one that it cancels. Plain threads leave it. */
+/* Cancels a poll or takes it back. A cancellation that is left to the ring's worker counts as a
+ * poll, so that it is submitted regardless of what becomes of the canceled poll. Plain threads
+ * leave it to the worker. */
 static void cancel_poll(struct wf_io *io, struct wf_io_driver *driver, uint64_t data)
 {
     struct ring *ring = ring_of(driver);
@@ -728,7 +738,7 @@ static void cancel_poll(struct wf_io *io, struct wf_io_driver *driver, uint64_t 
     bool is_done = is_back || add_cancel(io, ring, data);
     wf_unlock(&ring->lock);
     if (is_back) {
-        /* relaxed: as where events are handled. */
+        /* relaxed: as in handle(). */
         (void)wf_fetch_sub_relaxed(&ring->polls, 1);
     }
     if (!is_done) {
@@ -742,7 +752,7 @@ static void uring_unwatch(struct wf_io *io, struct wf_source *source)
         if ((source->armed & 1u << direction) != 0) {
             struct wf_io_driver *driver = &io->drivers[source->home[direction]];
             cancel_poll(io, driver, data_of(source, direction));
-            /* Its end is for nobody. */
+            /* Its last event is dropped. */
             source->armed &= ~(1u << direction) & WF_EVENT_BOTH;
         }
         wf_proxy_close(source, direction);
@@ -751,7 +761,7 @@ static void uring_unwatch(struct wf_io *io, struct wf_source *source)
 
 /* --- The rings -------------------------------------------------------------------------- */
 
-/* Sandboxes may allow the setup and forbid this call. */
+/* Checks that io_uring_enter works: a sandbox may allow the setup and forbid this call. */
 static int try_enter(const struct io_uring *uring)
 {
     struct io_uring_getevents_arg arg = { .sigmask_sz = _NSIG / 8 };
@@ -883,6 +893,6 @@ const struct wf_io_backend wf_io_uring = {
 
 #else
 
-typedef int wf_io_uring_is_not_built_in; /* A file must not be empty. */
+typedef int wf_io_uring_is_not_built_in; /* An empty translation unit is not valid C. */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * address.c - addresses as text.
+ * address.c - parsing and printing of socket addresses.
  */
 #include <weft/net.h>
 
@@ -12,7 +12,7 @@
 
 #include "net/place.h"
 
-/* --- Reading ---------------------------------------------------------------------------- */
+/* --- Parsing ---------------------------------------------------------------------------- */
 
 static bool skip(const char **text, const char *prefix)
 {
@@ -24,7 +24,7 @@ static bool skip(const char **text, const char *prefix)
     return true;
 }
 
-/* A whole decimal number up to max. */
+/* Parses a whole string as a decimal number up to max. */
 static bool parse_number(const char *text, uint32_t max, uint32_t *value)
 {
     uint64_t number = 0;
@@ -52,7 +52,7 @@ static int parse_local(weft_address *address, const char *path)
     if (length == 0 || (is_abstract && length == 1)) {
         return -EINVAL;
     }
-    /* A path has an end, which must fit as well. */
+    /* The zero that ends a path must fit, too. */
     if (length + !is_abstract > sizeof local->sun_path) {
         return -ENAMETOOLONG;
     }
@@ -67,7 +67,7 @@ static int parse_local(weft_address *address, const char *path)
     return 0;
 }
 
-/* The number or the name of an interface. */
+/* Parses the number or the name of an interface. */
 static bool parse_scope(const char *text, uint32_t *scope)
 {
     if (!parse_number(text, UINT32_MAX, scope)) {
@@ -76,7 +76,7 @@ static bool parse_scope(const char *text, uint32_t *scope)
     return *scope != 0;
 }
 
-/* "::1%2", to its end. */
+/* Parses a whole string such as "::1%2". */
 static int parse_v6(weft_address *address, char *host)
 {
     struct sockaddr_in6 *v6 = &address->to.v6;
@@ -165,7 +165,7 @@ int weft_address_parse(weft_address *address, const char *text)
     return err;
 }
 
-/* --- Writing ---------------------------------------------------------------------------- */
+/* --- Printing --------------------------------------------------------------------------- */
 
 static size_t print(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * connect.c - connections that are opened from here.
+ * connect.c - outgoing connections.
  */
 #include <weft/net.h>
 
@@ -24,12 +24,12 @@ enum {
     ADDRESSES_MAX = 16,
 };
 
-/* As long as there is another address, one has so long to answer. */
+/* Time that each address but the last has to answer. */
 #define PATIENCE (2 * WEFT_S)
 
-/* In the transfer, beside room[0] for naps. */
+/* In the transfer, after room[0], which backoff uses. */
 struct connecting {
-    struct wf_source *source; /* of the stream, on its way; nobody else knows it */
+    struct wf_source *source; /* of the stream being connected; not visible to other code */
     const weft_address *from;
     bool nagle;
 };
@@ -49,7 +49,7 @@ static int connect_enter(struct wf_transfer *self)
     return 0;
 }
 
-/* Without a connection there is no stream. */
+/* Closes the stream if the connection failed. */
 static void connect_leave(struct wf_transfer *self)
 {
     struct wf_source *source = connecting_of(self)->source;
@@ -58,7 +58,7 @@ static void connect_leave(struct wf_transfer *self)
     }
 }
 
-/* There is a connection. */
+/* Publishes the connected stream. */
 static int finish(struct wf_transfer *self)
 {
     weft_stream **out = self->own.iov_base;
@@ -84,7 +84,7 @@ static int prepare_socket(int fd, const weft_address *address, const struct conn
     return err;
 }
 
-/* A stream that is not connected yet. */
+/* Makes a stream that is not connected yet. */
 static int make_stream(struct wf_transfer *self, const weft_address *address)
 {
     struct connecting *connecting = connecting_of(self);
@@ -101,7 +101,7 @@ static int make_stream(struct wf_transfer *self, const weft_address *address)
     return err != 0 ? wf_socket_undo(fd, err) : 0;
 }
 
-/* Asks for a connection, or again. */
+/* Starts the connection, or retries. */
 static int ask(struct wf_transfer *self, const weft_address *address)
 {
     struct wf_source *source = connecting_of(self)->source;
@@ -111,13 +111,13 @@ static int ask(struct wf_transfer *self, const weft_address *address)
     switch (errno) {
     case EAGAIN: /* A Unix socket whose backlog is full. */
         return wf_nap_briefly(self, source->io->sched);
-    case EINTR: /* Perhaps an answer is on its way, perhaps not: it says so when asked again. */
+    case EINTR: /* The connection may be in progress or not: the next connect() reports it. */
         return WF_TRANSFER_MORE;
     case EISCONN:
         return finish(self);
     case EINPROGRESS:
     case EALREADY:
-        self->flags = 1; /* An answer is on its way, and is told of by an event. */
+        self->flags = 1; /* In progress; an event reports the outcome. */
         wf_source_exhausted(source, wf_source_look(source), WF_SOURCE_WRITABLE);
         return wait_for_answer(self);
     default:
@@ -125,7 +125,7 @@ static int ask(struct wf_transfer *self, const weft_address *address)
     }
 }
 
-/* There was an event: what does it mean? */
+/* Checks the outcome after an event. */
 static int hear(struct wf_transfer *self)
 {
     struct wf_source *source = connecting_of(self)->source;

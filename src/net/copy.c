@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * copy.c - from one stream to another.
+ * copy.c - copying from one stream to another, in one direction or both.
  */
 #include <weft/buffered.h>
 
@@ -14,13 +14,13 @@
 #include "sched/await.h"
 
 enum {
-    PART = 16 * 1024, /* on the stack; more makes it no faster */
-    FULL_ENOUGH = 4,  /* full parts in a row: what comes is much, and goes on inside the kernel */
+    PART = 16 * 1024, /* on the stack; a larger one is not faster */
+    FULL_ENOUGH = 4,  /* full parts in a row: a bulk transfer, which continues inside the kernel */
 };
 
 static const char call[] = "weft_copy";
 
-/* Until the end, or -EAGAIN: there is much. */
+/* Copies until the end. Returns -EAGAIN when it detects a bulk transfer, unless to_the_end. */
 static int copy_parts(weft_stream *from, weft_stream *to, uint64_t *copied, bool to_the_end,
                       const struct wf_transfer_end *end)
 {
@@ -61,7 +61,7 @@ static int copy_all(weft_stream *from, weft_stream *to, uint64_t *copied,
     return err;
 }
 
-/* --- One way -------------------------------------------------------------------------------- */
+/* --- One direction -------------------------------------------------------------------------- */
 
 /* A future that is immediately ready, to get the waker of the task or thread that awaits it. */
 struct introduction {
@@ -88,16 +88,16 @@ static int get_waker(weft_waker **waker, weft_time deadline, const char *caller)
     return err;
 }
 
-/* What ends a copy early. The first error of both directions, if there are two, or 0. */
+/* The conditions that end a copy early. */
 struct ending {
     weft_time deadline;
-    _Atomic(int) *error; /* any thread: a close, or the other direction, writes it once */
-    weft_waker *waker;   /* of the task that copies */
+    _Atomic(int) *error; /* any thread: the first error, of a close or either direction, or 0 */
+    weft_waker *waker;   /* of the copying task */
 };
 
 /*
- * The copy is a user of both streams all the while. A close of the one that it does not wait for
- * reaches it through a guard.
+ * Copies as a user of both streams. If the stream that the copy does not currently wait for is
+ * closed, a guard notifies the copy.
  */
 static int copy_guarded(weft_stream *from, weft_stream *to, struct wf_source **sources,
                         uint64_t *copied, const struct ending *ending)
@@ -152,35 +152,35 @@ int weft_copy(weft_stream *from, weft_stream *to, uint64_t *copied, weft_time de
     return err;
 }
 
-/* --- Both ways -------------------------------------------------------------------------- */
+/* --- Both directions -------------------------------------------------------------------- */
 
 /*
- * The caller copies one way, and a fiber the other. The direction that fails first leaves its
- * error, and ends the other one: the caller cancels the fiber, and the fiber stops the transfers of
- * the caller, whose task it must not cancel.
+ * The caller copies in one direction, a fiber in the other. The direction that fails first sets
+ * the error and ends the other one: the caller cancels the fiber; the fiber stops the transfers
+ * of the caller, whose task it must not cancel.
  */
 struct both {
     weft_stream *one;
     weft_stream *other;
     weft_time deadline;
-    _Atomic(int) error; /* both write: of the direction that failed first, or 0 */
+    _Atomic(int) error; /* both write: error of the direction that failed first, or 0 */
     weft_waker *caller;
 };
 
-/* Copies one way, and shuts the other stream's write side at the end. */
+/* Copies in one direction, then shuts down the write side of the target. */
 static int copy_one_way(weft_stream *from, weft_stream *to, const struct ending *ending)
 {
     uint64_t copied = 0;
     int err = copy(from, to, &copied, ending);
     if (err == 0) {
         err = weft_stream_shutdown(to, WEFT_WRITE_SIDE);
-        /* The peer may have gone already: that is no error of ours. */
+        /* The peer may already be gone, which is not an error here. */
         err = err == -ENOTCONN || err == -EOPNOTSUPP ? 0 : err;
     }
     return err;
 }
 
-/* One direction has failed. Returns whether it was the first. */
+/* Records the failure of one direction. Returns whether it was the first. */
 static bool leave_error(struct both *both, int err)
 {
     int none = 0;
@@ -203,7 +203,8 @@ static int copy_there(void *arg)
     return 0;
 }
 
-/* Waits for the fiber, which uses this frame. It may take long: a cancel is meant for it, too. */
+/* Waits for the fiber, which uses this frame. The wait may be long, so a cancellation of the
+ * caller is passed on to the fiber. */
 static int join_there(weft_task *task, struct both *both)
 {
     int err = weft_join(task, NULL, WEFT_NEVER);
@@ -222,7 +223,7 @@ int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
 {
     struct both both = { .one = one, .other = other, .deadline = deadline };
     int err = get_waker(&both.caller, deadline, "weft_copy_both");
-    if (err != 0) { /* It was canceled before. */
+    if (err != 0) { /* It was already canceled. */
         return err;
     }
     weft_task *task;

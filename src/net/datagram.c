@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * datagram.c - sockets that keep messages apart.
+ * datagram.c - datagram sockets: UDP and Unix.
  */
 #include <weft/datagram.h>
 
@@ -22,13 +22,13 @@
 
 enum {
     ADDRESSES_MAX = 8,
-    SENDS_TO = 1, /* in the flags of a transfer that sends: to an address */
-    LOCAL = 1,    /* the kind of its source: a Unix socket */
+    SENDS_TO = 1, /* in the flags of a sending transfer: to an address */
+    LOCAL = 1,    /* kind of the source: a Unix socket */
 };
 
 /* In the room of its source. */
 struct datagram {
-    struct wf_path path;      /* to remove at the end */
+    struct wf_path path;      /* removed when the socket is closed */
     struct wf_source *probes; /* under the latch of its source: see peer.c */
 };
 
@@ -51,7 +51,7 @@ struct message {
 
 static struct message *message_of(struct wf_transfer *self)
 {
-    return (struct message *)(void *)&self->room[1]; /* The first is for naps. */
+    return (struct message *)(void *)&self->room[1]; /* The first word is for backoff. */
 }
 
 _Static_assert(sizeof(struct message) <= 5 * sizeof(uint64_t), "wf_transfer is too small");
@@ -62,7 +62,8 @@ static void send_leave(struct wf_transfer *self)
     wf_transfer_leave(self);
 }
 
-/* Is this a send to the address of a Unix socket, whose queue may be full? Returns the address. */
+/* Returns the receiver's address if this is a send to the address of a Unix socket, whose queue
+ * may be full; otherwise NULL. */
 static const weft_address *local_receiver(struct wf_transfer *self, uint32_t what)
 {
     const struct message *message = message_of(self);
@@ -72,7 +73,7 @@ static const weft_address *local_receiver(struct wf_transfer *self, uint32_t wha
     return message->to != NULL ? message->to : &message->packets->address;
 }
 
-/* A send, or a receive, would have to wait. */
+/* Prepares to wait, for a send or receive that cannot be done now. */
 static int wait_for(struct wf_transfer *self, uint32_t seen, uint32_t what)
 {
     if ((seen & WF_SOURCE_CLOSED) != 0) {
@@ -86,7 +87,7 @@ static int wait_for(struct wf_transfer *self, uint32_t seen, uint32_t what)
     return wf_transfer_wait(self, what);
 }
 
-/* The rest of an attempt, which has moved n messages, or failed. */
+/* Ends an attempt that has transferred n messages or bytes, or failed. */
 static int conclude(struct wf_transfer *self, uint32_t seen, uint32_t what, ssize_t n)
 {
     struct wf_source *source = self->source;
@@ -103,11 +104,11 @@ static int conclude(struct wf_transfer *self, uint32_t seen, uint32_t what, ssiz
         break;
     }
     int err = -errno;
-    wf_source_pass_on(source, what); /* It is no answer for others. */
+    wf_source_pass_on(source, what); /* The error answers only this call. */
     return err;
 }
 
-/* Is it worth a try? Else what to return is in *result. */
+/* Returns whether to try the system call. If not, *result is the result of the attempt. */
 static bool may_try(struct wf_transfer *self, uint32_t seen, uint32_t what, int *result)
 {
     if ((seen & what) != 0) {
@@ -146,7 +147,7 @@ static int receive_attempt(struct wf_transfer *self)
     if (from != NULL) {
         memset(from, 0, sizeof *from);
     }
-    /* MSG_TRUNC: the size of the message, however much room there is. */
+    /* MSG_TRUNC: returns the full size of the message even if it does not fit. */
     ssize_t n = recvfrom(source->fd, self->own.iov_base, self->own.iov_len, MSG_TRUNC | self->flags,
                          from != NULL ? &from->to.any : NULL, from != NULL ? &size : NULL);
     if (n >= 0 && from != NULL) {
@@ -155,9 +156,9 @@ static int receive_attempt(struct wf_transfer *self)
     return conclude(self, seen, WF_SOURCE_READABLE, n);
 }
 
-/* --- Several at a time ------------------------------------------------------------------ */
+/* --- Batches ---------------------------------------------------------------------------- */
 
-/* The system's view of packets. */
+/* The packets as the system calls take them. */
 struct batch {
     struct mmsghdr headers[WEFT_PACKETS_MAX];
     struct iovec vectors[WEFT_PACKETS_MAX];
@@ -408,7 +409,7 @@ static int bind_at(int fd, const weft_address *address, const weft_datagram_opti
     return err != 0 ? err : wf_socket_bind(fd, address);
 }
 
-/* Returns a socket at the address, and notes its path; or an error. */
+/* Returns a socket bound to the address, or an error. Notes its path. */
 static int socket_at(const weft_address *address, const weft_datagram_options *options,
                      struct wf_path *path)
 {
@@ -526,13 +527,14 @@ void weft_datagram_close(weft_datagram *socket)
     }
     wf_source_close(socket);
     if (err != 0) {
-        return; /* Too many users: those that wait for a receiver end with it. */
+        return; /* Too many users: a sender that waits for a receiver ends only when that one
+                 * has space or closes. */
     }
     wf_peer_close(source, &datagram_of(source)->probes);
     wf_source_leave(source);
 }
 
-/* --- The rest --------------------------------------------------------------------------- */
+/* --- Other functions -------------------------------------------------------------------- */
 
 static int connect_fd(int fd, const weft_address *address)
 {
@@ -549,7 +551,7 @@ static int connect_fd(int fd, const weft_address *address)
     if (err == 0) {
         err = wf_socket_address(fd, &after);
     }
-    /* A port that the system has chosen is lost with the connection. */
+    /* Disconnecting loses a port that the system has chosen. */
     bool is_lost = err == 0 && weft_address_port(&after) != weft_address_port(&before);
     return is_lost ? wf_socket_bind(fd, &before) : err;
 }
@@ -568,7 +570,7 @@ static int change_group(int fd, const weft_address *group, unsigned interface, b
     return setsockopt(fd, level, name, &request, sizeof request) == 0 ? 0 : -errno;
 }
 
-/* Calls a function with the descriptor, which is not closed meanwhile. */
+/* Evaluates an expression with the descriptor fd, which is not closed in the meantime. */
 #define WITH_FD(socket, ...)                                                                       \
     do {                                                                                           \
         struct wf_source *source;                                                                  \

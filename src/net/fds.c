@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fds.c - descriptors that go through Unix sockets, with the bytes that are written.
+ * fds.c - passing of descriptors over Unix sockets, along with data.
  */
 #include <weft/net.h>
 
@@ -14,10 +14,10 @@
 
 /* In the transfer. */
 struct passing {
-    const int *fds; /* to write */
+    const int *fds; /* to send */
     int *received;
-    size_t *room; /* and how many there were */
-    size_t count; /* to write */
+    size_t *room; /* capacity of received; afterwards the number of received descriptors */
+    size_t count; /* to send */
 };
 
 static struct passing *passing_of(struct wf_transfer *self)
@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct passing) <= 6 * sizeof(uint64_t), "wf_transfer is t
 
 union control {
     struct cmsghdr align;
-    /* And for what else the system may add: credentials, a label, times. */
+    /* Extra space for what else the system may add: credentials, a label, times. */
     char bytes[CMSG_SPACE(WEFT_FDS_MAX * sizeof(int)) + 512];
 };
 
@@ -48,14 +48,14 @@ static int passing_enter(struct wf_transfer *self)
     return 0;
 }
 
-/* After a system call that has failed for another reason than that it would wait. */
+/* Ends an attempt whose system call failed with an error other than EAGAIN. */
 static int give_up(struct wf_source *source, uint32_t what)
 {
     int err = -errno;
     if (err == -EINTR) {
         return WF_TRANSFER_MORE;
     }
-    wf_source_pass_on(source, what); /* It is no answer for others. */
+    wf_source_pass_on(source, what); /* The error answers only this call. */
     return err;
 }
 
@@ -99,9 +99,9 @@ static int write_attempt(struct wf_transfer *self)
 /* --- Reading ---------------------------------------------------------------------------- */
 
 /*
- * Takes the descriptors that have come, as far as there is room. If the kernel could not open all
- * of them, since the process has no room for more, a -1 says so. The kernel does not say how many
- * are lost.
+ * Stores the received descriptors, up to the given capacity, and closes the others. If the
+ * kernel could not open all of them, since the process has reached its limit, a -1 reports
+ * that. The kernel does not say how many are lost.
  */
 static void take_fds(struct msghdr *message, const struct passing *passing)
 {
@@ -148,7 +148,7 @@ static int read_attempt(struct wf_transfer *self)
     ssize_t n = recvmsg(source->fd, &message, MSG_CMSG_CLOEXEC);
     if (n >= 0) {
         take_fds(&message, passing);
-        /* A message with descriptors ends a read early: there may be more. */
+        /* A message with descriptors ends a read early: more data may be available. */
         wf_source_pass_on(source, WF_SOURCE_READABLE);
         return (int)n;
     }

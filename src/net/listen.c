@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * listen.c - listeners, and the connections that they accept.
+ * listen.c - listeners and accepted connections.
  *
- * Without descriptors a connection cannot be accepted, and waits in the backlog. No event
- * says when there are some again, so an accept sleeps and tries anew, longer each time.
+ * If no descriptors are left, a connection cannot be accepted and stays in the backlog. No
+ * event reports when descriptors become available again, so accept retries with increasing
+ * backoff.
  */
 #include <weft/net.h>
 
@@ -28,12 +29,12 @@
 
 enum {
     ADDRESSES_MAX = 8,
-    BACKLOG_DEFAULT = 1 << 16, /* The system takes less of it. */
+    BACKLOG_DEFAULT = 1 << 16, /* the system limits it */
 };
 
 /* In the room of its source. */
 struct listener {
-    struct wf_path path; /* to remove at the end */
+    struct wf_path path; /* removed when the listener is closed */
     bool is_tcp;
     bool nagle;
 };
@@ -49,7 +50,7 @@ static struct listener *listener_of(struct wf_source *source)
 
 static void accept_leave(struct wf_transfer *self)
 {
-    if (self->cancelled) { /* In a nap: somebody else may try. */
+    if (self->cancelled) { /* During a backoff: another waiter may try. */
         wf_source_pass_on(self->source, WF_SOURCE_READABLE);
     }
     wf_transfer_leave(self);
@@ -71,7 +72,7 @@ static int open_accepted(struct wf_source *source, int fd, weft_stream **stream)
     return 0;
 }
 
-/* What to do when there is no connection. */
+/* Decides how to continue after a failed accept4(). */
 static int judge_failure(struct wf_transfer *self, uint32_t seen, int error)
 {
     switch (error) {
@@ -83,7 +84,7 @@ static int judge_failure(struct wf_transfer *self, uint32_t seen, int error)
     case ENOBUFS:
     case ENOMEM:
         return wf_nap(self, self->source->io->sched);
-    /* Errors of that connection, and not of the listener. */
+    /* Errors of the connection, not of the listener. */
     case EINTR:
     case ECONNABORTED:
     case ECONNRESET:
@@ -162,7 +163,7 @@ static int open_listener(struct wf_io *io, int fd, struct wf_source **out)
     return 0;
 }
 
-/* Removes a socket at the path that nobody listens at. */
+/* Removes a socket file at the path if no process listens there. */
 static void remove_stale(const weft_address *address)
 {
     struct stat status;
@@ -190,7 +191,8 @@ static int bind_local(int fd, const weft_address *address, const weft_listen_opt
     if (options->replace_path) {
         remove_stale(address);
     }
-    /* Never more than is allowed, also for a moment; and then what is wanted. */
+    /* Set before bind, so that the file is never more accessible than allowed, not even
+     * briefly. Set again afterwards, since bind applies the umask. */
     if (options->mode != 0 && fchmod(fd, options->mode) != 0) {
         return -errno;
     }
@@ -219,7 +221,7 @@ static int bind_inet(int fd, const weft_address *address, const weft_listen_opti
     return err != 0 ? err : wf_socket_bind(fd, address);
 }
 
-/* Returns a socket that listens at the address, and notes its path; or an error. */
+/* Returns a socket that listens at the address, or an error. Notes its path. */
 static int listen_at(const weft_address *address, const weft_listen_options *options,
                      struct wf_path *path)
 {
@@ -241,7 +243,7 @@ static int listen_at(const weft_address *address, const weft_listen_options *opt
     return fd;
 }
 
-/* Makes a listener of a socket that listens. */
+/* Turns a listening socket into a listener. */
 static int finish(struct wf_io *io, int fd, const struct wf_path *path,
                   const weft_listen_options *options, weft_listener **out)
 {
@@ -314,9 +316,9 @@ int weft_listener_adopt(weft_listener **listener, int fd)
     return 0;
 }
 
-/* --- The rest --------------------------------------------------------------------------- */
+/* --- Other functions -------------------------------------------------------------------- */
 
-/* Calls a function with the descriptor, which is not closed meanwhile. */
+/* Evaluates an expression with the descriptor fd, which is not closed in the meantime. */
 #define WITH_FD(listener, ...)                                                                     \
     do {                                                                                           \
         struct wf_source *source;                                                                  \

@@ -18,7 +18,7 @@ struct nap {
     weft_future future;
     struct wf_sched *sched;
     struct wf_timer timer;
-    bool is_brief; /* if it is the first one */
+    bool is_brief; /* the first interval is the brief one */
     bool started;
     bool cancelled;
 };

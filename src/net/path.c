@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * path.c - the file of a bound Unix socket, known by its inode.
+ * path.c - the file of a bound Unix socket, identified by its inode.
  *
- * The name of a socket may be another's by the time the socket is closed: an operator removes the
- * file and starts a second server, or a server replaces the file of one that still drains. So the
- * name alone does not say whose file it is. There is no system call that removes a file only if it
- * is a certain one; between the look and the removal is a gap of microseconds.
+ * The path of a socket may lead to the file of another socket by the time the socket is closed:
+ * an operator removes the file and starts a second server, or a server replaces the file of one
+ * that still drains. So the name alone does not identify the file. No system call removes a
+ * file only if it is a certain one, so a gap of microseconds remains between the check and the
+ * removal.
  */
 #include "net/path.h"
 
@@ -19,7 +20,7 @@ bool wf_path_is_named(const weft_address *address)
     return address->to.any.sa_family == AF_UNIX && address->to.local.sun_path[0] != '\0';
 }
 
-/* As the kernel has it: 12 and 20 bits. */
+/* Returns the device number as the kernel packs it: 12 and 20 bits. */
 static uint32_t device_of(const struct stat *status)
 {
     return major(status->st_dev) << 20 | minor(status->st_dev);

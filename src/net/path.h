@@ -11,21 +11,21 @@
 
 #include <weft/net.h>
 
-/* Zeros: none. */
+/* All zeros: no file. */
 struct wf_path {
     uint64_t inode;
     uint32_t device;
-    char text[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* with a zero at the end */
+    char text[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* zero-terminated */
 };
 
-/* Does the address name a file? */
+/* Returns whether the address names a file. */
 bool wf_path_is_named(const weft_address *address);
 
-/* Remembers the file that is at this address now: the one that a bind has made, say. Remembers
- * none if no file can be seen there. */
+/* Notes the file that is at this address now, for example after a bind. Notes none if no file
+ * is visible there. */
 void wf_path_note(struct wf_path *path, const weft_address *address);
 
-/* Removes the file, unless another one has taken its place. */
+/* Removes the file, unless another file has taken its place. */
 void wf_path_remove(const struct wf_path *path);
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peer.c - waiting for room in the queue of a Unix datagram receiver.
+ * peer.c - waiting for space in the queue of a Unix datagram receiver.
  *
- * A Unix datagram socket that is not connected is always ready to send, for the kernel does not
- * know to whom. A send to a receiver whose queue is full fails with EAGAIN, and no event of the
- * socket follows when there is room. But a socket that is connected to the receiver is writable
- * only while the queue has room, and gets an event when it has room again. So the transfer opens a
- * second socket, the probe, connects it to the receiver, and waits until the probe is writable.
- * Then it tries again. The probe sends nothing. It is closed when the transfer ends.
+ * An unconnected Unix datagram socket is always ready to send, since the kernel does not know the
+ * receiver. A send to a receiver whose queue is full fails with EAGAIN, and no event of the socket
+ * follows when the queue has space again. But a socket that is connected to the receiver is
+ * writable only while the queue has space, and gets an event when it has space again. So the
+ * transfer opens a second socket, the probe, connects it to the receiver, and waits until the probe
+ * is writable. Then it tries again. The probe sends nothing. It is closed when the transfer ends.
  *
- * EAGAIN may also mean that the buffer of the sending socket is full, with messages in the queues
- * of other receivers. Then the probe is writable, and the socket is not: the transfer naps. It naps
- * also if it cannot have a probe, for want of descriptors.
+ * EAGAIN may also mean that the buffer of the sending socket is full of messages in the queues of
+ * other receivers. Then the probe is writable and the socket is not, and the transfer retries with
+ * backoff. It also does so if no descriptor is left for a probe.
  *
- * Close. A transfer that waits for its probe is not in a queue of the socket. So probes are in a
- * list, guarded by the latch of the socket. A transfer that comes later sees CLOSED under that
- * latch.
+ * Close. A transfer that waits for its probe is not in a queue of the socket. So the socket keeps a
+ * list of its probes, guarded by the socket's latch, and closes them. A transfer that comes later
+ * sees CLOSED under that latch.
  *
- * Rejected. Naps alone: at least one timer for each message, and late by up to the length of a nap.
+ * Rejected. Backoff alone: at least one timer per message, and late by up to one backoff interval.
  * A probe that is kept with the socket: it serves one receiver at a time, and a send that waits
  * costs two context switches anyway.
  */
@@ -42,7 +42,7 @@ static struct probe *probe_of(struct wf_source *source)
     return (struct probe *)(void *)source->room;
 }
 
-/* The handle of the transfer's probe, or NULL. */
+/* Returns the slot for the handle of the transfer's probe. It holds NULL if there is none. */
 static void **slot_of(struct wf_transfer *self)
 {
     return (void **)(void *)&self->room[5];
@@ -67,7 +67,7 @@ static int open_probe(struct wf_io *io, const weft_address *to, struct wf_source
     return err != 0 ? wf_socket_undo(fd, err) : 0;
 }
 
-/* Returns false if the socket is closed. */
+/* Adds a probe to the socket's list. Returns false if the socket is closed. */
 static bool enlist(struct wf_source *own, struct wf_source **list, struct wf_source *probe)
 {
     uint32_t word = wf_latch_lock(&own->word);
@@ -80,7 +80,7 @@ static bool enlist(struct wf_source *own, struct wf_source **list, struct wf_sou
     return is_open;
 }
 
-/* A close may have done so before. */
+/* Removes a probe from the list, unless a close has removed it. */
 static void take_out(struct wf_source *own, struct wf_source **list, const struct wf_source *probe)
 {
     uint32_t word = wf_latch_lock(&own->word);
@@ -94,12 +94,13 @@ static void take_out(struct wf_source *own, struct wf_source **list, const struc
     wf_latch_unlock(&own->word, word);
 }
 
-/* Is the probe of this transfer writable already? Then it is not what the send has failed for. */
+/* Returns whether the transfer's probe is already writable. Then the receiver's queue is not
+ * the reason why the send failed. */
 static bool is_probe_writable(const void *probe)
 {
     struct wf_source *source;
     if (wf_source_enter(probe, &source) != 0) {
-        return false; /* The wait says that it is closed. */
+        return false; /* The wait reports that it is closed. */
     }
     bool is = is_writable(source);
     wf_source_leave(source);
@@ -111,7 +112,7 @@ int wf_peer_wait(struct wf_transfer *self, struct wf_source **list, const weft_a
     struct wf_source *own = self->source;
     void **slot = slot_of(self);
     if ((wf_source_look(own) & WF_SOURCE_CLOSED) != 0) {
-        return WEFT_ECLOSED; /* Also in a nap, of which a close knows nothing. */
+        return WEFT_ECLOSED; /* Checked here since a close does not end a backoff. */
     }
     if (*slot != NULL && is_probe_writable(*slot)) {
         return is_writable(own) ? WF_TRANSFER_MORE : wf_nap_briefly(self, own->io->sched);
@@ -120,7 +121,7 @@ int wf_peer_wait(struct wf_transfer *self, struct wf_source **list, const weft_a
         struct wf_source *probe;
         int err = open_probe(own->io, to, &probe);
         if (err == -ECONNREFUSED || err == -ENOENT) {
-            return WF_TRANSFER_MORE; /* The receiver has gone: the next try says so. */
+            return WF_TRANSFER_MORE; /* The receiver is gone: the next try reports it. */
         }
         if (err == WEFT_ESHUTDOWN) {
             return WEFT_ECLOSED;
@@ -149,7 +150,7 @@ void wf_peer_leave(struct wf_transfer *self, struct wf_source **list)
     }
 }
 
-/* The handle of the first probe, which is taken out; or NULL. */
+/* Takes the first probe out of the list and returns its handle, or NULL. */
 static void *pop(struct wf_source *own, struct wf_source **list)
 {
     void *handle = NULL;
@@ -162,7 +163,7 @@ static void *pop(struct wf_source *own, struct wf_source **list)
     return handle;
 }
 
-/* Its transfer may close a probe first. */
+/* A probe's transfer may close it first. */
 void wf_peer_close(struct wf_source *own, struct wf_source **list)
 {
     const void *probe;

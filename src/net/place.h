@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * place.h - places as text: "tcp://host:port", "unix:path" and others.
+ * place.h - parsing of endpoint names: "tcp://host:port", "unix:path" and others.
  */
 #ifndef WF_NET_PLACE_H
 #define WF_NET_PLACE_H
@@ -9,17 +9,17 @@
 #include <stddef.h>
 
 enum wf_place {
-    WF_PLACE_BARE, /* nothing before "host:port" */
+    WF_PLACE_BARE, /* no scheme before "host:port" */
     WF_PLACE_TCP,
     WF_PLACE_UDP,
     WF_PLACE_UNIX,
     WF_PLACE_UNIXGRAM,
 };
 
-/* What kind it is; moves place behind what says so. */
+/* Returns the kind of an endpoint, and advances *place past its scheme. */
 enum wf_place wf_place_kind(const char **place);
 
-/* Takes "host:port" or "[host]:port" apart. -EINVAL. */
+/* Splits "host:port" or "[host]:port". Fails with -EINVAL. */
 int wf_place_split(const char *place, char *host, size_t size, const char **port, bool *is_v6);
 
 #endif

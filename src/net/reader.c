@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader.c - reading a stream through a buffer.
+ * reader.c - buffered reader of a stream.
  *
- * What was read and not taken is from first to before end. It is moved to the beginning of the
- * buffer only when there is no room behind it. A call that reads more than once is at the stream
- * all the while, so that a close ends it, also in between.
+ * Bytes that were read and not yet consumed are at [first, end). They move to the start of the
+ * buffer only when there is no space behind them. A call that reads more than once stays a user
+ * of the stream throughout, so that a close also ends it between two reads.
  */
 #include <weft/buffered.h>
 
@@ -46,13 +46,13 @@ void weft_reader_take(weft_reader *reader, size_t size)
     take(reader, size);
 }
 
-/* Where every call that may read begins, also if the buffer has what it wants. */
+/* Starts every call that may read, even if the buffer already holds the data. */
 static int begin(weft_time *deadline, const char *call)
 {
     return wf_await_begin(deadline, call, "read in a fiber");
 }
 
-/* Reads more into the buffer: 1; 0: the stream has ended; or an error. */
+/* Reads more into the buffer. Returns 1, 0 if the stream has ended, or an error. */
 static int read_more(weft_reader *reader, weft_time deadline)
 {
     if (reader->has_ended) {
@@ -84,7 +84,7 @@ ssize_t weft_reader_read(weft_reader *reader, void *data, size_t size, weft_time
     }
     size_t have = available(reader);
     if (have == 0) {
-        /* Straight to where it is wanted, if that is more than the buffer. */
+        /* Directly into the caller's memory, if that is at least as large as the buffer. */
         if (size >= reader->size && !reader->has_ended) {
             return weft_read(reader->stream, data, size, deadline);
         }
@@ -158,7 +158,8 @@ int weft_reader_peek(weft_reader *reader, size_t least, weft_text *text, weft_ti
     return err != 0 ? err : peek(reader, least, text, deadline);
 }
 
-/* Where the delimiter is, among what was not looked at before for the same one; or NULL. */
+/* Returns the position of the delimiter, or NULL. Skips bytes that were already searched for
+ * the same delimiter. */
 static const char *look_for(weft_reader *reader, char delimiter)
 {
     if (reader->delimiter != delimiter) {
@@ -174,7 +175,7 @@ static const char *look_for(weft_reader *reader, char delimiter)
     return found;
 }
 
-/* The same, until it is there, or the end. */
+/* Reads until the delimiter is found, or the stream ends. */
 static int read_until_found(weft_reader *reader, char delimiter, const char **found,
                             weft_time deadline)
 {
@@ -190,7 +191,7 @@ static int read_until_found(weft_reader *reader, char delimiter, const char **fo
     return more < 0 ? more : 0;
 }
 
-/* weft_read_until(), in the call of that name. */
+/* Implements weft_read_until() for the call of the given name. */
 static int read_until(weft_reader *reader, char delimiter, weft_text *text, weft_time deadline,
                       const char *call)
 {
@@ -227,7 +228,7 @@ int weft_read_line(weft_reader *reader, weft_text *line, weft_time deadline)
     return result;
 }
 
-/* The length of a frame whose beginning this is. */
+/* Returns the length of a frame that starts with these bytes. */
 static uint64_t length_of(const char *at, unsigned bytes)
 {
     uint64_t length = 0;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolve.c - from names to addresses, by the C library.
+ * resolve.c - name resolution with getaddrinfo().
  *
- * getaddrinfo() blocks, so it runs on a thread of the blocking pool. Who has waited for too
- * long goes away without it: the request belongs to both, and the last one frees it.
+ * getaddrinfo() blocks, so it runs on a thread of the blocking pool. A caller whose deadline passes
+ * returns without the result. The request belongs to the caller and the blocking job, and the last
+ * of them frees it.
  *
  * Edges.
- * [RE1] a share is given up with release, and the last one acquires what others have done.
+ * [RE1] each owner releases its share, the last one acquires it: all other accesses are done.
  *
  * Checked by tests/model/resolve_model.c.
  */
@@ -30,26 +31,26 @@
 #include "sched/thread.h"
 
 enum {
-    HOST_MAX = 256, /* of a name, and its end */
+    HOST_MAX = 256, /* bytes of a name, with the final zero */
     PORT_MAX = 32,
     ADDRESSES_MAX = 64,
 };
 
 struct request {
-    _Atomic(uint32_t) shares; /* the caller's and the job's */
+    _Atomic(uint32_t) shares; /* of the caller and the blocking job */
     char host[HOST_MAX];
     char port[PORT_MAX];
     int type; /* SOCK_STREAM, SOCK_DGRAM or 0 */
     bool is_passive;
-    int count; /* of addresses, or an error */
+    int count; /* number of addresses, or an error */
     weft_address addresses[ADDRESSES_MAX];
 };
 
 static void give_up(struct request *request)
 {
-    /* release [RE1]: the last one sees what this one has done. */
+    /* release [RE1]: the last owner sees all accesses of this one. */
     if (wf_fetch_sub_release(&request->shares, 1) == 1) {
-        /* acquire [RE1]: nobody else uses it any more. */
+        /* acquire [RE1]: no other owner uses it any more. */
         (void)wf_load_acquire(&request->shares);
         wf_free(&wf_alloc_default, request, sizeof *request, _Alignof(struct request));
     }
@@ -60,8 +61,8 @@ static void drop_request(void *arg)
     give_up(arg);
 }
 
-/* The C library reports a name that does not exist also if it could not open what it reads: then
- * errno is the reason, and another attempt may succeed. */
+/* The C library also reports that a name does not exist if it could not open the files that it
+ * needs. Then errno is the reason, and another attempt may succeed. */
 static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
@@ -124,8 +125,9 @@ static int run_request(void *arg)
     return count < 0 ? count : 0;
 }
 
-/* The C library takes much for a number that is none: a port is digits, or the name of a
- * service, which begins with a letter or a digit and is not all digits. */
+/* Returns whether the port is invalid. The C library accepts many strings as numbers. A port
+ * here is digits, or the name of a service, which begins with a letter or a digit and is not
+ * all digits. */
 static bool is_bad_port(const char *port)
 {
     size_t digits = strspn(port, "0123456789");
@@ -151,12 +153,12 @@ static int fill(struct request *request, const char *place, bool is_passive)
     return 0;
 }
 
-/* Runs it on a pool thread, and waits for that. The caller keeps its share. */
+/* Runs the request on a pool thread and waits for it. The caller keeps its share. */
 static int run_elsewhere(struct request *request, weft_time deadline, const char *call)
 {
     struct wf_task *job;
     struct wf_pool_spec spec = { .function = run_request, .dropped = drop_request, .arg = request };
-    /* relaxed: nobody else knows it yet. */
+    /* relaxed: no other thread knows it yet. */
     wf_store_relaxed(&request->shares, 2u);
     int err = wf_pool_spawn(wf_thread_must_sched(call), &job, &spec);
     if (err != 0) {
@@ -195,7 +197,7 @@ int wf_resolve(weft_address *addresses, size_t most, const char *place, bool is_
     if (request == NULL) {
         return -ENOMEM;
     }
-    /* relaxed: nobody else knows it yet. */
+    /* relaxed: no other thread knows it yet. */
     wf_store_relaxed(&request->shares, 1u);
     err = fill(request, place, is_passive);
     if (err == 0) {

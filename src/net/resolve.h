@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolve.h - from places to addresses.
+ * resolve.h - name resolution of endpoints.
  */
 #ifndef WF_NET_RESOLVE_H
 #define WF_NET_RESOLVE_H
@@ -10,8 +10,8 @@
 
 #include <weft/net.h>
 
-/* As weft_resolve(), for the call of that name; passive: to listen there. Numbers and paths
- * do not wait. */
+/* Same as weft_resolve(), for the call of the given name. is_passive: the addresses are to be
+ * bound. Numeric addresses and paths do not wait. */
 int wf_resolve(weft_address *addresses, size_t most, const char *place, bool is_passive,
                weft_time deadline, const char *call);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * socket.c - what listeners, connections and datagrams have in common: sockets, their
- * addresses and their options.
+ * socket.c - common code of listeners, connections and datagram sockets: addresses and options.
  */
 #include "net/socket.h"
 
@@ -72,11 +71,11 @@ int wf_socket_peer(int fd, weft_address *address)
 
 /* --- Options ---------------------------------------------------------------------------- */
 
-/* What an option is, with IPv4 and with IPv6. */
+/* Level and name of each option, for IPv4 and for IPv6. */
 static const struct {
     int level;
     int name;
-    int v6_level; /* 0: the same */
+    int v6_level; /* 0: same as for IPv4 */
     int v6_name;
 } options[] = {
     [WEFT_OPTION_NODELAY] = { IPPROTO_TCP, TCP_NODELAY, 0, 0 },
@@ -112,7 +111,7 @@ static bool is_option(weft_option option)
     return (unsigned)option < sizeof options / sizeof options[0];
 }
 
-/* Its level and name for this socket. */
+/* Returns the option's level and name for this socket. */
 static int find_option(int fd, weft_option option, int *level, int *name)
 {
     if (!is_option(option)) {
@@ -129,7 +128,7 @@ static int find_option(int fd, weft_option option, int *level, int *name)
     return 0;
 }
 
-/* What the system says of an option that this kind of socket does not have. */
+/* Translates the error for an option that this kind of socket does not have. */
 static int no_option(int err)
 {
     return err == -ENOPROTOOPT ? -EOPNOTSUPP : err;
@@ -168,9 +167,9 @@ int wf_socket_option(int fd, weft_option option, int *value)
     return no_option(wf_socket_get(fd, level, name, value));
 }
 
-/* --- Of streams ------------------------------------------------------------------------- */
+/* --- Functions of streams --------------------------------------------------------------- */
 
-/* Calls a function with the descriptor of a stream, which is not closed meanwhile. */
+/* Evaluates an expression with the stream's descriptor fd, which is not closed in the meantime. */
 #define WITH_FD(stream, ...)                                                                       \
     do {                                                                                           \
         struct wf_source *source;                                                                  \
@@ -223,7 +222,7 @@ int weft_stream_credentials(weft_stream *stream, weft_credentials *credentials)
     WITH_FD(stream, credentials_of(fd, credentials));
 }
 
-/* A stackless task may open a socket at an address in numbers, which never suspends. */
+/* A stackless task may open a socket at a numeric address, which never suspends. */
 int wf_socket_begin(const char *call)
 {
     weft_time never = WEFT_NEVER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * writer.c - writing to a stream through a buffer. A call that writes more than once is at the
- * stream all the while, so that a close ends it, also in between.
+ * writer.c - buffered writer of a stream. A call that writes more than once stays a user of the
+ * stream throughout, so that a close also ends it between two writes.
  */
 #include <weft/buffered.h>
 
@@ -37,7 +37,7 @@ int weft_writer_flush(weft_writer *writer, weft_time deadline)
     return err;
 }
 
-/* Where every call that may write begins, also if the buffer has room. */
+/* Starts every call that may write, even if the buffer has space. */
 static int begin(weft_time *deadline, const char *call)
 {
     return wf_await_begin(deadline, call, "write in a fiber");
@@ -48,7 +48,8 @@ static size_t room(const weft_writer *writer)
     return writer->size - writer->end;
 }
 
-/* At the stream all the while, if there is no room. */
+/* Writes to the buffer, and flushes it first if there is no space. The caller is then a user of
+ * the stream. */
 static int write_data(weft_writer *writer, const void *data, size_t size, weft_time deadline)
 {
     if (size > room(writer)) {
@@ -82,14 +83,15 @@ int weft_writer_write(weft_writer *writer, const void *data, size_t size, weft_t
     return err;
 }
 
-/* Prints into the room there is: how long the text is. */
+/* Prints into the free space of the buffer. Returns the length of the whole text. */
 static int print(weft_writer *writer, const char *format, va_list args)
 {
     return vsnprintf(writer->buffer + writer->end, room(writer), format, args);
 }
 
-/* Prints a text of the size of the buffer, which has no room for the zero that vsnprintf() ends it
- * with: by way of other memory, which the caller frees. NULL: there is none. */
+/* Prints a text that is as large as the buffer, which has no space for the zero that
+ * vsnprintf() appends. Returns separate memory, which the caller frees, or NULL if out of
+ * memory. */
 static char *print_apart(size_t length, const char *format, va_list args)
 {
     char *text = wf_alloc(&wf_alloc_default, length + 1, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * answers.c - what a test has said of many elements.
+ * answers.c - counting and searching arrays of test results.
  *
- * Eight at a time, as one word.
+ * Results are handled eight at a time, as one word.
  */
 #include "par/answers.h"
 
@@ -11,12 +11,12 @@
 
 enum {
     WORD = 8,
-    WORDS_MAX = 255, /* of sums in a byte */
+    WORDS_MAX = 255, /* more could overflow the sums in the bytes */
 };
 
 #define ONES (UINT64_C(0x0101010101010101))
 
-/* A 1 in each byte that was not 0. */
+/* Loads eight results. Each byte that is not 0 becomes 1. */
 static inline uint64_t word_at(const unsigned char *answers)
 {
     uint64_t word;
@@ -36,7 +36,7 @@ size_t wf_answers_count(const unsigned char *answers, size_t count)
         for (size_t end = i + words * WORD; i < end; i += WORD) {
             sums += word_at(answers + i);
         }
-        /* Neighbours first: four sums of 16 bits, whose sum the product has on top. */
+        /* Adds adjacent bytes to four 16-bit sums. The top of the product is the sum of those. */
         uint64_t even = sums & UINT64_C(0x00FF00FF00FF00FF);
         uint64_t odd = sums >> 8 & UINT64_C(0x00FF00FF00FF00FF);
         yes += (even + odd) * UINT64_C(0x0001000100010001) >> 48;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * answers.h - what a test has said of many elements.
+ * answers.h - counting and searching arrays of test results.
  *
- * They are bools, but are read as bytes: one that is neither 0 nor 1 is a yes everywhere,
- * and not one here and none there.
+ * The results are bools but are read as bytes. So a byte that is neither 0 nor 1 counts as true
+ * everywhere, rather than as true in one place and false in another.
  */
 #ifndef WF_PAR_ANSWERS_H
 #define WF_PAR_ANSWERS_H
@@ -11,10 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many are yes. */
+/* Returns the number of true results. */
 size_t wf_answers_count(const unsigned char *answers, size_t count);
 
-/* The index of the first and of the last one that is as wanted; count if none is. */
+/* Return the index of the first and of the last result equal to wanted, or count if there is
+ * none. */
 size_t wf_answers_first(const unsigned char *answers, size_t count, bool wanted);
 size_t wf_answers_last(const unsigned char *answers, size_t count, bool wanted);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * array.c - what the algorithms on arrays have in common.
+ * array.c - scratch size and argument checks of the array algorithms.
  */
 #include "par/array.h"
 
@@ -8,7 +8,7 @@
 
 size_t weft_array_scratch(size_t count, size_t size)
 {
-    /* The others need less. */
+    /* The other functions need less. */
     size_t partition = wf_partition_scratch(count, size);
     size_t shuffle = wf_shuffle_scratch(count, size);
     return wf_scratch_with_slack(partition > shuffle ? partition : shuffle);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * array.h - what the algorithms on arrays have in common.
+ * array.h - common parts of the array algorithms.
  */
 #ifndef WF_PAR_ARRAY_H
 #define WF_PAR_ARRAY_H
@@ -12,7 +12,7 @@
 
 #include "par/options.h"
 
-/* The elements of an array, and a test of them. */
+/* An array and the test that is applied to its elements. */
 struct wf_tested {
     const char *base;
     size_t size;
@@ -20,16 +20,17 @@ struct wf_tested {
     void *arg;
 };
 
-/* 0, or -EINVAL: there is no such array. */
+/* Returns 0, or -EINVAL if no such array can exist. */
 static inline int wf_array_check(size_t count, size_t size)
 {
     return wf_options_fit(count, size) ? 0 : -EINVAL;
 }
 
-/* The same; and -EINVAL if the caller's scratch is too small, whether it is used or not. */
+/* Same as wf_array_check(). Also returns -EINVAL if the caller's scratch is too small, whether
+ * it is used or not. */
 int wf_array_check_scratch(size_t count, size_t size, const weft_par_options *options);
 
-/* Does the test of the elements from first to before end, WEFT_ELEMENTS_MAX at most. */
+/* Tests the elements from first to before end, at most WEFT_ELEMENTS_MAX of them. */
 static inline int wf_tested_ask(const struct wf_tested *tested, size_t first, size_t end,
                                 unsigned char *answers)
 {
@@ -37,7 +38,7 @@ static inline int wf_tested_ask(const struct wf_tested *tested, size_t first, si
                         tested->arg);
 }
 
-/* The sums of what they take; see wf_scratch_add(). */
+/* Return the scratch size of an algorithm; see wf_scratch_add(). */
 size_t wf_partition_scratch(size_t count, size_t size);
 size_t wf_shuffle_scratch(size_t count, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * blocks.c - a range cut into blocks, by its length alone; and a value for each.
+ * blocks.c - division of a range into blocks by its length alone, with a value per block.
  */
 #include "par/blocks.h"
 
@@ -21,7 +21,7 @@ struct wf_blocks wf_blocks_of(size_t first, size_t end, const weft_par_options *
     return blocks;
 }
 
-/* Two workers do not write into one line of the cache, unless values are many and small. */
+/* Rounds the size of a value up to a multiple of 8, or of 16 for larger ones. */
 static size_t stride_of(size_t size)
 {
     return size < 16 ? (size + 7) / 8 * 8 : (size + 15) / 16 * 16;
@@ -32,7 +32,7 @@ static size_t sum_of(size_t count, size_t stride, size_t beside)
     return wf_scratch_add(wf_scratch_add(0, count, stride), beside, 1);
 }
 
-/* What a scan takes; a reduction takes less. */
+/* Returns the scratch of a scan. A reduction needs less. */
 size_t weft_loop_scratch(size_t count, size_t size, size_t piece)
 {
     weft_par_options options = { .piece = piece };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * blocks.h - a range cut into blocks, by its length alone; and a value for each.
+ * blocks.h - division of a range into blocks by its length alone, with a value per block.
  */
 #ifndef WF_PAR_BLOCKS_H
 #define WF_PAR_BLOCKS_H
@@ -15,9 +15,9 @@
 
 enum {
     WF_BLOCKS_WANTED = 512,      /* enough for many workers, and cheap to combine */
-    WF_BLOCK_LENGTH_MAX = 16384, /* fits into a cache beside the worker */
-    WF_VALUES_HERE = 4096,       /* bytes; more are in the scratch */
-    WF_VALUES_MORE = 2,          /* that a scan needs: a total, and one to hold another */
+    WF_BLOCK_LENGTH_MAX = 16384, /* fits into a core's private cache */
+    WF_VALUES_HERE = 4096,       /* bytes; larger arrays of values use scratch */
+    WF_VALUES_MORE = 2,          /* extra values of a scan: the total and a temporary */
 };
 
 struct wf_blocks {
@@ -27,7 +27,7 @@ struct wf_blocks {
     size_t count;
 };
 
-/* options->piece, if given, is the length; options may be NULL. */
+/* Divides a range into blocks. Their length is options->piece, if given. options may be NULL. */
 struct wf_blocks wf_blocks_of(size_t first, size_t end, const weft_par_options *options);
 
 static inline size_t wf_blocks_first(const struct wf_blocks *blocks, size_t block)
@@ -41,8 +41,8 @@ static inline size_t wf_blocks_end(const struct wf_blocks *blocks, size_t block)
     return blocks->end - first < blocks->length ? blocks->end : first + blocks->length;
 }
 
-/* Where a share of count elements begins, of so many that differ by one at most; that
- * behind the last one: at the count. */
+/* Returns where a share begins, if count elements are divided into shares whose lengths differ
+ * by at most one. The share after the last one begins at count. */
 static inline size_t wf_share_begin(size_t count, size_t shares, size_t share)
 {
     size_t length = count / shares;
@@ -50,17 +50,17 @@ static inline size_t wf_share_begin(size_t count, size_t shares, size_t share)
     return share * length + (share < longer ? share : longer);
 }
 
-/* Values of one size, apart from each other as their alignment wants; and bytes beside
- * them. */
+/* An array of values of one size, aligned, with additional bytes beside it. */
 struct wf_values {
     unsigned char *at;
     void *beside;
     size_t stride;
-    struct wf_scratch scratch; /* if they are not here */
+    struct wf_scratch scratch; /* used if they do not fit into here */
     alignas(64) unsigned char here[WF_VALUES_HERE + WF_BLOCKS_WANTED];
 };
 
-/* Not initialised. 0, -ENOMEM, or -EINVAL: the scratch of the options is too small. */
+/* Allocates the values without initializing them. Returns 0, -ENOMEM, or -EINVAL if the scratch
+ * of the options is too small. */
 int wf_values_init(struct wf_values *values, size_t count, size_t size, size_t beside,
                    const weft_par_options *options);
 void wf_values_fini(struct wf_values *values);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * each.c - loops over the elements of an array: by pieces, chunks and windows.
+ * each.c - parallel loops over array elements, chunks and windows.
  */
 #include "par/array.h"
 #include "par/pause.h"
@@ -29,7 +29,7 @@ int weft_for_each(void *base, size_t count, size_t size, weft_piece_fn body, voi
     return err != 0 ? err : weft_for(0, count, run_piece, &each, options);
 }
 
-/* The range is one of chunks. */
+/* Calls the body for a range of chunks. */
 static int run_chunks(size_t first, size_t end, void *arg)
 {
     const struct each *each = arg;

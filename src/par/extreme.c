@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * extreme.c - the least and the greatest of elements.
+ * extreme.c - index of the minimum and maximum element.
  *
- * A reduction whose value is an index. A later element takes the place of an earlier one
- * only if it is better, so of equal ones the first is found.
+ * This is a reduction whose value is an index. A later element replaces an earlier one only if
+ * it is better, so the first of several equal elements is found.
  */
 #include <weft/order.h>
 
@@ -15,7 +15,7 @@
 struct search {
     const char *base;
     size_t size;
-    bool greatest; /* or the least */
+    bool greatest; /* false: the minimum */
     weft_compare_fn compare;
     weft_key_fn key;
     void *arg;
@@ -94,7 +94,7 @@ int weft_max(const void *base, size_t count, size_t size, weft_compare_fn compar
 
 struct found {
     uint64_t key;
-    size_t index; /* or NONE */
+    size_t index; /* NONE if there is none */
 };
 
 static bool is_better_key(const struct search *search, uint64_t key, const struct found *found)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filter.c - elements that pass a test: without the others, or before them.
+ * filter.c - parallel filter and partition by a test.
  *
- * All of a round are tested, and then those that passed are copied; both in parallel. A
- * round fits into the caches, so memory is read once. Who is alone has short rounds, in the
- * nearest cache, with the answers on its stack.
+ * The filter works in rounds. In each round all elements are tested, then those that passed are
+ * copied, both in parallel. A round fits into the caches, so memory is read only once. A caller
+ * that cannot fork uses short rounds, which fit into the first-level cache, with the results on
+ * its stack.
  *
- * To partition, all are tested before one is moved: so an error of the test leaves the
- * array as it was.
+ * The partition tests all elements before it moves any. So an error of the test leaves the
+ * array unchanged.
  */
 #include "par/array.h"
 #include "par/pack.h"
@@ -18,9 +19,9 @@
 
 enum {
     ROUND_BYTES = 4 << 20,
-    ROUND_MIN = 64 * 1024, /* elements, to have enough to divide */
+    ROUND_MIN = 64 * 1024, /* elements, enough to split */
     ROUND_MAX = 1 << 20,
-    SCRATCH_HERE = 2048, /* bytes; to partition a small array takes no more */
+    SCRATCH_HERE = 2048, /* bytes, enough to partition a small array */
 };
 
 struct answering {
@@ -43,7 +44,7 @@ static int answer(size_t first, size_t end, void *arg)
     return err;
 }
 
-/* Elements of a round. */
+/* Returns the number of elements of a round. */
 static size_t round_of(size_t count, size_t size)
 {
     size_t round = ROUND_BYTES / size;
@@ -52,7 +53,7 @@ static size_t round_of(size_t count, size_t size)
     return count < round ? count : round;
 }
 
-/* Those elements that have these answers. */
+/* Describes the elements from first to before end, with their test results. */
 static struct wf_pack pack_of(const struct wf_tested *tested, size_t first, size_t end,
                               const unsigned char *answers, char *to)
 {
@@ -60,7 +61,7 @@ static struct wf_pack pack_of(const struct wf_tested *tested, size_t first, size
     return (struct wf_pack){ from, end - first, tested->size, answers, to, false };
 }
 
-/* In rounds of what a test gets at a time. */
+/* Filters without forking, in rounds of one call of the test. */
 static int filter_alone(const struct wf_tested *tested, size_t count, char *to, size_t *kept,
                         const weft_stop *stop)
 {

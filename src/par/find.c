@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * find.c - elements that pass a test: how many, where, and whether there are.
+ * find.c - parallel count, find, any, all and none by a test.
  */
 #include "base/atomic.h"
 #include "par/answers.h"
@@ -8,11 +8,11 @@
 #include "par/pause.h"
 #include "par/search.h"
 
-/* --- How many ---------------------------------------------------------------------------- */
+/* --- Count ------------------------------------------------------------------------------- */
 
 struct counter {
     struct wf_tested tested;
-    _Atomic(size_t) passed; /* each part adds to it */
+    _Atomic(size_t) passed; /* every part adds to it */
 };
 
 static int count_some(size_t first, size_t end, void *arg)
@@ -30,7 +30,7 @@ static int count_some(size_t first, size_t end, void *arg)
         wf_pause(next - first);
         first = next;
     }
-    /* relaxed: the sum is all there is; joins bring it to the caller. */
+    /* relaxed: only the sum matters. The joins make it visible to the caller. */
     (void)wf_fetch_add_relaxed(&counter->passed, passed);
     return 0;
 }
@@ -51,12 +51,12 @@ int weft_count_if(const void *base, size_t count, size_t size, weft_test_fn test
     return err;
 }
 
-/* --- Where ------------------------------------------------------------------------------- */
+/* --- Find -------------------------------------------------------------------------------- */
 
 struct find {
     struct wf_tested tested;
     size_t count;
-    bool wanted; /* the answer that is looked for */
+    bool wanted; /* the result to look for */
 };
 
 static int look_forwards(size_t first, size_t end, size_t *match, void *arg)
@@ -70,7 +70,7 @@ static int look_forwards(size_t first, size_t end, size_t *match, void *arg)
     return err;
 }
 
-/* From the end of the array: index 0 is its last element. */
+/* Searches from the end of the array: index 0 is its last element. */
 static int look_backwards(size_t first, size_t end, size_t *match, void *arg)
 {
     const struct find *find = arg;
@@ -120,9 +120,9 @@ int weft_find_any(const void *base, size_t count, size_t size, weft_test_fn test
     return err != 0 ? err : wf_search_any(count, look_forwards, &find, index, options);
 }
 
-/* --- Whether ------------------------------------------------------------------------------- */
+/* --- Any, all and none --------------------------------------------------------------------- */
 
-/* Does any element get this answer? *answer is as said if one does, and else not. */
+/* Sets *answer to said if any element has the wanted test result, otherwise to !said. */
 static int decide(struct find find, bool said, bool *answer, const weft_par_options *options)
 {
     size_t index;

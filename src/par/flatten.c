@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flatten.c - slices one after the other in one array.
+ * flatten.c - parallel concatenation of slices.
  *
- * First it is found where each slice begins in the array. Then the array is divided, not
- * the slices: so one that is much longer than the others is copied by several workers.
+ * First the offset of each slice in the output is computed. Then the output is divided, not the
+ * slices. So several workers copy a slice that is much longer than the others.
  */
 #include "par/array.h"
 #include "par/pause.h"
@@ -12,7 +12,7 @@
 
 enum {
     OFFSETS_HERE = 128, /* more are in the scratch */
-    BLOCKS_MAX = 500,   /* weft_scan() has room for their sums on the stack */
+    BLOCKS_MAX = 500,   /* their sums fit into the stack buffer of weft_scan() */
     BLOCK_LENGTH_MIN = 1024,
 };
 
@@ -24,9 +24,9 @@ struct flatten {
     size_t *offsets;
 };
 
-/* --- Where slices begin ------------------------------------------------------------------ */
+/* --- Offsets of the slices --------------------------------------------------------------- */
 
-/* SIZE_MAX stands for all that do not fit. */
+/* Adds with saturation: SIZE_MAX stands for every sum that overflows. */
 static size_t add(size_t a, size_t b)
 {
     size_t sum;
@@ -78,10 +78,10 @@ static int find_offsets(struct flatten *flatten, const weft_stop *stop)
     return err != 0 ? err : wf_array_check(*total, flatten->size);
 }
 
-/* --- Copies ------------------------------------------------------------------------------ */
+/* --- Copying ----------------------------------------------------------------------------- */
 
-/* The slice that has this element: the last one that begins at it or before. Those that
- * are empty begin there, too, but come before it. */
+/* Returns the slice that contains this element: the last one that begins at or before it. Empty
+ * slices may begin at the same offset, but precede it. */
 static size_t slice_of(const struct flatten *flatten, size_t element)
 {
     size_t low = 0;

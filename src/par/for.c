@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * for.c - a loop over a range.
+ * for.c - parallel loop over an index range.
  *
- * At first the range is divided among as many as there are workers, or some more; a long
- * one just once, and further after 5 us, since many loops are over then. Then who runs a part
- * of it works through it piece by piece, and looks between two pieces whether somebody asks
- * for work (job.h): if so, it forks the upper half of what is left, and goes on with the
- * lower one. So a loop is divided as often as there is somebody to take a half, and no more;
- * and each time after a piece that was worth it, however many ask.
+ * At first the range is split into about as many parts as there are workers, or some more. A
+ * long range is initially split only once, and further after 5 us, since many loops have
+ * finished by then. Each part is processed chunk by chunk. Between two chunks its runner checks
+ * for requests for work (job.h). If there is one, it forks the upper half of what is left and
+ * continues with the lower half. So a loop is split as often as a worker can take a half, and
+ * no more often. After the initial splits, a part is split again only after a chunk that was
+ * worth it, however many workers request work.
  *
- * Pieces begin with one number and grow until they take 10 us: then the look at the
- * clock and at who asks costs nothing beside them. What one part has learned of that
- * the others know. But numbers may be light there and heavy here, and a piece that has
- * begun is not divided any more: so a piece is a quarter of its part at most.
+ * Chunks start with one iteration and grow until they take 10 us. Then the cost of reading the
+ * clock and checking for requests is negligible. The parts share the chunk length that they
+ * have learned. But iterations may be cheap in one part and expensive in another, and a chunk
+ * that has started is not split any more. Therefore a chunk is at most a quarter of its part.
  *
- * The end of a piece is a safe point (sched/job.c): the loop lets other tasks of its worker
- * run, if they have waited for long.
+ * The end of a chunk is a safe point (sched/job.c): the loop lets other tasks of its worker run
+ * if they have waited for long.
  *
- * The first forks are offered silently: if the loop is over in 20 us, nobody was woken for
- * it, and if its first piece takes a second, the watch has found a worker for the rest.
+ * The first forks are silent, that is, they wake no worker. If the loop finishes within 20 us,
+ * no worker was woken for it. If its first chunk takes a second, the monitor has found a worker
+ * for the rest.
  */
 #include <weft/loop.h>
 #include <weft/par.h>
@@ -32,31 +34,31 @@
 enum {
     PIECE_NS = 10 * 1000,
     ALONE_NS = 5 * 1000,
-    LONG = 256, /* numbers for each who could run some */
+    LONG = 256, /* iterations per initial part of a long loop */
 };
 
 struct loop {
     weft_range_fn body;
     void *arg;
-    size_t piece;            /* given, or 0 */
-    int64_t divided_at;      /* from then on as often as may be; until then: */
-    unsigned splits_later;   /* a part that may be divided so often is not */
-    _Atomic(size_t) learned; /* the longest piece so far; any part writes it */
+    size_t piece;            /* as given, or 0 */
+    int64_t divided_at;      /* until then, a part is split only if it */
+    unsigned splits_later;   /* has more splits left than this */
+    _Atomic(size_t) learned; /* the longest chunk so far; any part writes it */
     struct wf_stopper stopper;
 };
 
-/* A part of it. */
+/* A part of the loop. */
 struct part {
     struct loop *loop;
     size_t first;
     size_t end;
     size_t piece;
-    size_t most;     /* of a piece */
-    unsigned splits; /* that it may still do */
-    int64_t since;   /* when its next piece begins */
+    size_t most;     /* maximum chunk length */
+    unsigned splits; /* number of splits left */
+    int64_t since;   /* when its next chunk starts */
 };
 
-/* After a piece that took so long: how long should the next one be? */
+/* Adapts the chunk length, after a chunk that took this long. */
 static void learn(struct part *part, int64_t elapsed)
 {
     if (elapsed >= PIECE_NS / 2) {
@@ -66,12 +68,12 @@ static void learn(struct part *part, int64_t elapsed)
         }
         return;
     }
-    /* One that was very short says little: 8 times as much will not be long. */
+    /* A very short time says little: 8 times the length will not take long. */
     size_t times = elapsed < PIECE_NS / 16 ? 8 : 2;
     part->piece = part->piece < part->most / times ? part->piece * times : part->most;
-    /* relaxed: a guess for others. */
+    /* relaxed: a hint for other parts. */
     if (part->piece > wf_load_relaxed(&part->loop->learned)) {
-        /* relaxed: a guess; one that is lost is learned again. */
+        /* relaxed: a hint; a lost update is learned again. */
         wf_store_relaxed(&part->loop->learned, part->piece);
     }
 }
@@ -98,7 +100,7 @@ static void run_piece(struct part *part)
     part->since = wf_pause_at(now) ? wf_clock_real() : now;
 }
 
-/* How long its pieces may be, and the first one should be, by what was learned elsewhere. */
+/* Sets the maximum and the initial chunk length, using what other parts have learned. */
 static void begin_part(struct part *part)
 {
     if (part->loop->piece != 0) {
@@ -107,7 +109,7 @@ static void begin_part(struct part *part)
     }
     size_t most = (part->end - part->first) / 4;
     part->most = most > 0 ? most : 1;
-    /* relaxed: a guess; a wrong one is learned again. */
+    /* relaxed: a hint; a wrong value is corrected later. */
     size_t learned = wf_load_relaxed(&part->loop->learned);
     size_t guess = learned > part->piece ? learned : part->piece;
     part->piece = guess < part->most ? guess : part->most;
@@ -145,7 +147,7 @@ static void run_part(void *arg)
     }
 }
 
-/* One that begins later. */
+/* Runs the upper half, which starts later. */
 static void run_upper(void *arg)
 {
     ((struct part *)arg)->since = wf_clock_real();

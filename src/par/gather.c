@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather.c - moving elements to places that were found for them.
+ * gather.c - parallel permutation of an array, given a pointer to each source element.
  *
- * To another array and back, since following a permutation in place is serial. Reading
- * from everywhere is what takes the time, so it is asked for ahead; the way back is a copy.
+ * Elements are copied to another array and back, since following a permutation in place is
+ * serial. The cost is dominated by random reads, so these are prefetched. The way back is a
+ * plain copy.
  */
 #include "par/gather.h"
 
@@ -11,8 +12,8 @@
 #include "par/range.h"
 
 enum {
-    BYTES_MIN = 256 * 1024, /* of elements, for one piece */
-    AHEAD = 24,             /* elements, about as many as a core can wait for */
+    BYTES_MIN = 256 * 1024, /* of elements, per chunk */
+    AHEAD = 24,             /* elements; about as many cache misses as a core can have in flight */
 };
 
 struct gather {
@@ -28,7 +29,7 @@ static inline const void *source_of(const struct gather *gather, size_t index)
     return *(const void *const *)(const void *)at;
 }
 
-/* Inlined for sizes that are known, where a copy is a few instructions. */
+/* Inlined for constant sizes, where a copy is a few instructions. */
 static inline __attribute__((always_inline)) void
 take_of_size(const struct gather *gather, size_t begin, size_t end, size_t size)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * group.c - one value of all elements that have the same key.
+ * group.c - parallel reduction by key.
  *
- *   1  The keys, each with a pointer to its element, are sorted, stably (pairs.c).
- *   2  Each run of equal keys is a group (runs.c).
- *   3  Groups, in parallel: the elements are copied together, some at a time, and folded.
+ *   1  Sort the keys, each with a pointer to its element, stably (pairs.c).
+ *   2  Find the runs of equal keys, which are the groups (runs.c).
+ *   3  For each group, in parallel: copy its elements together, some at a time, and fold them.
  *
- * A loop over the groups is divided among workers as it goes, so groups may be many and
- * small. A large one is a reduction of its own (reduce.c) in that loop; workers take parts of
- * both. Which groups are large, and where they are cut, depends on their length only.
+ * The loop over the groups is split among workers on demand, so groups may be many and small. A
+ * large group is a reduction of its own (reduce.c) inside that loop, and workers steal parts of
+ * both. Which groups are large, and where they are split, depends only on their length.
  *
- * Elements are copied to the stack, since groups that are small need little, and of large
- * ones what was copied is still in the cache when it is folded.
+ * Elements are copied to the stack. Small groups need little space there, and the copies of a
+ * large group are still in the cache when they are folded.
  */
 #include <stdalign.h>
 #include <string.h>
@@ -24,10 +24,10 @@
 #include "par/runs.h"
 
 enum {
-    COPIED = 4 * 1024,       /* bytes, at a time, on a stack that may be small */
-    AHEAD = 24,              /* elements, about as many as a core can wait for */
-    LARGE = 16 * 1024,       /* elements of a group that is cut */
-    BLOCK_LENGTH = 4 * 1024, /* of those, at least */
+    COPIED = 4 * 1024,       /* bytes at a time, on a stack that may be small */
+    AHEAD = 24,              /* elements; about as many cache misses as a core can have in flight */
+    LARGE = 16 * 1024,       /* elements; a larger group is split */
+    BLOCK_LENGTH = 4 * 1024, /* elements; minimum length of a block of a large group */
 };
 
 struct grouping {
@@ -35,7 +35,7 @@ struct grouping {
     const weft_group_reduction *how;
     void *arg;
     struct wf_radix_pair *pairs;
-    size_t *begins; /* of groups */
+    size_t *begins; /* where the groups begin */
     uint64_t *keys;
     char *values;
     const weft_stop *stop;
@@ -56,7 +56,7 @@ static void copy_some(const struct grouping *grouping, size_t first, size_t end,
     }
 }
 
-/* Folds what is at these places of the sorted pairs. */
+/* Folds the elements of a range of the sorted pairs. */
 static int fold_places(void *value, size_t first, size_t end, void *arg)
 {
     const struct grouping *grouping = arg;
@@ -118,7 +118,7 @@ static int reduce_groups(size_t begin, size_t end, void *arg)
     return err;
 }
 
-/* --- All ------------------------------------------------------------------------------- */
+/* --- Public functions ------------------------------------------------------------------ */
 
 static size_t scratch_of(size_t count)
 {
@@ -127,7 +127,7 @@ static size_t scratch_of(size_t count)
 
 size_t weft_group_scratch(size_t count, size_t size)
 {
-    /* The most of all: weft_group_reduce(), which does not copy whole arrays. */
+    /* weft_group_reduce() needs the most. It does not copy the whole array. */
     return wf_options_fit(count, size) ? wf_scratch_with_slack(scratch_of(count)) : SIZE_MAX;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.c - how many elements have each of a few keys.
+ * histogram.c - parallel histogram of small keys.
  *
- * The array is cut into parts. Each counts in a table of its own, and then the tables are
- * added. Of the tables there are only so many that they take less time than the elements
- * do; with many buckets it may be one, and then one worker counts. Who is alone needs but one.
+ * The array is split into parts. Each part counts in its own table, then the tables are added.
+ * The number of tables is limited so that adding them takes less time than counting. With many
+ * buckets there may be only one table, and one worker counts. A caller that cannot fork needs
+ * only one table.
  */
 #include <string.h>
 
@@ -15,8 +16,8 @@
 #include "sched/job.h"
 
 enum {
-    PART_COUNT_MIN = 16 * 1024, /* elements, */
-    PART_BUCKET_MIN = 2,        /* and so many for each bucket */
+    PART_COUNT_MIN = 16 * 1024, /* minimum number of elements of a part, */
+    PART_BUCKET_MIN = 2,        /* and minimum number of them per bucket */
     PARTS_MAX = 256,
 };
 
@@ -28,7 +29,7 @@ struct histogram {
     void *arg;
     size_t buckets;
     uint64_t *counts; /* also the table of the first part */
-    uint64_t *tables; /* of the others */
+    uint64_t *tables; /* tables of the other parts */
     size_t parts;
     const weft_stop *stop;
 };

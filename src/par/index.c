@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * index.c - elements that are copied from or to given places.
+ * index.c - parallel gather and scatter by index.
  *
- * Those places are anywhere, and waiting for memory is what takes the time; so they are
- * asked for ahead. An index is looked at before it is used: one more pass would cost more
- * than it is worth, so what comes before a wrong one has been copied.
+ * The indexes are arbitrary, so the cost is dominated by waiting for memory. Therefore elements
+ * are prefetched. Each index is checked just before its use. A separate pass for the checks
+ * would cost more than it is worth, so the elements before an invalid index have already been
+ * copied.
  */
 #include "par/array.h"
 #include "par/pause.h"
 
 enum {
-    AHEAD = 24, /* elements, about as many as a core can wait for */
+    AHEAD = 24, /* elements; about as many cache misses as a core can have in flight */
 };
 
 struct moves {
@@ -18,16 +19,17 @@ struct moves {
     char *to;
     size_t size;
     const size_t *indexes;
-    size_t limit; /* of an index */
+    size_t limit; /* indexes must be below it */
 };
 
-/* May be outside of the array: it is not read yet. */
+/* Prefetches an element. The address may be outside of the array, since the index is not
+ * checked yet. */
 static inline void prefetch(const void *base, size_t index, size_t size)
 {
     __builtin_prefetch((const void *)((uintptr_t)base + index * size));
 }
 
-/* Inlined for sizes that are known, where a copy is a few instructions. */
+/* Inlined for constant sizes, where a copy is a few instructions. */
 static inline __attribute__((always_inline)) int gather_some(const struct moves *moves,
                                                              size_t first, size_t end, size_t size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join.c - any number of calls at once: halves, and halves of halves.
+ * join.c - any number of parallel calls, by recursive halving.
  */
 #include <weft/par.h>
 

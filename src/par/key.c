@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * key.c - sorting by a key of each element.
+ * key.c - parallel sort by key.
  *
- * The keys, each with a pointer to its element, are sorted (pairs.c); then each element is
+ * The keys, each with a pointer to its element, are sorted (pairs.c). Then each element is
  * moved once.
  */
 #include <weft/sort.h>

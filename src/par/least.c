@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * least.c - the least and the greatest of numbers.
+ * least.c - minimum and maximum of numbers.
  *
- * A block is searched in four places at once, so that no comparison waits for the one just
- * before it. A comparison with what is not a number (NaN) is false, and then the number
- * stays that was found before: so NaNs are skipped. It begins with the last of all numbers;
- * if that is also what comes out, there may have been NaNs only, and it is looked again.
+ * Each block keeps four interleaved running results, so that no comparison waits for the one
+ * just before it. A comparison with NaN is false and keeps the previous result, so NaNs are
+ * skipped. The initial result is the worst possible number. If it is also the final result, the
+ * block may contain only NaNs, so it is searched once more.
  */
 #include <math.h>
 #include <string.h>
@@ -15,13 +15,13 @@
 #include "par/options.h"
 #include "par/pause.h"
 
-/* x if it is better than what was found. */
+/* Returns x if it is better than the number found so far. */
 #define LESS(found, x)    ((x) < (found) ? (x) : (found))
 #define GREATER(found, x) ((x) > (found) ? (x) : (found))
 
 /*
- * none is what a block begins with; settle(found, base, first, end) says what its result
- * is, if that was found.
+ * Defines the search for one type. none is the initial result of a block. settle(found, base,
+ * first, end) returns the final result of a block, given the best number found.
  */
 #define MAKE_FIND(name, type, better, none, settle)                                                \
     static inline type find_##name(const type *base, size_t first, size_t end)                     \
@@ -52,7 +52,7 @@
         return 0;                                                                                  \
     }                                                                                              \
                                                                                                    \
-    /* What is no number differs from itself. */                                                   \
+    /* A NaN differs from itself. */                                                               \
     static void combine_##name(void *value, const void *next, void *arg)                           \
     {                                                                                              \
         (void)arg;                                                                                 \
@@ -79,10 +79,10 @@
         return err;                                                                                \
     }
 
-/* Of integers, it is what was found. */
+/* For integers, the number found is the result. */
 #define SETTLED(found, base, first, end) (found)
 
-/* Of floating-point numbers, an infinity may be what it began with. */
+/* For floating-point numbers, an infinity may be only the initial result. */
 #define MAKE_SETTLE(name, type)                                                                    \
     static type settle_##name(type found, const type *base, size_t first, size_t end)              \
     {                                                                                              \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * map.c - arrays that are made from others, element by element, and from one value.
+ * map.c - parallel map of one or two arrays, and fill.
  */
 #include <string.h>
 
@@ -14,8 +14,8 @@ struct maps {
     size_t b_size;
     char *to;
     size_t to_size;
-    weft_map_fn map;   /* of a; or */
-    weft_map2_fn map2; /* of both */
+    weft_map_fn map;   /* of one array, or */
+    weft_map2_fn map2; /* of two */
     void *arg;
 };
 
@@ -71,10 +71,10 @@ int weft_map2(const void *a, size_t a_size, const void *b, size_t b_size, size_t
     return weft_for(0, count, map_piece, &maps, options);
 }
 
-/* --- One value --------------------------------------------------------------------------- */
+/* --- Fill -------------------------------------------------------------------------------- */
 
 enum {
-    PATTERN_BYTES = 4096, /* that are written, and then copied from the cache */
+    PATTERN_BYTES = 4096, /* bytes that are written first, then copied from the cache */
 };
 
 struct fill {
@@ -94,7 +94,7 @@ static void fill_some(const struct fill *fill, size_t first, size_t end)
     wf_pause_element(to, fill->value, fill->size);
     size_t pattern = fill->size;
     for (size_t done = fill->size; done < bytes;) {
-        /* What is there once more, until it is long enough. */
+        /* Doubles the pattern until it is long enough. */
         pattern = done < PATTERN_BYTES ? done : pattern;
         size_t next = bytes - done < pattern ? bytes - done : pattern;
         wf_pause_element(to + done, to, next);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * merge.c - two sorted arrays made one.
+ * merge.c - parallel merge of two sorted arrays.
  *
- * What is merged is cut in the middle of the result: a search by halves finds how many
- * elements of each array belong before the cut. Then both sides are merged at once, and
- * cut again. A side has the elements that the cut has left it: so whatever a comparison
- * says, each element comes out once. (To search all cuts at once, each from the whole
- * arrays, is as fast; but then two searches may disagree.)
+ * The merge is split in the middle of the result: a binary search finds how many elements of
+ * each array belong before the cut. Then both sides are merged in parallel and split again.
+ * Each side has exactly the elements that the cut has left it. So each element comes out once,
+ * whatever the comparison returns.
+ *
+ * Rejected. Searching for all cuts at the same time, each in the whole arrays: it is as fast,
+ * but two searches may disagree.
  */
 #include <weft/order.h>
 #include <weft/par.h>
@@ -17,7 +19,7 @@
 #include "sched/job.h"
 
 enum {
-    GRAIN = 4 * 1024, /* elements that are merged by one */
+    GRAIN = 4 * 1024, /* elements that are merged serially */
 };
 
 struct merge {
@@ -36,7 +38,7 @@ struct part {
     size_t b_count;
 };
 
-/* --- A few ----------------------------------------------------------------------------- */
+/* --- Serial merge ---------------------------------------------------------------------- */
 
 static void copy(char *to, const char *from, const char *end)
 {
@@ -45,8 +47,8 @@ static void copy(char *to, const char *from, const char *end)
     }
 }
 
-/* Inlined for sizes that are known. What the comparison says becomes an index, since a
- * branch would be mispredicted half of the time. */
+/* Inlined for constant sizes. The result of the comparison becomes an index, since a branch
+ * would be mispredicted half of the time. */
 static inline __attribute__((always_inline)) void merge_of_size(const struct part *part,
                                                                 size_t size)
 {
@@ -95,9 +97,9 @@ static void merge_few(const struct part *part)
     wf_job_speak_up();
 }
 
-/* --- Many ------------------------------------------------------------------------------ */
+/* --- Parallel merge -------------------------------------------------------------------- */
 
-/* How many of the first elements of the result come from a. */
+/* Returns how many of the given number of elements at the front of the result come from a. */
 static size_t cut(const struct part *part, size_t first)
 {
     const struct merge *merge = part->merge;
@@ -153,7 +155,7 @@ int weft_merge(const void *a, size_t a_count, const void *b, size_t b_count, siz
     struct merge merge = { .size = size, .compare = compare, .arg = arg };
     merge.stopper.stop = wf_stop_of(options);
     struct part all = { &merge, a, b, to, a_count, b_count };
-    /* An array without elements may be NULL; pointers are moved, if only by nothing. */
+    /* An empty array may be NULL, but its pointer is still advanced, by 0. */
     all.a = a_count > 0 ? all.a : all.b;
     all.b = b_count > 0 ? all.b : all.a;
     bool silent = wf_job_begin_silently();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * move.c - arrays that are turned round, and round in a circle.
+ * move.c - parallel reverse and rotate.
  *
- * To rotate, both parts are turned round, and then all of it; so each element is moved
- * twice, in place. A second array would be written and read just as often, and its pages
- * would have to come from somewhere.
+ * A rotation reverses both parts and then the whole array. So each element moves twice, in
+ * place. A second array would be written and read just as often, and its pages would have to be
+ * allocated.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct reversal {
     size_t size;
 };
 
-/* Elements of 1, 2, 4 or 8 bytes in a word, in the other order. */
+/* Reverses the elements of 1, 2, 4 or 8 bytes within a word. */
 static inline uint64_t reverse_word(uint64_t word, size_t size)
 {
     if (size == 1) {
@@ -37,7 +37,7 @@ static inline uint64_t reverse_word(uint64_t word, size_t size)
     return word;
 }
 
-/* Swaps those from first to before end with their counterparts, a word at a time. */
+/* Swaps the elements from first to before end with their counterparts, a word at a time. */
 static inline __attribute__((always_inline)) void swap_words(const struct reversal *reversal,
                                                              size_t first, size_t end, size_t size)
 {

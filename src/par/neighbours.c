@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * neighbours.c - what comparing each element with the one before it tells.
+ * neighbours.c - is_sorted and unique, by comparing adjacent elements.
  *
- * Leaving out the repeated ones is a scan (scan.c): first each block counts those that
- * differ, then each copies them behind those of the blocks before it. Between the two,
- * which ones differ is noted in bits: so that each pair is compared once, and a comparison
- * that says something else the second time has no say. The range of the scan are words of
- * these bits, so no two blocks share one.
+ * unique is a scan (scan.c). First each block counts the elements that differ from their
+ * predecessor. Then each block copies them behind those of the blocks before it. In between,
+ * one bit per element records whether it differs. So each pair is compared once, and a
+ * comparison that would answer differently the second time does no harm. The scan ranges over
+ * words of these bits, so no two blocks share a word.
  */
 #include <stdalign.h>
 
@@ -15,11 +15,11 @@
 #include "par/options.h"
 #include "par/pause.h"
 
-/* --- Is it sorted? --------------------------------------------------------------------- */
+/* --- Is sorted ------------------------------------------------------------------------- */
 
 enum {
-    UNSORTED = 1,     /* ends the loop; no error */
-    LOOK_FIRST = 256, /* elements, before anything is forked or measured */
+    UNSORTED = 1,     /* ends the loop; not an error */
+    LOOK_FIRST = 256, /* elements checked before forking or measuring */
 };
 
 struct look {
@@ -64,7 +64,7 @@ int weft_is_sorted(const void *base, size_t count, size_t size, weft_compare_fn 
     return err == UNSORTED ? 0 : err;
 }
 
-/* --- Those that differ ----------------------------------------------------------------- */
+/* --- Unique ---------------------------------------------------------------------------- */
 
 enum {
     WORD_BITS = 64,
@@ -80,7 +80,7 @@ struct unique {
     weft_compare_fn compare;
     void *arg;
     char *to;
-    uint64_t *marks; /* a bit for each element: it differs */
+    uint64_t *marks; /* one bit per element: it differs */
 };
 
 static size_t word_end(const struct unique *unique, size_t word)
@@ -119,7 +119,7 @@ static void add_counts(void *value, const void *next, void *arg)
     *(size_t *)value += *(const size_t *)next;
 }
 
-/* Inlined for sizes that are known, where a copy is a few instructions. */
+/* Inlined for constant sizes, where a copy is a few instructions. */
 static inline __attribute__((always_inline)) void
 copy_marked(const struct unique *unique, size_t place, size_t first, size_t end, size_t size)
 {

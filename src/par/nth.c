@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nth.c - the element that a sort would put at an index.
+ * nth.c - parallel selection of the nth element.
  *
- *   1  A sample is sorted. Two of it are the pivots: a little below the one that is where
- *      the wanted element should be, and a little above it.
- *   2  Chunks of the array, in parallel: note the class of each element, and count:
+ *   1  Sort a sample. Two of its elements become the pivots: one slightly below the expected
+ *      position of the wanted element, and one slightly above.
+ *   2  Chunks of the array, in parallel: record the class of each element, and count:
  *
  *         below low | equals low | between | equals high | above high
  *
- *   3  The counts of all chunks become the places where their elements go.
- *   4  Chunks, in parallel: move each element to its class, in the other array; and back.
- *   5  The same again with the class that holds the index; most often it is the one in
- *      between, with a few percent of all elements. If it is one of equal ones, that is it.
- *      What is small is sorted.
+ *   3  Turn the counts of all chunks into the positions where their elements go.
+ *   4  Chunks, in parallel: move each element to its class in the other array, then back.
+ *   5  Repeat with the class that contains the index. Most often that is the one in between,
+ *      with a few percent of all elements. If it is a class of equal elements, the search ends.
+ *      A small rest is sorted.
  *
- * A part of which a round has left more than half was sampled badly. That may happen a few
- * times, then it is sorted.
+ * If a round leaves more than half of the elements, its sample was bad. After a few such rounds
+ * the rest is sorted.
  *
- * As in sample.c, classes are noted before they are counted, so that a comparison that
- * contradicts itself harms nobody; and the order of equal elements is kept, since they are
- * of the same class.
+ * As in sample.c, classes are recorded before they are counted, so an inconsistent comparison
+ * does no harm. Equal elements keep their order, since they are in the same class.
  */
 #include "par/nth.h"
 
@@ -44,25 +43,25 @@ enum {
 };
 
 enum {
-    SORT_MAX = 1024,            /* elements; these are sorted at once */
-    SAMPLED = 16,               /* one of so many, */
-    SAMPLE_MAX = 4 * 1024,      /* but no more than these */
-    CHUNK_COUNT_MIN = 8 * 1024, /* of elements */
+    SORT_MAX = 1024,            /* elements; up to here they are sorted directly */
+    SAMPLED = 16,               /* elements per sample element, */
+    SAMPLE_MAX = 4 * 1024,      /* but at most this many samples */
+    CHUNK_COUNT_MIN = 8 * 1024, /* elements */
     CHUNKS_MAX = 256,
-    COPY_BYTES = 256 * 1024, /* by one */
+    COPY_BYTES = 256 * 1024, /* bytes that are copied serially */
     BAD_ROUNDS_MAX = 3,
 };
 
 struct select {
     const struct wf_nth_order *order;
     const weft_stop *stop;
-    char *base; /* of the part that is left, */
+    char *base; /* of the remaining part */
     size_t count;
-    size_t n; /* and the index in it */
+    size_t n; /* the wanted index in it */
 
     char *other;
     uint8_t *classes;
-    size_t (*places)[CLASSES]; /* of each chunk: counts, and then where the next one goes */
+    size_t (*places)[CLASSES]; /* per chunk: counts, later the next positions */
     size_t chunks;
     size_t begins[CLASSES + 1];
     const char *low;
@@ -107,7 +106,7 @@ static int sort_in(const struct select *select, void *base, size_t count, void *
     return weft_sort_stable(base, count, order->size, order->compare, order->arg, &options);
 }
 
-/* The sample is in the other array, which is not used yet. */
+/* Chooses the pivots. The sample is in the other array, which is not used yet. */
 static int choose_pivots(struct select *select, void *memory)
 {
     size_t size = select->order->size;
@@ -122,7 +121,7 @@ static int choose_pivots(struct select *select, void *memory)
         wf_pause_copied(1, size);
     }
     int err = sort_in(select, select->other, count, memory);
-    /* The rank in a sample of s is off by sqrt(s) / 2 or less, two times of three. */
+    /* In two of three cases the rank in a sample of size s is off by at most sqrt(s) / 2. */
     size_t gap = 1;
     while (gap * gap < count) {
         gap++;
@@ -138,9 +137,9 @@ static int choose_pivots(struct select *select, void *memory)
 /* --- Classes --------------------------------------------------------------------------- */
 
 /*
- * By both pivots always: with one of them at a time, which one an element needs is guessed
- * wrong half of the time, and that takes longer than a comparison. What equals both pivots
- * is between them.
+ * Returns the class of an element. Always compares with both pivots. A branch that picks one of
+ * them would be mispredicted half of the time, which takes longer than a comparison. Elements
+ * that equal both pivots are in between.
  */
 static inline uint8_t class_of(const struct select *select, const char *element)
 {
@@ -171,7 +170,7 @@ static void classify_chunks(size_t begin, size_t end, void *arg)
     }
 }
 
-/* Counts become places: classes one after the other, and in each the chunks. */
+/* Turns counts into positions: class by class, and within a class chunk by chunk. */
 static void place_chunks(struct select *select)
 {
     size_t place = 0;
@@ -186,7 +185,7 @@ static void place_chunks(struct select *select)
     select->begins[CLASSES] = place;
 }
 
-/* Inlined for sizes that are known, where a copy is a few instructions. */
+/* Inlined for constant sizes, where a copy is a few instructions. */
 static inline __attribute__((always_inline)) void
 move_elements(const struct select *select, size_t first, size_t end, size_t *places, size_t size)
 {
@@ -233,7 +232,8 @@ static void put_back(size_t begin, size_t end, void *arg)
 
 /* --- Rounds ---------------------------------------------------------------------------- */
 
-/* Goes on with the class that holds the index. Is that one of equal elements? */
+/* Continues with the class that contains the index. Returns whether all elements of that class
+ * are equal. */
 static bool narrow(struct select *select)
 {
     unsigned class = BELOW;
@@ -247,7 +247,7 @@ static bool narrow(struct select *select)
            (class == BETWEEN && select->pivots_are_equal);
 }
 
-/* Moves each element to its class. 0 or WEFT_ECANCELED. */
+/* Moves each element to its class. Returns 0 or WEFT_ECANCELED. */
 static int divide(struct select *select, void *memory)
 {
     struct wf_scratch scratch = { .next = memory };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * number.c - sorts of numbers.
+ * number.c - parallel sorts of numbers.
  *
- * All are sorts of unsigned numbers, in an order of their bits: a negative integer is
- * below the others once its sign is turned round. So is a negative floating-point number,
- * whose other bits count backwards.
+ * All numbers are sorted as unsigned numbers, after a transformation of their bits. Flipping
+ * the sign bit puts negative numbers below the others. For a negative floating-point number all
+ * other bits are flipped as well, since they count backwards.
  */
 #include <weft/sort.h>
 

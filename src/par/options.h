@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options.h - what an algorithm makes of its options, for the parts that it is built of.
+ * options.h - options that an algorithm passes on to the algorithms it is built from.
  */
 #ifndef WF_PAR_OPTIONS_H
 #define WF_PAR_OPTIONS_H
@@ -20,15 +20,15 @@ enum {
     WF_OPTIONS_HERE = 2048,      /* bytes, on a stack that may be small */
 };
 
-/* Can there be an array of so many elements of this size? */
+/* Returns whether an array of count elements of this size can exist. */
 static inline bool wf_options_fit(size_t count, size_t size)
 {
     return size != 0 && count <= PTRDIFF_MAX / size;
 }
 
 /*
- * For a reduction or a scan of elements that take a few nanoseconds each: blocks that are
- * as long as given, or as the count alone says.
+ * Returns the options for a reduction or a scan whose elements take a few nanoseconds each. The
+ * block length is options->piece, or depends only on the count.
  */
 static inline weft_par_options wf_options_for_blocks(size_t count, const weft_par_options *options)
 {
@@ -44,8 +44,9 @@ static inline weft_par_options wf_options_for_blocks(size_t count, const weft_pa
     return made;
 }
 
-/* For an algorithm that needs scratch of this sum: what is given, or what is here, if that
- * is enough, or nothing, so that it is allocated. */
+/* Returns the options for an algorithm that needs scratch of this sum: the caller's scratch
+ * if given, otherwise here if that is large enough, otherwise none, so that scratch is
+ * allocated. */
 static inline weft_par_options wf_options_with_scratch(size_t sum, char here[WF_OPTIONS_HERE],
                                                        const weft_par_options *options)
 {

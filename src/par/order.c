@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * order.c - how much scratch the functions of weft/order.h need.
+ * order.c - scratch size of the functions of weft/order.h.
  */
 #include <weft/order.h>
 
@@ -9,6 +9,6 @@
 
 size_t weft_order_scratch(size_t count, size_t size)
 {
-    /* The most of them: a copy of the array, and what weft_nth() needs. */
+    /* weft_top_k() needs the most: a copy of the array, and the scratch of weft_nth(). */
     return wf_scratch_with_slack(wf_top_scratch(count, size));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pack.c - moving elements apart by an answer for each.
+ * pack.c - parallel compaction and partition by a flag per element.
  *
- * The array is cut into blocks. In a first pass those that are kept are counted, in each
- * block; so it is known where they go; in a second pass they are copied.
+ * The array is split into blocks. The first pass counts the kept elements of each block, which
+ * determines where they go. The second pass copies them.
  */
 #include "par/pack.h"
 
@@ -18,8 +18,8 @@
 
 enum {
     BLOCKS_MAX = 256,
-    BLOCK_LENGTH_MIN = 4096, /* of elements; a few microseconds */
-    QUICK = 8,               /* elements that take one step, unless they are large */
+    BLOCK_LENGTH_MIN = 4096, /* elements; a few microseconds */
+    QUICK = 8,               /* elements that count as one step, unless they are large */
 };
 
 #define EIGHT_YES UINT64_C(0x0101010101010101)
@@ -27,8 +27,8 @@ enum {
 struct packing {
     struct wf_pack pack;
     struct wf_blocks blocks;
-    size_t kept;               /* of all */
-    size_t places[BLOCKS_MAX]; /* of blocks: how many are kept, and then: before them */
+    size_t kept;               /* in all blocks */
+    size_t places[BLOCKS_MAX]; /* per block: number kept, later the number kept before it */
 };
 
 static int count_blocks(size_t first, size_t end, void *arg)
@@ -52,7 +52,7 @@ static void add_up(struct packing *packing)
     }
 }
 
-/* Elements of one block, and where they go. */
+/* The elements of one block, and where they go. */
 struct copy {
     const char *from;
     size_t count;
@@ -62,7 +62,7 @@ struct copy {
     char *others;
 };
 
-/* Eight answers at once. */
+/* Loads eight flags. */
 static inline uint64_t answers_at(const unsigned char *keep)
 {
     uint64_t word;
@@ -70,7 +70,8 @@ static inline uint64_t answers_at(const unsigned char *keep)
     return word;
 }
 
-/* The next eight, of which some are kept. Returns where those behind them go. */
+/* Copies the next eight elements, some of which are kept. Returns where the elements after them
+ * go. */
 static inline __attribute__((always_inline)) char *
 copy_eight(const char *from, const unsigned char *keep, char *to, size_t size)
 {
@@ -82,10 +83,10 @@ copy_eight(const char *from, const unsigned char *keep, char *to, size_t size)
 }
 
 /*
- * Copies those that are kept. Without a branch that nobody could predict: each is copied,
- * and those that are not kept are overwritten by the next one. So it ends with the last one
- * that is kept, and never writes into the place of another block. Inlined for sizes that
- * are known, where a copy is a few instructions.
+ * Copies the kept elements without an unpredictable branch: each element is copied, and one
+ * that is not kept is overwritten by the next. The loop ends with the last kept element, so it
+ * never writes into the space of another block. Inlined for constant sizes, where a copy is a
+ * few instructions.
  */
 static inline __attribute__((always_inline)) void copy_kept(const struct copy *copy, size_t size)
 {
@@ -94,7 +95,7 @@ static inline __attribute__((always_inline)) void copy_kept(const struct copy *c
     const unsigned char *keep_end = keep + copy->count;
     char *to = copy->kept;
     char *end = to + copy->kept_count * size;
-    /* While eight that are kept are left, there are eight elements. */
+    /* While eight kept elements are left, at least eight elements are left. */
     for (; (size_t)(end - to) >= 8 * size; from += 8 * size, keep += 8) {
         uint64_t answers = answers_at(keep);
         if (answers == EIGHT_YES) {
@@ -117,7 +118,7 @@ static inline __attribute__((always_inline)) void copy_kept(const struct copy *c
     }
 }
 
-/* Large ones: a branch costs less than a copy. */
+/* Copies the kept elements, if they are large: a branch costs less than a copy. */
 static void copy_large(const struct copy *copy, size_t size)
 {
     char *to = copy->kept;
@@ -152,7 +153,7 @@ static void copy_kept_of_size(const struct copy *copy, size_t size)
     }
 }
 
-/* Copies those that are kept to one place, and the others to another. */
+/* Copies the kept elements to kept and all others to others. */
 static inline __attribute__((always_inline)) void copy_both(const struct copy *copy, size_t size)
 {
     const char *from = copy->from;
@@ -184,8 +185,8 @@ static void copy_both_of_size(const struct copy *copy, size_t size)
     }
 }
 
-/* Elements from first to before end. Returns how many of those before end are kept, given
- * how many of those before first are. */
+/* Copies the elements from first to before end. Returns the number of kept elements before end,
+ * given the number of those before first. */
 static size_t copy_some(const struct packing *packing, size_t first, size_t end, size_t before)
 {
     const struct wf_pack *pack = &packing->pack;

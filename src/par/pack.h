@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pack.h - moving elements apart by an answer for each.
+ * pack.h - parallel compaction and partition by a flag per element.
  */
 #ifndef WF_PAR_PACK_H
 #define WF_PAR_PACK_H
@@ -10,23 +10,23 @@
 
 #include <weft/loop.h>
 
-/* What to move. Nothing overlaps. */
+/* The elements to move, and where. The memory areas must not overlap. */
 struct wf_pack {
     const char *from;
     size_t count;
     size_t size;
-    const unsigned char *keep; /* for each: 0 is no, all else is yes */
+    const unsigned char *keep; /* one per element: 0 is false, anything else is true */
     char *to;
-    bool with_others; /* behind those that are kept; else they are left out */
+    bool with_others; /* after the kept ones; otherwise the others are left out */
 };
 
 /*
- * Copies the elements that are kept, in their order, and after them the others, in theirs,
- * if they are wanted. Adds to *kept how many there are. 0, or WEFT_ECANCELED.
+ * Copies the kept elements and then, if wanted, the others. Both keep their order. Adds the
+ * number of kept elements to *kept. Returns 0 or WEFT_ECANCELED.
  */
 int wf_pack(const struct wf_pack *pack, size_t *kept, const weft_stop *stop);
 
-/* Alone: copies the elements that are kept, and returns how many. */
+/* Copies the kept elements without forking. Returns their number. */
 size_t wf_pack_alone(const struct wf_pack *pack);
 
 #endif

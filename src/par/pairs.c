@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pairs.c - the keys of elements, each with a pointer to its element, in order.
+ * pairs.c - key-pointer pairs of the elements of an array, sorted by key.
  */
 #include "par/pairs.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pairs.h - the keys of elements, each with a pointer to its element, in order.
+ * pairs.h - key-pointer pairs of the elements of an array, sorted by key.
  */
 #ifndef WF_PAR_PAIRS_H
 #define WF_PAR_PAIRS_H
@@ -9,7 +9,7 @@
 
 #include "par/radix.h"
 
-/* Elements that have keys. */
+/* An array and the function that computes its keys. */
 struct wf_keyed {
     const char *base;
     size_t count;
@@ -18,14 +18,13 @@ struct wf_keyed {
     void *arg;
 };
 
-/* Adds the pairs of so many elements, and what it takes to sort them; see
- * wf_scratch_add(). */
+/* Adds the size of the pairs of count elements, and of sorting them; see wf_scratch_add(). */
 size_t wf_pairs_scratch(size_t sum, size_t count);
 
 /*
- * Takes the pairs of all elements from the scratch, in the order of their keys; those with
- * equal keys as the elements are. 0, or what the key returns; if it is stopped, any order
- * or WEFT_ECANCELED.
+ * Takes a pair for each element from the scratch and sorts the pairs by key, stably. Returns 0
+ * or an error of the key function. If stop is set, the order is unspecified or the result is
+ * WEFT_ECANCELED.
  */
 int wf_pairs_sort(const struct wf_keyed *keyed, struct wf_scratch *scratch, const weft_stop *stop,
                   struct wf_radix_pair **pairs);

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pipeline.c - items that go through stages.
+ * pipeline.c - parallel pipeline of stages.
  *
- * An item under way is a token. A runner goes with one from stage to stage. At a stage that
- * takes one at a time it may find that somebody is inside, or that an earlier item has not
- * come yet: then it leaves the token in the stage's queue, and looks for another one.
+ * A token carries an item in flight. A runner takes a token from stage to stage. At a stage
+ * that admits one item at a time it may find another runner inside, or that an earlier item has
+ * not arrived yet. Then it leaves the token in the stage's queue and looks for another one.
  *
- *   leave a stage    the first in its queue, if its turn has come, may enter: it is ready
- *   enter a stage    if nobody is inside and its turn has come; else it waits in the queue
- *   look for work    a token that is ready; else a new one, if the first stage is free
+ *   leave a stage    if the first token in its queue may enter now, it does, and is ready
+ *   enter a stage    if no runner is inside and its turn has come; otherwise wait in the queue
+ *   look for work    take a ready token; otherwise a new one, if the first stage is free
  *
- * One lock guards all that, and is held for a few instructions only, once for each stage
- * that an item passes.
+ * One lock guards all of this. It is held for a few instructions only, once per stage that an
+ * item passes.
  *
- * Who runs. The caller is a runner, and ends when it finds no work. So that others can help,
- * and so that a stage which waits does not stop the rest, there is a standby as long as there
- * is work that nobody has: another runner, spawned, which an idle worker takes. It calls for
- * the next standby when it begins. While nobody is idle it is not taken, and costs nothing.
+ * Runners. The caller is a runner, and finishes when it finds no work. As long as there is
+ * unclaimed work, there is also a standby: another runner, spawned for an idle worker to steal.
+ * So other workers can help, and a stage that waits does not hold up the rest. A standby that
+ * starts spawns the next one. While no worker is idle, it is not stolen and costs nothing.
  *
- * Why nothing is forgotten. Work comes up when a runner leaves a stage; under the same lock
- * it takes that itself, or there is a standby.
+ * Why no work is forgotten. Work appears when a runner leaves a stage. Under the same lock the
+ * runner takes that work itself, or a standby exists.
  *
- * The end. After an error or a stop each runner drops its token and ends. Those in queues
- * are dropped by the caller, when all runners have ended.
+ * The end. After an error or a cancel request each runner drops its token and finishes. The
+ * caller drops the tokens in the queues when all runners have finished.
  *
- * Edge: lock.h's [L1]: who takes a token from a list sees what was done with its item.
+ * Edge: lock.h's [L1]: a runner that takes a token from a list sees everything done with its
+ * item.
  */
 #include <weft/pipeline.h>
 
@@ -44,17 +45,17 @@ enum {
 
 struct token {
     void *item;
-    uint64_t number; /* of the item, as it was made */
+    uint64_t number; /* of the item, in order of creation */
     size_t stage;    /* where it is, or waits */
     struct token *next;
     struct token *previous; /* in the queue of a stage */
 };
 
-/* The way into a stage that takes one at a time. */
+/* The entry to a stage that admits one item at a time. */
 struct gate {
     bool busy;
     uint64_t turn;       /* the next number, if items pass in order */
-    struct token *first; /* who waits, by number */
+    struct token *first; /* waiting tokens, by number */
     struct token *last;
 };
 
@@ -65,21 +66,21 @@ struct pipeline {
     void *arg;
     bool may_spawn;
     struct wf_stopper stopper;
-    weft_par_scope scope; /* of the runners; it is never stopped */
+    weft_par_scope scope; /* of the runners; never canceled */
 
-    struct wf_lock lock;  /* guards what follows, and the gates */
-    struct gate *gates;   /* one for each stage */
-    struct token *ready;  /* may enter where they are */
-    struct token *unused; /* to take again */
+    struct wf_lock lock;  /* guards the fields below and the gates */
+    struct gate *gates;   /* one per stage */
+    struct token *ready;  /* admitted to their stage */
+    struct token *unused; /* free list */
     size_t under_way;
-    size_t tokens;     /* so many at most */
-    uint64_t made;     /* items */
-    bool is_exhausted; /* the first stage has said so */
+    size_t tokens;     /* maximum number in flight */
+    uint64_t made;     /* items created */
+    bool is_exhausted; /* the first stage has left NULL */
     bool has_standby;
-    struct token first; /* enough for who has no memory */
+    struct token first; /* embedded: sufficient if memory is exhausted */
 };
 
-/* --- Under the lock ---------------------------------------------------------------------- */
+/* --- With the lock held ------------------------------------------------------------------ */
 
 static bool takes_one(const struct pipeline *pipe, size_t stage)
 {
@@ -93,7 +94,7 @@ static bool may_enter(const struct pipeline *pipe, const struct token *token)
            (pipe->stages[token->stage].kind != WEFT_STAGE_IN_ORDER || gate->turn == token->number);
 }
 
-/* Behind those with smaller numbers, which most often are all. */
+/* Enqueues the token behind those with smaller numbers, which most often are all. */
 static void wait_at(struct gate *gate, struct token *token)
 {
     struct token *before = gate->last;
@@ -106,7 +107,7 @@ static void wait_at(struct gate *gate, struct token *token)
     *(before != NULL ? &before->next : &gate->first) = token;
 }
 
-/* Takes the first one off its queue. */
+/* Removes the first token from the queue. */
 static struct token *end_wait(struct gate *gate)
 {
     struct token *token = gate->first;
@@ -121,7 +122,7 @@ static void make_ready(struct pipeline *pipe, struct token *token)
     pipe->ready = token;
 }
 
-/* Out of a stage, and perhaps another one into it. */
+/* Leaves a stage, and admits the next token in its queue if possible. */
 static void leave(struct pipeline *pipe, size_t stage)
 {
     struct gate *gate = &pipe->gates[stage];
@@ -133,7 +134,7 @@ static void leave(struct pipeline *pipe, size_t stage)
     }
 }
 
-/* Into a stage. False: it waits there. */
+/* Enters a stage. Returns false if the token waits in its queue. */
 static bool enter(struct pipeline *pipe, struct token *token)
 {
     struct gate *gate = &pipe->gates[token->stage];
@@ -157,7 +158,7 @@ static void put_token(struct pipeline *pipe, struct token *token)
     pipe->under_way--;
 }
 
-/* A token that is in the first stage. NULL: there is no memory. */
+/* Returns a token that is in the first stage, or NULL if memory is exhausted. */
 static struct token *begin(struct pipeline *pipe)
 {
     struct token *token = pipe->unused;
@@ -166,7 +167,7 @@ static struct token *begin(struct pipeline *pipe)
     } else {
         token = wf_alloc(&wf_alloc_default, sizeof *token, _Alignof(struct token));
         if (token == NULL) {
-            pipe->tokens = pipe->under_way; /* at least the first one is */
+            pipe->tokens = pipe->under_way; /* at least the embedded one is in flight */
             return NULL;
         }
     }
@@ -186,8 +187,8 @@ static struct token *find_work(struct pipeline *pipe)
     return may_begin(pipe) ? begin(pipe) : NULL;
 }
 
-/* From one stage to the next. Returns the token if it has entered that; NULL: it waits
- * there, or is no more. */
+/* Moves a token to the next stage. Returns the token if it has entered that stage, or NULL if
+ * it waits there or is finished. */
 static struct token *move_on(struct pipeline *pipe, struct token *token)
 {
     size_t from = token->stage++;
@@ -208,7 +209,7 @@ static struct token *move_on(struct pipeline *pipe, struct token *token)
     return !takes_one(pipe, token->stage) || enter(pipe, token) ? token : NULL;
 }
 
-/* Must who has taken this work call for a standby? */
+/* Returns whether a runner that has taken this work must spawn a standby. */
 static bool wants_standby(struct pipeline *pipe, const struct token *taken)
 {
     bool wants = taken != NULL && pipe->may_spawn && !pipe->has_standby &&
@@ -219,15 +220,15 @@ static bool wants_standby(struct pipeline *pipe, const struct token *taken)
 
 /* --- Runners ------------------------------------------------------------------------------ */
 
-/* Calls the stage for the token that is in it. False: the pipeline is over, and the token
- * is not. */
+/* Calls the function of the token's stage. Returns false if the pipeline has ended early and
+ * the token must be dropped. */
 static bool call_stage(struct pipeline *pipe, struct token *token)
 {
     if (wf_stopper_is_set(&pipe->stopper)) {
         return false;
     }
     if (token->item == NULL && token->stage > 0) {
-        return true; /* It is gone, but keeps its place among the others. */
+        return true; /* The item is gone, but the token keeps its position in the order. */
     }
     int err = pipe->stages[token->stage].run(&token->item, pipe->arg);
     if (err != 0) {
@@ -240,7 +241,8 @@ static bool call_stage(struct pipeline *pipe, struct token *token)
 
 static int run_standby(void *arg);
 
-/* Moves a token on, if there is one. Returns what to do next, or NULL: there is nothing. */
+/* Moves a token on, unless it is NULL. Returns the next token to run, or NULL if there is
+ * none. */
 static struct token *next_work(struct pipeline *pipe, struct token *token, bool is_standby)
 {
     wf_lock(&pipe->lock);
@@ -266,7 +268,7 @@ static void drop(const struct pipeline *pipe, const struct token *token)
     }
 }
 
-/* The token whose pipeline is over. */
+/* Drops the runner's token after the pipeline has ended early. */
 static void drop_own(struct pipeline *pipe, struct token *token)
 {
     drop(pipe, token);
@@ -293,7 +295,7 @@ static int run_standby(void *arg)
     return 0;
 }
 
-/* --- From the beginning to the end --------------------------------------------------------- */
+/* --- Start and end ------------------------------------------------------------------------- */
 
 static void free_tokens(const struct pipeline *pipe, struct token *first)
 {
@@ -314,7 +316,7 @@ static void drop_all(const struct pipeline *pipe, struct token *first)
     free_tokens(pipe, first);
 }
 
-/* A power of two, about four per worker. */
+/* Returns a power of two, about four per worker. */
 static size_t default_tokens(void)
 {
     unsigned forks = wf_job_eager_forks();
@@ -333,7 +335,7 @@ static int run_all(struct pipeline *pipe)
     int err = weft_par_scope_end(&pipe->scope);
     wf_job_end_silently(silent);
     WF_ASSERT(err == 0);
-    WF_ASSERT(pipe->ready == NULL); /* There was a standby for each. */
+    WF_ASSERT(pipe->ready == NULL); /* A standby existed for each. */
     for (size_t i = 0; i < pipe->count; i++) {
         drop_all(pipe, pipe->gates[i].first);
     }

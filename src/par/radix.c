@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * radix.c - sorting by the digits of a number.
+ * radix.c - parallel radix sort.
  *
- * A large array is first moved to 256 buckets by the highest digit in which its elements
- * differ, chunks of it in parallel; then the buckets are sorted, in parallel, each of them
- * from its lowest digit up. So memory is read and written twice, and the many passes from
- * the lowest digit up are within a cache.
+ * A large array is first moved into 256 buckets by the highest digit in which its elements
+ * differ, with chunks of the array in parallel. Then the buckets are sorted in parallel, each
+ * from its lowest digit up. So memory is read and written twice, and the many passes from the
+ * lowest digit up stay within a cache.
  *
- * The highest digit is the eight bits below the highest bit that differs at all, wherever
- * that is. If most elements share even those, their bucket is large still: it is treated
- * as the array was, with the next bits, up to LEVELS times. After that it is sorted from
- * the lowest digit up, however large it is.
+ * The highest digit is the eight bits from the highest differing bit down, wherever that bit
+ * is. If most elements share even this digit, their bucket is still large. It is treated like
+ * the array, with the next bits, up to LEVELS times. After that it is sorted from the lowest
+ * digit up, however large it is.
  *
- * From the lowest digit up, but not from the lowest bit: of n numbers that are spread at
- * all, hardly two agree in their highest bits, a few more than log2 n of them. So only
- * those are sorted by; what agrees in them is next to each other then, and is sorted by
- * the rest of its bits. For 64 bits that saves half of the passes.
+ * The sort from the lowest digit up does not start at the lowest bit. Hardly any two of n
+ * reasonably spread numbers agree in their highest bits, a few more than log2 n of them. So
+ * only those bits are sorted by. Numbers that agree in them are then adjacent, and are sorted
+ * by the remaining bits. For 64 bits that saves half of the passes.
  *
- * Every pass keeps the order of elements with an equal digit; so all of it is stable.
+ * Every pass keeps the order of elements with an equal digit, so the whole sort is stable.
  *
- * Tables: each pass to buckets needs one for each chunk, and buckets of one array do this
- * at once. A part of the array has the tables of the slots, SLOT elements each, that lie
- * inside of it on its level; so they need not be shared out.
+ * Tables. Each pass into buckets needs one table per chunk, and several buckets of one array
+ * may do such a pass at the same time. Each level has one table per slot of SLOT elements. A
+ * part of the array uses the tables of the slots that lie inside it, on its level, so tables
+ * need no allocation.
  */
 #include "par/radix.h"
 
@@ -39,13 +40,13 @@ enum {
     DIGITS = 256,
     LEVELS = 3,
     SLOT = 8 * 1024,
-    SPREAD_MIN = 4 * SLOT,        /* below, an array is sorted from its lowest digit up */
-    SPREAD_AGAIN_MIN = 64 * SLOT, /* and so is a bucket: its passes may be within a cache */
+    SPREAD_MIN = 4 * SLOT,        /* smaller arrays are sorted from the lowest digit up, */
+    SPREAD_AGAIN_MIN = 64 * SLOT, /* and smaller buckets: their passes may stay within a cache */
     CHUNKS_MAX = 64,
     MERGE_MAX = 256, /* up to here, a merge sort is faster */
-    SPARE_BITS = 4,  /* that are sorted by, besides those that many elements need */
+    SPARE_BITS = 4,  /* to sort by, in addition to log2 of the count */
     PIECE = 4096,    /* elements between two pauses */
-    QUICK = 8,       /* elements that take one step, where they are only looked at */
+    QUICK = 8,       /* elements per step, in loops that only read them */
 };
 
 typedef size_t table[DIGITS];
@@ -54,23 +55,23 @@ struct sort {
     const struct methods *methods;
     struct wf_radix_order order;
     const weft_stop *stop;
-    char *arrays[2]; /* the caller's, and the other one */
+    char *arrays[2]; /* the caller's array, and the other one */
     table *tables;   /* of all levels */
-    size_t slots;    /* of a level */
+    size_t slots;    /* per level */
 };
 
-/* A part of one of the arrays, on its way to the first one. */
+/* A part of one of the arrays, to be sorted into the first array. */
 struct part {
     struct sort *sort;
     size_t begin;
     size_t count;
     unsigned array;
     unsigned level;
-    unsigned shift; /* of the digit that it is spread by */
+    unsigned shift; /* of the digit that selects its buckets */
     size_t chunks;
 };
 
-/* The loops, of one kind of elements. */
+/* The loops for one kind of elements. */
 struct methods {
     size_t size;
     uint64_t (*survey)(const struct wf_radix_order *order, const void *from, size_t count);
@@ -83,7 +84,7 @@ struct methods {
     const weft_sort_ops *merge; /* for few elements */
 };
 
-/* --- One element ----------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------ */
 
 static inline uint64_t key_32(const uint32_t *element, const struct wf_radix_order *order)
 {
@@ -104,13 +105,13 @@ static inline uint64_t key_pair(const struct wf_radix_pair *element,
     return key_64(&element->key, order);
 }
 
-/* --- Loops over many ------------------------------------------------------------------- */
+/* --- Loops over elements --------------------------------------------------------------- */
 
 /*
- * Makes the methods of a kind. survey returns the bits in which keys differ; count adds up
- * digits; move puts each element at the next place of its digit; find returns the first
- * element from begin on, which is not 0, that agrees with the one before it from the bit
- * shift on, or does not, or count.
+ * Defines the methods of a kind. survey returns the bits in which keys differ. count adds up
+ * digits. move puts each element at the next position of its digit. find returns the first
+ * element at or after begin, which is not 0, that agrees (or does not agree) with its
+ * predecessor from the bit shift up, or count if there is none.
  */
 #define MAKE_METHODS(kind, type)                                                                   \
     static uint64_t survey_##kind(const struct wf_radix_order *order, const void *from,            \
@@ -181,7 +182,7 @@ MAKE_METHODS(pair, struct wf_radix_pair)
 
 static void sort_part(struct part *part);
 
-/* --- The same with pauses -------------------------------------------------------------- */
+/* --- Loops with pauses ----------------------------------------------------------------- */
 
 static uint64_t survey_some(const struct sort *sort, const char *from, size_t count)
 {
@@ -189,7 +190,7 @@ static uint64_t survey_some(const struct sort *sort, const char *from, size_t co
     uint64_t differ = 0;
     for (size_t at = 0; at < count;) {
         size_t next = wf_pause_next(at, count, PIECE);
-        /* With the last one before it, so that pieces are compared with each other. */
+        /* Includes the element before, so that batches are compared with each other. */
         size_t first = at - (at > 0);
         differ |= methods->survey(&sort->order, from + first * methods->size, next - first);
         wf_pause((next - at) / QUICK);
@@ -273,7 +274,7 @@ static void counts_to_places(size_t *counts)
     }
 }
 
-/* One pass after the other; returns the array in which they end. */
+/* Sorts digit by digit, from this bit up. Returns the array that contains the result. */
 static unsigned sort_from_bit(const struct part *part, uint64_t differ, unsigned low)
 {
     unsigned array = part->array;
@@ -291,7 +292,7 @@ static unsigned sort_from_bit(const struct part *part, uint64_t differ, unsigned
     return array;
 }
 
-/* Sorts those that agree from this bit on by the bits below. */
+/* Sorts runs of elements that agree from this bit up, by the bits below. */
 static void sort_those_that_agree(const struct part *part, unsigned low)
 {
     const struct sort *sort = part->sort;
@@ -311,13 +312,13 @@ static void sort_those_that_agree(const struct part *part, unsigned low)
     }
 }
 
-/* The lowest bit of the digits that nearly tell so many elements apart. */
+/* Returns the lowest bit of the digits that distinguish nearly all of count elements. */
 static unsigned lowest_needed(uint64_t differ, size_t count)
 {
     unsigned lowest = lowest_bit(differ);
     unsigned bits = highest_bit(differ) + 1 - lowest;
     unsigned needed = (highest_bit(count) + SPARE_BITS + 8) / 8 * 8;
-    /* To save one pass is not worth it. */
+    /* Saving only one pass is not worth it. */
     return bits > needed + 8 ? lowest + bits - needed : lowest;
 }
 
@@ -332,7 +333,7 @@ static void sort_from_lowest(const struct part *part, uint64_t differ)
 
 /* --- By the highest digit, in parallel ------------------------------------------------- */
 
-/* The tables of a part: there are more slots inside of it than chunks. */
+/* Returns the tables of a part. It contains more slots than chunks. */
 static table *tables_of(const struct part *part)
 {
     size_t slot = (part->begin + SLOT - 1) / SLOT;
@@ -345,14 +346,14 @@ static size_t chunks_of(size_t count)
     return chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX;
 }
 
-/* The answers are where the counts will be. */
+/* Stores the results where the counts will be. */
 static void survey_chunks(size_t begin, size_t end, void *arg)
 {
     const struct part *part = arg;
     const struct methods *methods = part->sort->methods;
     const char *from = begin_of(part, part->array);
     for (size_t chunk = begin; chunk < end; chunk++) {
-        /* With the last one before it, so that chunks are compared with each other. */
+        /* Includes the element before, so that chunks are compared with each other. */
         size_t first = wf_share_begin(part->count, part->chunks, chunk);
         first -= first > 0;
         tables_of(part)[chunk][0] =
@@ -384,7 +385,7 @@ static void count_chunks(size_t begin, size_t end, void *arg)
     }
 }
 
-/* Counts become places: digits one after the other, and for each the chunks. */
+/* Turns counts into positions: digit by digit, and within a digit chunk by chunk. */
 static void place_chunks(const struct part *part)
 {
     table *tables = tables_of(part);

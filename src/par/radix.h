@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * radix.h - sorting by the digits of a number.
+ * radix.h - parallel radix sort.
  */
 #ifndef WF_PAR_RADIX_H
 #define WF_PAR_RADIX_H
@@ -9,13 +9,13 @@
 
 #include "par/scratch.h"
 
-/* A key, and where its element is. */
+/* A key and a pointer to its element. */
 struct wf_radix_pair {
     uint64_t key;
     const void *element;
 };
 
-/* What is sorted. */
+/* Kinds of elements. */
 enum wf_radix_kind {
     WF_RADIX_32,
     WF_RADIX_64,
@@ -23,18 +23,19 @@ enum wf_radix_kind {
 };
 
 /*
- * How bits become a number whose order is wanted: bits ^ (negative & if_negative) ^ always,
- * where negative is all ones if the highest bit is set. Of 32 bits, the lower half counts.
+ * Maps the bits of an element to an unsigned number with the wanted order: bits ^ (negative &
+ * if_negative) ^ always, where negative is all ones if the highest bit is set. For 32 bits only
+ * the lower half is used.
  */
 struct wf_radix_order {
     uint64_t if_negative;
     uint64_t always;
 };
 
-/* Adds what wf_radix_sort() takes from its scratch; see wf_scratch_add(). */
+/* Adds the scratch that wf_radix_sort() takes; see wf_scratch_add(). */
 size_t wf_radix_scratch(size_t sum, size_t count, size_t size);
 
-/* Sorts, stably. If it is stopped, the elements are in any order. */
+/* Sorts stably. If stop is set, the elements are in an unspecified order. */
 void wf_radix_sort(enum wf_radix_kind kind, struct wf_radix_order order, void *base, size_t count,
                    struct wf_scratch *scratch, const weft_stop *stop);
 

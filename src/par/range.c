@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * range.c - the same work on each part of a range, in parallel.
+ * range.c - parallel range split into parts of fixed maximum length.
  *
- * A range is halved until its parts are small enough. Idle workers take the largest
- * parts, so a grain that is far too small costs a few nanoseconds for each piece, and
- * pieces of uneven weight are balanced.
+ * The range is halved until its parts are small enough. Idle workers steal the largest parts.
+ * So a grain that is far too small costs only a few nanoseconds per part, and parts of uneven
+ * weight are balanced.
  */
 #include "par/range.h"
 

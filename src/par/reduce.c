@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reduce.c - many values made one.
+ * reduce.c - parallel reduction.
  *
- * The range is cut into blocks, each block is folded into a value of its own, and the
- * values are combined in pairs, pairs of pairs, and so on. Where the blocks begin and
- * how they are combined depends on the length of the range only (blocks.h): so a sum of
- * floating-point numbers has the same bits however many workers there are, and whoever
- * ran what.
+ * The range is divided into blocks, each block is folded into a value of its own, and the
+ * values are combined in pairs, pairs of pairs, and so on. The blocks and the order of
+ * combination depend only on the length of the range (blocks.h). So a sum of floating-point
+ * numbers is bitwise the same with any number of workers, no matter which worker ran which
+ * block.
  *
  *   blocks     0     1     2     3     4
  *              |     |     |      \   /
@@ -14,7 +14,7 @@
  *                 0         \     /
  *                   \         2
  *                     \     /
- *                        0            the result is in the first one's place
+ *                        0            the result replaces the first block's value
  */
 #include <errno.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * runs.c - where equal keys begin and end, among sorted ones.
+ * runs.c - parallel search for runs of equal keys in a sorted array.
  *
- * A scan: each block counts the keys that differ from the one before them, and then writes
- * where they are.
+ * This is a scan. Each block counts the keys that differ from their predecessor, and then
+ * writes where they are.
  */
 #include "par/runs.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * runs.h - where equal keys begin and end, among sorted ones.
+ * runs.h - parallel search for runs of equal keys in a sorted array.
  */
 #ifndef WF_PAR_RUNS_H
 #define WF_PAR_RUNS_H
@@ -10,7 +10,7 @@
 
 #include <weft/loop.h>
 
-/* Keys that are sorted: the first one, and how far the next one is. */
+/* Sorted keys: the first one, and the distance to the next. */
 struct wf_runs_keys {
     const uint64_t *first;
     size_t stride; /* in bytes */
@@ -24,8 +24,9 @@ static inline uint64_t wf_runs_key(const struct wf_runs_keys *keys, size_t index
 }
 
 /*
- * Writes where each run of equal keys begins, and behind them the count of keys; there is
- * room for count + 1. *runs gets how many there are. 0, -ENOMEM, or WEFT_ECANCELED.
+ * Writes where each run of equal keys begins, followed by the number of keys. begins has space
+ * for count + 1 entries. Sets *runs to the number of runs. Returns 0, -ENOMEM, or
+ * WEFT_ECANCELED.
  */
 int wf_runs_find(const struct wf_runs_keys *keys, size_t *begins, size_t *runs,
                  const weft_stop *stop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * same.c - two arrays: whether they are equal, and where not.
+ * same.c - parallel equality and mismatch of two arrays.
  */
 #include "par/array.h"
 #include "par/pause.h"

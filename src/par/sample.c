@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sample.c - sorting by comparison: buckets in parallel, each of them by a merge sort.
+ * sample.c - parallel sample sort by comparison, with a merge sort per bucket.
  *
- * A merge sort of a large array reads and writes all of it some twenty times, most of
- * them from memory. So a large array is first cut into buckets that fit into a cache:
+ * A merge sort of a large array reads and writes the whole array some twenty times, mostly from
+ * memory. So a large array is first divided into buckets that fit into a cache:
  *
- *   1  A sample of the array is sorted; some of it, evenly spaced, are the splitters.
- *   2  Chunks of the array, in parallel: find and note each element's bucket, count.
- *   3  The counts of all chunks become the places where their elements go.
+ *   1  Sort a sample of the array. Evenly spaced elements of it become the splitters.
+ *   2  Chunks of the array, in parallel: find and record each element's bucket, and count.
+ *   3  Turn the counts of all chunks into the positions where their elements go.
  *   4  Chunks, in parallel: move each element to its bucket, in the other array.
  *   5  Buckets, in parallel: sort back into the array.
  *
- * That takes as many comparisons as merging would, and reads and writes memory twice. The
- * order of equal elements is kept: they have the same bucket, chunks and buckets are in
- * the order of the array, and the merge sort is stable.
+ * This takes as many comparisons as merging would, and reads and writes memory twice. The sort
+ * is stable: equal elements are in the same bucket, chunks and buckets follow the order of the
+ * array, and the merge sort is stable.
  *
- * If two splitters are equal, a large part of all elements is equal to them. Then each
- * splitter gets a second bucket, for those that equal it, which is sorted as it is.
- * Without it, one bucket could have nearly everything.
+ * If two splitters are equal, a large part of all elements equals them. Then each splitter gets
+ * a second bucket, for elements that equal it, which needs no sorting. Without it, one bucket
+ * could contain nearly all elements.
  *
- * A bucket is noted before it is counted. So a comparison that contradicts itself leads
- * to other buckets, but to none with more elements than were counted. If it has made a
- * bucket large, that is only slow: the merge sort takes n log n comparisons of anything.
+ * A bucket is recorded before it is counted. So an inconsistent comparison leads to other
+ * buckets, but never to one with more elements than were counted. If it makes a bucket large,
+ * that is only slow: the merge sort takes n log n comparisons for any input.
  */
 #include "par/sample.h"
 
@@ -37,9 +37,9 @@
 
 enum {
     BUCKETS = 1024,
-    COUNT_MIN = 16 * 1024,      /* below, all of it is one merge sort */
-    BUCKET_COUNT_MIN = 1024,    /* of elements, on average */
-    CHUNK_COUNT_MIN = 4 * 1024, /* of elements */
+    COUNT_MIN = 16 * 1024,      /* smaller arrays are one merge sort */
+    BUCKET_COUNT_MIN = 1024,    /* elements, on average */
+    CHUNK_COUNT_MIN = 4 * 1024, /* elements */
     CHUNKS_MAX = 64,
     OVERSAMPLING = 16,
 };
@@ -52,8 +52,8 @@ struct sort {
     size_t count;
     char *other;               /* as large as base */
     uint16_t *buckets;         /* of each element */
-    size_t (*places)[BUCKETS]; /* of each chunk: counts, and then where the next one goes */
-    char *sorted;              /* the splitters, twice */
+    size_t (*places)[BUCKETS]; /* per chunk: counts, later the next positions */
+    char *sorted;              /* the splitters, in order and as a heap */
     char *tree;
     size_t chunks;
     struct weft_splitters splitters;
@@ -82,7 +82,7 @@ static void *element(const struct sort *sort, void *array, size_t index)
     return (char *)array + index * sort->ops->size;
 }
 
-/* Sorts a sample, in the other array, which is not used yet. */
+/* Sorts a sample in the other array, which is not used yet. */
 static void take_sample(struct sort *sort, size_t count)
 {
     WF_ASSERT(2 * count <= sort->count);
@@ -109,7 +109,7 @@ static bool has_equal_neighbours(const struct sort *sort, size_t count)
     return false;
 }
 
-/* The heap of sorted ones: each level has those in the middle of what is left. */
+/* Builds the heap of the splitters. Each level has the medians of what is left. */
 static void plant_tree(const struct sort *sort, unsigned levels)
 {
     for (unsigned level = 0; level < levels; level++) {
@@ -137,7 +137,7 @@ static void choose_splitters(struct sort *sort)
     }
     bool with_equal = has_equal_neighbours(sort, count - 1);
     if (with_equal) {
-        /* Every second one, so that there are as many buckets. */
+        /* Keeps every second splitter, so that the number of buckets stays the same. */
         count /= 2;
         levels--;
         for (size_t i = 0; i + 1 < count; i++) {
@@ -170,7 +170,7 @@ static void classify_chunks(size_t begin, size_t end, void *arg)
     }
 }
 
-/* Counts become places: buckets one after the other, and in each the chunks. */
+/* Turns counts into positions: bucket by bucket, and within a bucket chunk by chunk. */
 static void place_chunks(struct sort *sort)
 {
     size_t place = 0;
@@ -184,7 +184,7 @@ static void place_chunks(struct sort *sort)
     }
 }
 
-/* Inlined for sizes that are known, where a copy is a few instructions. */
+/* Inlined for constant sizes, where a copy is a few instructions. */
 static inline __attribute__((always_inline)) void move_elements(const char *from, char *to,
                                                                 const uint16_t *buckets,
                                                                 size_t count, size_t *places,

@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan.c - running totals.
+ * scan.c - parallel prefix sums.
  *
- * The range is cut into blocks (blocks.h), and each is gone through twice: it is folded
- * into a value, and it is scanned, from the value of all blocks before it. The second time
- * follows soon after the first, while the block is in a cache: so memory is read once.
+ * The range is divided into blocks (blocks.h), and each block is processed twice: it is folded
+ * into a value, and it is scanned, starting from the total of all blocks before it. The scan
+ * follows soon after the fold, while the block is in a cache, so memory is read only once.
  *
  *   blocks    0  1  2  3  4  5  6  7  8
- *                   |     |  |     +-- folding: the next one that is folded
- *                   |     |  +-------- folded, but what comes before it is not known
- *                   |     +----------- known: the next one whose value is added up
- *                   +----------------- scanning: the next one that is scanned
+ *                   |     |  |     +-- folding: the next block to be folded
+ *                   |     |  +-------- folded, but the total before it is not known
+ *                   |     +----------- known: the next block whose value is added up
+ *                   +----------------- scanning: the next block to be scanned
  *
- * Each turn of a loop over all blocks folds the next of them, adds up as far as there are
- * folded ones without a gap, and scans the next of those that are known. Nobody waits: who
- * folds a block late leaves a gap, and the others go on folding. What has not been scanned
- * when the loop is over is scanned by a second one; mostly that is nothing.
+ * Each iteration of a loop over all blocks folds the next block, adds up the folded blocks as
+ * far as there is no gap, and scans the next of the known blocks. No worker waits: a worker
+ * that is late with its fold leaves a gap, and the others continue folding. A second loop scans
+ * the blocks that are left when the first loop has ended. Mostly there are none.
  *
- * Where the operation is exact, and all before the next block that nobody folds are known,
- * that block is scanned at once, and leaves the total behind it. A worker alone goes through
- * all blocks so, and through each of them once.
+ * If the operation is exact, and the totals of all blocks before the next unclaimed block are
+ * known, that block is scanned immediately, and the scan leaves the total after it. A single
+ * worker processes all blocks this way, each of them once.
  *
  * Values are added up in the order of the blocks. So, as in reduce.c, the result does not
- * depend on who ran what.
+ * depend on which worker ran which block.
  *
  * Edges.
- * [G1] who folds a block releases its flag, who adds up acquires it: the value is there.
- * [G2] the lock: those who add up follow each other.
- * [G3] who adds up releases known, who scans acquires it: what comes before is there, and
- *      the block has been folded, so it may be overwritten.
- * What is seen late makes the second loop longer. That one sees everything: a join brings
- * all that was done.
+ * [G1] the worker that folds a block releases its fate, the worker that adds up acquires it:
+ *      the value is visible.
+ * [G2] the lock: workers that add up follow each other.
+ * [G3] the worker that adds up or leads releases known, the worker that scans acquires it: the
+ *      total before the block is visible, and the block has been folded, so it may be
+ *      overwritten.
  *
- * Rejected: two loops, one that folds and one that scans, as memory is read twice; waiting
- * for the block before, as GPUs do, since who folds that may be suspended.
+ * A stale value only makes the second loop longer. The second loop sees everything, since the
+ * join of the first loop precedes it.
+ *
+ * Rejected. Two loops, one that folds and one that scans: memory is read twice. Waiting for the
+ * block before, as GPUs do: the worker that folds it may be suspended.
  *
  * Checked by tests/model/scan_model.c.
  */
@@ -47,7 +50,7 @@
 #include "par/pause.h"
 #include "par/stop.h"
 
-/* What has become of a block. */
+/* State of a block. */
 enum {
     FOLDED = 1,
     SCANNED = 2, /* without having been folded */
@@ -57,11 +60,11 @@ struct scan {
     const weft_scanner *how;
     void *arg;
     struct wf_blocks blocks;
-    struct wf_values values;      /* of a block: folded, and then what comes before it */
-    void *total;                  /* of the blocks before known; who holds the lock writes it */
-    void *own;                    /* the holder's, for a value */
-    _Atomic(unsigned char) *fate; /* of each block; who folds it sets it, or who leads */
-    _Atomic(unsigned char) lock;  /* of known and the total */
+    struct wf_values values;      /* per block: its own value, later the total before it */
+    void *total;                  /* of the blocks before known; written with the lock held */
+    void *own;                    /* temporary value of the lock holder */
+    _Atomic(unsigned char) *fate; /* per block; set by the worker that folds it, or leads */
+    _Atomic(unsigned char) lock;  /* protects known and the total */
     _Atomic(size_t) folding;
     _Atomic(size_t) known;
     _Atomic(size_t) scanning;
@@ -77,19 +80,19 @@ static int fold_blocks(struct scan *scan, size_t first, size_t end)
         err = how->fold(value, wf_blocks_first(&scan->blocks, block),
                         wf_blocks_end(&scan->blocks, block), scan->arg);
         if (err == 0) {
-            /* release [G1]: with the value. */
+            /* release [G1]: publishes the value. */
             wf_store_release(&scan->fate[block], (unsigned char)FOLDED);
         }
     }
     return err;
 }
 
-/* Of known ones. */
+/* Scans blocks whose totals are known. */
 static int scan_blocks(const struct scan *scan, size_t first, size_t end)
 {
     int err = 0;
     for (size_t block = first; err == 0 && block < end; block++) {
-        /* relaxed: who scanned it did so before it was known. */
+        /* relaxed: its leader marked it before known moved past it. */
         if (wf_load_relaxed(&scan->fate[block]) == SCANNED) {
             continue;
         }
@@ -100,17 +103,17 @@ static int scan_blocks(const struct scan *scan, size_t first, size_t end)
     return err;
 }
 
-/* From the values of blocks to those of all before them, up to the first gap. */
+/* Turns the values of folded blocks into the totals before them, up to the first gap. */
 static void add_up(struct scan *scan)
 {
-    /* acquire [G2]: what others have added up. */
+    /* acquire [G2]: the totals that other workers have added up. */
     if (wf_xchg_acquire(&scan->lock, 1) != 0) {
-        return; /* Another one is at it. */
+        return; /* Another worker is adding up. */
     }
     const weft_reduction *how = &scan->how->reduction;
-    /* relaxed: written under the lock. */
+    /* relaxed: written with the lock held. */
     size_t block = wf_load_relaxed(&scan->known);
-    /* acquire [G1]: the value is there. */
+    /* acquire [G1]: the value is visible. */
     while (block < scan->blocks.count && wf_load_acquire(&scan->fate[block]) != 0) {
         void *value = wf_values_at(&scan->values, block);
         wf_pause_element(scan->own, value, how->size);
@@ -118,60 +121,62 @@ static void add_up(struct scan *scan)
         how->combine(scan->total, scan->own, scan->arg);
         block++;
     }
-    /* release [G3]: with the values of all before those blocks. */
+    /* release [G3]: publishes the totals before these blocks. */
     wf_store_release(&scan->known, block);
-    /* release [G2]: with the total. */
+    /* release [G2]: publishes the total. */
     wf_store_release(&scan->lock, 0);
 }
 
-/* Scans the next blocks that are known, so many at most. */
+/* Scans the next known blocks, at most the given number. */
 static int scan_next(struct scan *scan, size_t most)
 {
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: the CAS below verifies it. */
     size_t first = wf_load_relaxed(&scan->scanning);
     size_t end;
     do {
-        /* acquire [G3]: the blocks before it are folded, and their values added up. */
+        /* acquire [G3]: these blocks are folded, and the totals before them are visible. */
         size_t known = wf_load_acquire(&scan->known);
         if (first >= known) {
             return 0;
         }
         end = known - first < most ? known : first + most;
-        /* relaxed: it only shares them out. */
+        /* relaxed: only distributes the blocks. */
     } while (!wf_cas_weak_relaxed(&scan->scanning, &first, end));
     return scan_blocks(scan, first, end);
 }
 
-/* Scans the next block that nobody folds, if all before it are known. False: they are not. The
- * lock is held meanwhile; who finds it taken goes on folding. */
+/* Scans the next unclaimed block if the totals of all blocks before it are known. Returns false
+ * if they are not, if the operation is not exact, or if the lock is taken. Holds the lock
+ * meanwhile; a worker that finds it taken continues folding. */
 static bool lead(struct scan *scan, int *err)
 {
-    /* acquire [G2]: the total. */
+    /* acquire [G2]: the total is visible. */
     if (!scan->how->is_exact || wf_xchg_acquire(&scan->lock, 1) != 0) {
         return false;
     }
-    /* relaxed: written under the lock. */
+    /* relaxed: written with the lock held. */
     size_t block = wf_load_relaxed(&scan->known);
     size_t next = block;
-    /* relaxed: it only shares them out. */
+    /* relaxed: only distributes the blocks. */
     bool leads = wf_cas_relaxed(&scan->folding, &next, block + 1);
     if (leads) {
         *err = scan->how->scan(scan->total, wf_blocks_first(&scan->blocks, block),
                                wf_blocks_end(&scan->blocks, block), scan->arg);
-        /* relaxed: known is released behind it. */
+        /* relaxed: the release of known publishes it. */
         wf_store_relaxed(&scan->fate[block], (unsigned char)SCANNED);
-        /* relaxed: it only shares them out. */
+        /* relaxed: only distributes the blocks. */
         next = block;
         (void)wf_cas_relaxed(&scan->scanning, &next, block + 1);
         /* release [G3]: as in add_up(). */
         wf_store_release(&scan->known, block + 1);
     }
-    /* release [G2]: with the total. */
+    /* release [G2]: publishes the total. */
     wf_store_release(&scan->lock, 0);
     return leads;
 }
 
-/* Twice as many are scanned as are folded: so one who comes late catches up. */
+/* Processes end - first blocks. Scans up to twice as many blocks as it folds, so that scanning
+ * catches up after a delay. */
 static int take_turn(size_t first, size_t end, void *arg)
 {
     struct scan *scan = arg;
@@ -183,7 +188,7 @@ static int take_turn(size_t first, size_t end, void *arg)
     if (err != 0 || count == 0) {
         return err;
     }
-    /* relaxed: it only shares them out. */
+    /* relaxed: only distributes the blocks. */
     size_t block = wf_fetch_add_relaxed(&scan->folding, count);
     err = fold_blocks(scan, block, block + count);
     if (err == 0) {
@@ -206,7 +211,7 @@ static int run(struct scan *scan, const weft_par_options *options)
     int err = weft_for(0, scan->blocks.count, take_turn, scan, &loop);
     if (err == 0) {
         add_up(scan);
-        /* relaxed: all turns have been joined. */
+        /* relaxed: all iterations have been joined. */
         err =
             weft_for(wf_load_relaxed(&scan->scanning), scan->blocks.count, scan_rest, scan, &loop);
     }

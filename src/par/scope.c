@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scope.c - any number of functions, from anywhere inside, and one end for all.
+ * scope.c - parallel scopes: spawn any number of functions and wait for all of them.
  *
- * A spawn is a job of the strand that spawns it, in a deque of its own (sched/job.h): idle
- * workers take the oldest ones, and the strand itself runs the newest ones, at the end of
- * the scope or of its fiber. The scope counts those that are not over, and itself; who
- * counts down to 0 ends it.
+ * A spawned function is a fork of the fork context that spawns it, in a separate deque
+ * (sched/job.h). Idle workers steal the oldest ones. The fork context itself runs the newest
+ * ones, at the end of the scope or of its fiber. The scope counts the functions that are not
+ * finished, plus itself. Counting down to 0 ends the scope.
  *
- * Edge: jobs.c's [J2], from the end of the scope to who waits for it; counting down is a
- * chain of read-modify-writes before that.
+ * Edge: jobs.c's [J2], from the end of the scope to the waiter. It is preceded by the chain of
+ * read-modify-writes that count down.
  */
 #include <weft/par.h>
 
@@ -27,10 +27,10 @@ enum {
 };
 
 struct scope {
-    struct wf_job end;      /* over when all are */
-    _Atomic(uint64_t) left; /* not over yet, and the scope itself */
-    int64_t mark;           /* what the strand has spawned before */
-    struct wf_fiber *fiber; /* that counts it among its open scopes; NULL: it is no fiber's */
+    struct wf_job end;      /* done when all functions are */
+    _Atomic(uint64_t) left; /* unfinished functions, plus one for the scope */
+    int64_t mark;           /* position in the deque of spawned functions at begin */
+    struct wf_fiber *fiber; /* counts this scope as open; NULL if not in a fiber */
     struct wf_stopper stopper;
 };
 
@@ -45,11 +45,11 @@ void weft_par_scope_begin(weft_par_scope *public_scope, const weft_stop *stop)
 {
     wf_pause_call();
     struct scope *scope = scope_of(public_scope);
-    /* relaxed: nobody else knows the scope yet. */
+    /* relaxed: no other thread knows the scope yet. */
     wf_store_relaxed(&scope->end.state, (uintptr_t)0);
-    /* relaxed: nobody else knows it. */
+    /* relaxed: no other thread knows it yet. */
     wf_store_relaxed(&scope->left, (uint64_t)1);
-    /* relaxed: nobody else knows it. */
+    /* relaxed: no other thread knows it yet. */
     wf_store_relaxed(&scope->stopper.error, 0);
     scope->stopper.stop = stop;
     scope->mark = wf_job_spawn_mark();
@@ -62,7 +62,7 @@ void weft_par_scope_begin(weft_par_scope *public_scope, const weft_stop *stop)
 
 static void count_down(struct scope *scope)
 {
-    /* acq_rel [J2]: the last one has seen what all others have done. */
+    /* acq_rel [J2]: the last one to count down sees what all others have done. */
     if (wf_fetch_sub_acq_rel(&scope->left, (uint64_t)1) == 1) {
         wf_job_end(&scope->end);
     }
@@ -79,7 +79,7 @@ static void call(struct scope *scope, int (*function)(void *arg), void *arg)
     wf_pause(1);
 }
 
-/* A spawn: a job, and what does not fit into its words as it should. */
+/* A spawned function: a fork, plus the fields whose types do not fit into its words. */
 struct spawned {
     struct wf_job job;
     struct scope *scope;
@@ -113,13 +113,13 @@ void weft_par_spawn(weft_par_scope *public_scope, int (*function)(void *arg), vo
             .job.run = run_spawned, .scope = scope, .function = function, .arg = arg
         };
         self->job.words[WF_JOB_AFTER].function = after_spawned;
-        /* relaxed: who spawns is itself counted, and counts down later. */
+        /* relaxed: the spawner is itself counted, and counts down later. */
         (void)wf_fetch_add_relaxed(&scope->left, 1);
         if (wf_job_spawn(&self->job)) {
             wf_pause(SPAWN_STEPS);
             return;
         }
-        /* relaxed: it has not begun, and who spawns is still counted. */
+        /* relaxed: the function has not started, and the spawner is still counted. */
         (void)wf_fetch_sub_relaxed(&scope->left, 1);
         wf_free(&wf_alloc_default, self, sizeof *self, _Alignof(struct spawned));
     }
@@ -129,7 +129,7 @@ void weft_par_spawn(weft_par_scope *public_scope, int (*function)(void *arg), vo
 int weft_par_scope_end(weft_par_scope *public_scope)
 {
     struct scope *scope = scope_of(public_scope);
-    /* relaxed: the owner has counted itself, and has not counted down yet. */
+    /* relaxed: the owner is counted, and has not counted down yet. */
     if (wf_unlikely(wf_load_relaxed(&scope->left) == 0)) {
         wf_fatal("weft_par_scope_end: this scope was ended before");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scratch.c - memory that an algorithm needs while it runs: the caller's, or its own.
+ * scratch.c - scratch memory of an algorithm, from the caller or allocated.
  */
 #include "par/scratch.h"
 
@@ -13,18 +13,18 @@
 #include "par/range.h"
 
 /*
- * Large memory is asked for in huge pages. A sort writes to hundreds of places in turn,
- * each in a page of its own; and the memory is new, so each page costs a fault.
+ * Large scratch uses huge pages. A sort writes to hundreds of positions in turn, each on a page
+ * of its own, and the memory is new, so each page costs a fault.
  */
 enum {
     HUGE_PAGE = 2 << 20,
     LARGE = 4 * HUGE_PAGE,
-    RELEASE_MIN = (32 << 20) + 1, /* malloc() maps anything above 32 MiB on its own */
+    RELEASE_MIN = (32 << 20) + 1, /* malloc() maps every block above 32 MiB separately */
     PAGE = 4096,
-    TOUCH_BLOCK = 256 * 1024, /* less than this is written before anybody waits for long */
+    TOUCH_BLOCK = 256 * 1024, /* writing less than this delays no other task for long */
 };
 
-/* A multiple of the alignment, or SIZE_MAX. */
+/* Returns the size of a block, rounded up to the alignment, or SIZE_MAX on overflow. */
 static size_t piece_size(size_t count, size_t size)
 {
     size_t bytes;
@@ -57,7 +57,8 @@ int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_par_optio
         scratch->next = (char *)options->scratch + (-at & (WF_SCRATCH_ALIGN - 1));
         return 0;
     }
-    /* More than PTRDIFF_MAX no allocator has, and sizes near SIZE_MAX would wrap there. */
+    /* No allocator has more than PTRDIFF_MAX bytes, and sizes near SIZE_MAX would wrap around
+     * there. */
     if (sum > PTRDIFF_MAX) {
         return -ENOMEM;
     }
@@ -68,16 +69,16 @@ int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_par_optio
         return -ENOMEM;
     }
     if (sum >= LARGE) {
-        /* Whether it is heard or not, the memory is there. */
+        /* Only a hint: the memory is usable even if the call fails. */
         (void)madvise(scratch->owned, sum & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
     }
     return 0;
 }
 
 /*
- * Gives the pages of very large memory back piece by piece, with safe points: munmap() of all
- * of them takes milliseconds. Memory of this size is always mapped on its own, so the allocator
- * would not keep the pages for later.
+ * Releases the pages of very large scratch in steps, with safe points between them, since one
+ * munmap() of all pages takes milliseconds. Memory of this size is always mapped separately, so
+ * the allocator would not keep the pages for later.
  */
 static void release_pages(struct wf_scratch *scratch)
 {
@@ -96,7 +97,7 @@ void wf_scratch_fini(struct wf_scratch *scratch)
     wf_free(&wf_alloc_default, scratch->owned, scratch->size, scratch->align);
 }
 
-/* Pages of this size or larger ones. */
+/* Writes one byte per PAGE bytes; the pages may be larger. */
 static void touch_blocks(size_t begin, size_t end, void *arg)
 {
     for (size_t block = begin; block < end; block++) {

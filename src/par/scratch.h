@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scratch.h - memory that an algorithm needs while it runs: the caller's, or its own.
+ * scratch.h - scratch memory of an algorithm, from the caller or allocated.
  */
 #ifndef WF_PAR_SCRATCH_H
 #define WF_PAR_SCRATCH_H
@@ -9,37 +9,38 @@
 
 #include <weft/sort.h>
 
-/* What it hands out is aligned to this: any element is, that malloc could hold. */
+/* Alignment of each block. It suffices for any element that malloc() could hold. */
 #define WF_SCRATCH_ALIGN 64
 
 struct wf_scratch {
-    char *next;  /* what is left of it */
-    void *owned; /* what is to be freed, or NULL */
+    char *next;  /* the rest */
+    void *owned; /* to be freed, or NULL */
     size_t size;
     size_t align;
 };
 
 /*
- * Sizes that may be too large to be true: the sum of all pieces, of count elements of
- * size bytes each. SIZE_MAX stands for all that do not fit.
+ * Adds the size of a block of count elements of size bytes each to a sum of sizes. Returns
+ * SIZE_MAX on overflow, also of earlier sums.
  */
 size_t wf_scratch_add(size_t sum, size_t count, size_t size);
 
-/* What the caller has to give so that pieces of this sum fit, wherever it begins. */
+/* Returns the size that the caller must provide for blocks of this sum, at any address. */
 size_t wf_scratch_with_slack(size_t sum);
 
-/* Takes memory for pieces of this sum. 0, -ENOMEM, or -EINVAL: the caller's is too small. */
+/* Obtains memory for blocks of this sum. Returns 0, -ENOMEM, or -EINVAL if the caller's scratch
+ * is too small. */
 int wf_scratch_init(struct wf_scratch *scratch, size_t sum, const weft_par_options *options);
 void wf_scratch_fini(struct wf_scratch *scratch);
 
 /*
- * Makes the kernel provide the pages of a large piece, which holds nothing yet, with safe points
- * and in parallel. For a piece whose elements are written here and there: each could be the first
- * one of its page, and a loop that counts elements would not know how long they take.
+ * Makes the kernel provide the pages of a large block that is still empty, in parallel and with
+ * safe points. For a block whose elements are written in scattered order: each write could be
+ * the first to its page, and a loop that counts elements would not know how long they take.
  */
 void wf_scratch_touch(void *piece, size_t bytes);
 
-/* The next piece, as it was added. */
+/* Returns the next block, whose size has been added with wf_scratch_add(). */
 void *wf_scratch_take(struct wf_scratch *scratch, size_t count, size_t size);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * search.c - finding an index in parallel.
+ * search.c - parallel search for a matching index.
  *
- * To find the first one, a loop over everything would do, whose parts behind a match that
- * was found are skipped. But a worker that begins in the middle would work for nothing if
- * the match is near the front. So the search goes from the front in rounds, each twice as
- * long as the one before; workers share each of them. Who is alone goes from the front
- * anyway.
+ * To find the first match, a single loop over everything would do, skipping the parts behind a
+ * match that was found. But a worker that starts in the middle would work for nothing if the
+ * match is near the front. So the search proceeds from the front in rounds, each twice as long
+ * as the one before, and workers share each round. A caller that cannot fork searches from the
+ * front anyway.
  */
 #include "par/search.h"
 
@@ -18,7 +18,7 @@
 
 enum {
     ROUND_FIRST = WEFT_ELEMENTS_MAX,
-    ROUND_MAX = 4 << 20, /* a loop of so many has time for dividing and joining */
+    ROUND_MAX = 4 << 20, /* a loop of this length amortizes splitting and joining */
 };
 
 struct search {
@@ -29,19 +29,19 @@ struct search {
     _Atomic(size_t) best; /* the lowest match so far, or count; any part lowers it */
 };
 
-/* Is there nothing to find from here on? */
+/* Returns whether there is nothing left to find at or after first. */
 static bool is_over(const struct search *search, size_t first)
 {
-    /* relaxed: a look too many does no harm. */
+    /* relaxed: an unnecessary search does no harm. */
     size_t best = wf_load_relaxed(&search->best);
     return best <= first || (search->any && best < search->count);
 }
 
 static void lower(struct search *search, size_t match)
 {
-    /* relaxed: the number is all there is; joins bring it to the caller. */
+    /* relaxed: only the number matters. The joins make it visible to the caller. */
     size_t best = wf_load_relaxed(&search->best);
-    /* relaxed: the number is all there is. */
+    /* relaxed: only the number matters. */
     while (match < best && !wf_cas_weak_relaxed(&search->best, &best, match)) {
     }
 }

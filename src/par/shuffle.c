@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shuffle.c - an array in an order of chance.
+ * shuffle.c - parallel random shuffle.
  *
- * A small array is shuffled as Fisher and Yates did: each element gets a place among those
- * that are there. That goes all over the array, one after the other. So of a large one each
- * element first draws a bucket; when all have been moved to theirs, the buckets, which fit
- * into a cache, are shuffled on their own. Each order is as likely as any other: so it is
- * among the elements of a bucket, and who comes into which is independent.
+ * A small array is shuffled by the Fisher-Yates algorithm: each element gets a random position
+ * among those placed so far. That is serial, and accesses the whole array at random. So in a
+ * large array each element first draws a random bucket. When all elements have been moved to
+ * their buckets, the buckets, which fit into a cache, are shuffled separately. All permutations
+ * are equally likely: this holds within each bucket, and the buckets are drawn independently.
  *
- * Chunks of the array are moved in parallel, as in sample.c. Which bucket an element draws
- * depends on its index and the seed, and is computed twice rather than kept.
+ * Chunks of the array are moved in parallel, as in sample.c. The bucket of an element depends
+ * on its index and the seed. It is computed twice rather than stored.
  *
- * The buckets are filled in another array, and shuffled on their way back. Until then the
- * array is as it was.
+ * The buckets are filled in another array, and shuffled on the way back. Until then the array
+ * is unchanged.
  */
 #include <string.h>
 
@@ -26,8 +26,8 @@
 
 enum {
     BUCKETS = 256,
-    COUNT_MIN = 16 * 1024,      /* below, all of it is one bucket */
-    CHUNK_COUNT_MIN = 4 * 1024, /* of elements */
+    COUNT_MIN = 16 * 1024,      /* smaller arrays are one bucket */
+    CHUNK_COUNT_MIN = 4 * 1024, /* elements */
     CHUNKS_MAX = 128,
     PIECE = 256, /* elements between two pauses */
 };
@@ -40,21 +40,21 @@ struct shuffle {
     char *other; /* as large as base */
     uint64_t seed;
     struct wf_blocks chunks;
-    size_t (*places)[BUCKETS]; /* of each chunk: counts, and then where the next one goes */
+    size_t (*places)[BUCKETS]; /* per chunk: counts, later the next positions */
 };
 
-/* --- Chance ------------------------------------------------------------------------------ */
+/* --- Random numbers ---------------------------------------------------------------------- */
 
 __extension__ typedef unsigned __int128 product;
 
-/* The next number of a sequence. */
+/* Returns the next number of a sequence. */
 static inline uint64_t draw(uint64_t *state)
 {
     *state += STEP;
     return wf_rng_mix(*state);
 }
 
-/* A number below n > 0, each of them equally likely (Lemire 2019). */
+/* Returns a number below n > 0, uniformly distributed (Lemire 2019). */
 static inline size_t draw_below(uint64_t *state, size_t n)
 {
     product drawn = (product)draw(state) * n;
@@ -67,13 +67,13 @@ static inline size_t draw_below(uint64_t *state, size_t n)
     return (size_t)(drawn >> 64);
 }
 
-/* Sequences of one seed that have nothing to do with each other. */
+/* Returns the start of one of several independent sequences of a seed. */
 static uint64_t sequence(uint64_t seed, uint64_t number)
 {
     return wf_rng_mix(wf_rng_mix(seed + STEP) + (number + 1) * STEP);
 }
 
-/* --- One bucket -------------------------------------------------------------------------- */
+/* --- Buckets ----------------------------------------------------------------------------- */
 
 /* Elements from first to before end. */
 struct range {
@@ -81,8 +81,9 @@ struct range {
     size_t end;
 };
 
-/* Each goes to a place among those before it, whose element goes to the end. Inlined for
- * sizes that are known, where a copy is a few instructions. */
+/* Inside-out Fisher-Yates: each element goes to a random position among those before it, and
+ * the element there moves to the end. Inlined for constant sizes, where a copy is a few
+ * instructions. */
 static inline __attribute__((always_inline)) void
 copy_shuffled(const char *from, char *to, struct range range, size_t size, uint64_t *state)
 {
@@ -96,7 +97,7 @@ copy_shuffled(const char *from, char *to, struct range range, size_t size, uint6
     }
 }
 
-/* The same in place. */
+/* Shuffles in place. */
 static void shuffle_here(char *base, size_t count, size_t size, uint64_t state)
 {
     size_t most = wf_pause_most(PIECE, size);
@@ -133,7 +134,7 @@ static void shuffle_bucket(const struct shuffle *shuffle, size_t bucket, size_t 
     }
 }
 
-/* --- Many -------------------------------------------------------------------------------- */
+/* --- Large arrays ------------------------------------------------------------------------ */
 
 static inline size_t bucket_of(uint64_t start, size_t index)
 {
@@ -149,7 +150,7 @@ static void count_some(struct range range, uint64_t start, size_t *counts)
     }
 }
 
-/* Returns the next piece of a chunk, after the one before it; an empty one at the end. */
+/* Returns the batch of a chunk that follows before, or an empty one at the end. */
 static struct range next_piece(const struct shuffle *shuffle, size_t chunk, struct range before)
 {
     size_t end = wf_blocks_end(&shuffle->chunks, chunk);
@@ -179,7 +180,7 @@ static int count_chunks(size_t first, size_t end, void *arg)
     return 0;
 }
 
-/* Counts become places: buckets one after the other, and in each the chunks. */
+/* Turns counts into positions: bucket by bucket, and within a bucket chunk by chunk. */
 static void place_chunks(struct shuffle *shuffle)
 {
     size_t place = 0;
@@ -252,7 +253,7 @@ static int shuffle_many(struct shuffle *shuffle, const weft_stop *stop)
     return err != 0 ? err : weft_for(0, BUCKETS, shuffle_buckets, shuffle, NULL);
 }
 
-/* --- Any --------------------------------------------------------------------------------- */
+/* --- Public function --------------------------------------------------------------------- */
 
 static struct wf_blocks chunks_of(size_t count)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sort.c - sorts with a function that compares.
+ * sort.c - parallel sorts with a comparison function.
  *
- * Elements of common sizes are moved themselves. Of others, pointers are sorted, and then
- * each element is moved once; that is also best for large ones.
+ * Elements of common sizes are moved directly. For other sizes pointers are sorted, and then
+ * each element is moved once. That is also best for large elements.
  *
- * Both sorts are the same one. An unstable sort would need no second array, but to be
- * faster it would have to compare less, and a merge sort compares the least.
+ * The stable and the unstable sort are the same. An unstable sort would need no second array,
+ * but to be faster it would have to compare less, and a merge sort makes the fewest
+ * comparisons.
  */
 #include <weft/sort.h>
 
@@ -57,10 +58,10 @@ static inline bool pointer_less(pointer const *a, pointer const *b, const void *
 
 WEFT_SORT_MAKE(pointer, pointer)
 
-/* --- Pointers -------------------------------------------------------------------------- */
+/* --- Sort by pointers ------------------------------------------------------------------ */
 
 enum {
-    GRAIN = 16 * 1024, /* pointers that are made by one */
+    GRAIN = 16 * 1024, /* pointers that are set serially */
 };
 
 struct pointers {
@@ -104,7 +105,7 @@ static int sort_by_pointers(void *base, size_t count, size_t size, const struct 
     return wf_stop_is_set(stop) ? WEFT_ECANCELED : 0;
 }
 
-/* --- Any ------------------------------------------------------------------------------- */
+/* --- Public functions ------------------------------------------------------------------ */
 
 size_t weft_sort_scratch(size_t count, size_t size)
 {
@@ -113,7 +114,7 @@ size_t weft_sort_scratch(size_t count, size_t size)
     return wf_scratch_with_slack(direct > pointers ? direct : pointers);
 }
 
-/* How elements of this size, and as aligned as these are, can be moved; or NULL. */
+/* Returns the operations for elements of this size and alignment, or NULL if there are none. */
 static const weft_sort_ops *ops_of(const void *base, size_t size)
 {
     size_t misaligned = (uintptr_t)base % 8;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sum.c - sums and running totals of numbers.
+ * sum.c - sums, prefix sums and dot products of numbers.
  *
- * A block is added up in eight sums that take turns: so no addition waits for the one just
- * before it, and the compiler may put several into one register. The pattern is fixed, so
- * the bits are, too. Integers are added without a sign, where an overflow is defined.
+ * A block is added up in eight interleaved partial sums. So no addition waits for the one just
+ * before it, and the compiler may vectorize the loop. The pattern is fixed, and therefore so
+ * are the bits of the result. Integers are added as unsigned numbers, for which overflow is
+ * defined.
  */
 #include <weft/number.h>
 
@@ -26,7 +27,7 @@ static void add_floats(void *value, const void *next, void *arg)
     *(double *)value += *(const double *)next;
 }
 
-/* Defines total add_name(array, first, end), of term(array, i). */
+/* Defines total add_name(array, first, end), which adds up term(array, i). */
 #define MAKE_ADD(name, array_type, total, term)                                                    \
     static inline total add_##name(const array_type *array, size_t first, size_t end)              \
     {                                                                                              \
@@ -58,12 +59,12 @@ enum {
 #define UNSIGNED(array, i) ((uint64_t)(array)[i])
 #define FLOATING(array, i) ((double)(array)[i])
 
-/* --- Sums and running totals ----------------------------------------------------------- */
+/* --- Sums and prefix sums -------------------------------------------------------------- */
 
 /*
- * kind is integer or float: what adds up two totals.
+ * Defines the functions of one type. kind, integer or float, selects how two totals are added.
  *
- * from and to may be the same array, so a number is read before its place is written.
+ * from and to may be the same array, so each number is read before its position is written.
  */
 #define MAKE_SUM(name, type, sum_type, total, kind, term)                                          \
     MAKE_ADD(name, type, total, term)                                                              \
@@ -159,7 +160,7 @@ MAKE_SUM(u64, uint64_t, uint64_t, uint64_t, integer, UNSIGNED)
 MAKE_SUM(f32, float, double, double, float, FLOATING)
 MAKE_SUM(f64, double, double, double, float, FLOATING)
 
-/* --- Products -------------------------------------------------------------------------- */
+/* --- Dot products ---------------------------------------------------------------------- */
 
 #define PRODUCT(factors, i) ((double)(factors)->a[i] * (double)(factors)->b[i])
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * swap.h - two elements of any size in each other's place.
+ * swap.h - swap of two elements of any size.
  */
 #ifndef WF_PAR_SWAP_H
 #define WF_PAR_SWAP_H
@@ -10,7 +10,7 @@
 
 #include "par/pause.h"
 
-/* So many bytes at a time: a few registers hold them. */
+/* Swaps up to 64 bytes, which fit into a few registers. */
 static inline __attribute__((always_inline)) void wf_swap_some(char *a, char *b, size_t bytes)
 {
     char kept[64];
@@ -19,7 +19,7 @@ static inline __attribute__((always_inline)) void wf_swap_some(char *a, char *b,
     memcpy(b, kept, bytes);
 }
 
-/* They are different ones, or the same. */
+/* Swaps two elements, which may be the same, without safe points. */
 static inline void wf_swap_bytes(char *a, char *b, size_t size)
 {
     for (; size >= 64; size -= 64, a += 64, b += 64) {
@@ -33,7 +33,7 @@ static inline void wf_swap_bytes(char *a, char *b, size_t size)
     }
 }
 
-/* The same; with safe points if they are large. */
+/* Swaps two elements, which may be the same, with safe points if they are large. */
 static inline void wf_swap(char *a, char *b, size_t size)
 {
     for (; wf_unlikely(size > WF_PAUSE_BYTES); size -= WF_PAUSE_BYTES) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tally.c - how many elements have each key, of any keys.
+ * tally.c - parallel count by key, for arbitrary keys.
  *
- * The keys are computed and sorted. Then each run of equal ones is a key and its count.
+ * The keys are computed and sorted. Then each run of equal keys gives a key and its count.
  */
 #include <stdalign.h>
 
@@ -19,7 +19,7 @@ struct tally {
     weft_key_fn key;
     void *arg;
     uint64_t *keys;
-    size_t *begins; /* of runs */
+    size_t *begins; /* where the runs begin */
     weft_key_count *to;
 };
 

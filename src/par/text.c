@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text.c - the lines of a text.
+ * text.c - parallel iteration over the lines of a text.
  *
- * A text is cut into pieces by its length, wherever that is in a line. A line belongs to
- * the piece in which it begins, and who has that reads on past its end. So who has a piece
- * looks at the byte before it: unless that ends a line, it skips to the first newline.
+ * A text is divided into chunks by its length, even in the middle of a line. A line belongs to
+ * the chunk in which it begins, and the worker that handles the chunk reads on past its end. At
+ * the start of a chunk the worker checks the byte before it: unless that byte ends a line, it
+ * skips to the first newline.
  *
- *   pieces   a b c \n d | e f g h | i \n \n j | k l
+ *   chunks   a b c \n d | e f g h | i \n \n j | k l
  *   lines    1        2                   3 4
  *
- * The table of lines takes two passes, if others may help: how many lines begin in each
- * block; and then, since it is known how many come before it, where they are.
+ * The table of lines takes two passes, if the caller can fork. The first counts the lines that
+ * begin in each block. This gives the number of lines before each block, so the second pass can
+ * write them.
  */
 #include <weft/text.h>
 
@@ -23,7 +25,7 @@
 #include "sched/job.h"
 
 enum {
-    UNIT = 64, /* bytes: about a line; loops make pieces of many */
+    UNIT = 64, /* bytes: about a line; a chunk has many */
     LANES = 32,
     BLOCK_LENGTH_MIN = 4096,
     BLOCKS_MAX = WF_VALUES_HERE / sizeof(size_t), /* their counts fit on the stack */
@@ -40,7 +42,7 @@ struct piece {
     size_t end;
 };
 
-/* A line may be as long as the text. */
+/* Searches with safe points, since a line may be as long as the text. */
 static const char *find_newline(const char *from, const char *end)
 {
     const char *newline = NULL;
@@ -56,7 +58,8 @@ static const char *find_newline(const char *from, const char *end)
     return newline;
 }
 
-/* The first line that begins in the piece. NULL, or one at its end: none does. */
+/* Returns the first line that begins in the chunk. If there is none, returns NULL or the
+ * chunk's end. */
 static const char *first_line(const struct text *text, struct piece piece)
 {
     const char *first = text->at + piece.first;
@@ -67,14 +70,14 @@ static const char *first_line(const struct text *text, struct piece piece)
     return newline != NULL ? newline + 1 : NULL;
 }
 
-/* The end of the line, where its newline is or would be. */
+/* Returns the end of the line, where its newline is or would be. */
 static const char *line_end(const struct text *text, const char *line)
 {
     const char *newline = find_newline(line, text->at + text->length);
     return newline != NULL ? newline : text->at + text->length;
 }
 
-/* --- Each line -------------------------------------------------------------------------- */
+/* --- Loop over lines -------------------------------------------------------------------- */
 
 struct each {
     struct text text;
@@ -121,10 +124,10 @@ int weft_for_lines(const char *text, size_t length, weft_line_fn body, void *arg
     return weft_for(0, units, call_for_lines, &each, &inner);
 }
 
-/* --- How many --------------------------------------------------------------------------- */
+/* --- Count ------------------------------------------------------------------------------ */
 
-/* Newlines in a few bytes: too few for a lane to overflow. The loop has a fixed length, for
- * the compiler to make it one of vectors. */
+/* Counts newlines in a few bytes, too few for a lane to overflow. The inner loop has a fixed
+ * length, so that the compiler vectorizes it. */
 static size_t count_some(const char *at, size_t rounds)
 {
     uint8_t lanes[LANES] = { 0 };
@@ -157,8 +160,8 @@ static size_t count_newlines(const char *at, size_t length)
     return count;
 }
 
-/* How many lines begin in the piece: one after each newline but the text's last byte, and
- * one where the text begins. */
+/* Counts the lines that begin in the chunk: one after each newline except the text's last byte,
+ * and one at the beginning of the text. */
 static size_t count_lines(const struct text *text, struct piece piece)
 {
     size_t first = piece.first > 0 ? piece.first - 1 : 0;
@@ -174,7 +177,7 @@ static int count_piece(size_t first, size_t end, void *arg)
 {
     struct counting *counting = arg;
     size_t lines = count_lines(&counting->text, piece_of_units(&counting->text, UNIT, first, end));
-    /* relaxed: read when all parts have been joined. */
+    /* relaxed: it is read after all parts have been joined. */
     (void)wf_fetch_add_relaxed(&counting->lines, lines);
     return 0;
 }
@@ -192,14 +195,14 @@ int weft_count_lines(const char *text, size_t length, size_t *lines,
     return err;
 }
 
-/* --- Where they are --------------------------------------------------------------------- */
+/* --- Table of lines --------------------------------------------------------------------- */
 
 struct table {
     struct text text;
     struct wf_blocks blocks;
     weft_line *lines;
     size_t room;
-    size_t before[BLOCKS_MAX]; /* lines of each block, and then those before it */
+    size_t before[BLOCKS_MAX]; /* lines of each block, later the lines before it */
 };
 
 static struct piece piece_of_block(const struct table *table, size_t block)
@@ -208,7 +211,7 @@ static struct piece piece_of_block(const struct table *table, size_t block)
                            wf_blocks_end(&table->blocks, block) };
 }
 
-/* Writes the lines that begin in the block, as far as there is room; index is the number of
+/* Writes the lines that begin in the block, as far as there is space. index is the number of
  * the first one. Returns the number of the line after them. */
 static size_t write_block(const struct table *table, size_t block, size_t index)
 {
@@ -230,7 +233,7 @@ static size_t write_block(const struct table *table, size_t block, size_t index)
     return index;
 }
 
-/* Alone, in one go. */
+/* Writes all lines in one pass, without forking. */
 static int write_alone(const struct table *table, size_t *found, const weft_stop *stop)
 {
     size_t index = 0;
@@ -262,7 +265,7 @@ static int write_blocks(size_t first, size_t end, void *arg)
     return 0;
 }
 
-/* From the lines of each block to those before it. Returns how many there are. */
+/* Turns the lines of each block into the lines before it. Returns the total number of lines. */
 static size_t add_up(struct table *table)
 {
     size_t sum = 0;

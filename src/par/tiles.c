@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiles.c - loops over boxes of cells.
+ * tiles.c - parallel loops over 2D and 3D tiles.
  *
- * One shape of tile is chosen for all of the space. The tiles are numbered, and a loop over
- * their numbers does the rest: it measures, divides and stops. So a tile need not be worth
- * a fork of its own, and there can be enough of them for costly cells, too.
+ * One tile shape is chosen for the whole space. The tiles are numbered, and a loop over their
+ * numbers does the rest: it measures, splits and handles cancellation. So a tile need not be
+ * worth a fork of its own, and there can be enough tiles even if cells are expensive.
  */
 #include <errno.h>
 
@@ -15,7 +15,7 @@
 
 enum {
     TILES_WANTED = 512,     /* enough for many workers */
-    TILE_CELLS_MAX = 16384, /* a cell or two for each neighbour fit into a cache */
+    TILE_CELLS_MAX = 16384, /* they fit into a cache, with a cell or two per neighbor */
     SIDES = 3,
 };
 
@@ -23,11 +23,11 @@ struct tiles {
     weft_tile_fn body;
     void *arg;
     size_t space[SIDES]; /* planes, rows, columns */
-    size_t tile[SIDES];  /* of one tile; the last ones of a side may be shorter */
+    size_t tile[SIDES];  /* of one tile; the last tiles of a side may be shorter */
     size_t count[SIDES]; /* of tiles along each side */
 };
 
-/* Halves the longest side until so many cells are left at most. */
+/* Halves the longest side until at most cells_max cells are left. */
 static void choose_shape(struct tiles *tiles, size_t cells_max)
 {
     size_t *tile = tiles->tile;
@@ -37,7 +37,7 @@ static void choose_shape(struct tiles *tiles, size_t cells_max)
     while (tile[0] * tile[1] * tile[2] > cells_max) {
         size_t longest = 0;
         for (size_t i = 1; i < SIDES; i++) {
-            /* Of equal ones the first: neighbours in a row are next to each other. */
+            /* Among equal sides the first: neighbors in a row are adjacent in memory. */
             longest = tile[i] > tile[longest] ? i : longest;
         }
         tile[longest] -= tile[longest] / 2;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * top.c - the k least elements, sorted.
+ * top.c - parallel top k: the k smallest elements, sorted.
  *
- * A few: each block of the array has a keeper, with room for some more than k elements. An
- * element comes in if it is less than the k-th of those that were there when the keeper was
- * last put in order; when it is full, it is sorted, and only k stay. So of most elements
- * it takes one comparison. In the end one keeper takes what those of the blocks have kept,
- * block by block.
+ * Small k: each block of the array has a keeper, a buffer with space for some more than k
+ * elements. An element is added if it is less than the k-th element at the time when the keeper
+ * was last sorted. When the keeper is full, it is sorted, and only k elements stay. So most
+ * elements take a single comparison. In the end one keeper takes the elements of the blocks'
+ * keepers, block by block.
  *
- * Many: of a copy of the array the k-th is found (nth.c), and what is before it is sorted.
+ * Large k: the k-th element is selected in a copy of the array (nth.c), and the elements before
+ * it are sorted.
  *
- * Equal elements stay in their order in both, since the sorts are stable, an equal element
- * that comes later is refused, and wf_nth() puts those before the k-th that were there
- * first.
+ * Equal elements keep their order in both cases: the sorts are stable, a later equal element is
+ * rejected, and among equal elements wf_nth() puts the earlier ones first.
  */
 #include <stdalign.h>
 
@@ -26,12 +26,12 @@
 #include "par/top.h"
 
 enum {
-    KEEP_MAX = 1024,            /* for a k above, it is many */
-    SPARE_MIN = 64,             /* room of a keeper, besides k */
-    BLOCK_COUNT_MIN = 4 * 1024, /* of elements, */
-    BLOCK_KEPT_MIN = 256,       /* and so many for each that is kept */
+    KEEP_MAX = 1024,            /* a larger k is selected by wf_nth() */
+    SPARE_MIN = 64,             /* minimum space of a keeper beyond k */
+    BLOCK_COUNT_MIN = 4 * 1024, /* minimum elements of a block, */
+    BLOCK_KEPT_MIN = 256,       /* and minimum elements per kept element */
     BLOCKS_MAX = 128,
-    STRIDE = 4 * 1024, /* elements, between looks at the stop */
+    STRIDE = 4 * 1024, /* elements between checks of the cancel flag */
     COPY_BYTES = 256 * 1024,
 };
 
@@ -39,7 +39,7 @@ struct keeper {
     char *kept;
     void *memory; /* for sorting */
     size_t count;
-    bool is_full; /* has k sorted ones first */
+    bool is_full; /* starts with k sorted elements */
 };
 
 struct top {
@@ -53,7 +53,7 @@ struct top {
     struct keeper *keepers;
 };
 
-/* --- A few ----------------------------------------------------------------------------- */
+/* --- Small k --------------------------------------------------------------------------- */
 
 static size_t room_of(size_t count, size_t k)
 {
@@ -68,7 +68,7 @@ static size_t blocks_of(size_t count, size_t k)
     return blocks < 1 ? 1 : blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX;
 }
 
-/* One for each block, and one for all if there are several. */
+/* Returns one per block, and one more to combine several. */
 static size_t keepers_of(size_t blocks)
 {
     return blocks + (blocks > 1);
@@ -82,7 +82,7 @@ static size_t few_scratch(size_t count, size_t size, size_t k)
     return wf_scratch_add(wf_scratch_add(0, keepers, sizeof(struct keeper)), keepers, each);
 }
 
-/* Sorts what a keeper has, and lets go of those that are too many. */
+/* Sorts the elements of a keeper, and drops all but k. */
 static int put_in_order(const struct top *top, struct keeper *keeper)
 {
     const struct wf_nth_order *order = top->order;
@@ -148,7 +148,7 @@ static int keep_blocks(size_t first, size_t end, void *arg)
     return err;
 }
 
-/* The last keeper takes those of all others. */
+/* Offers the elements of all other keepers to the last one. */
 static int keep_kept(const struct top *top)
 {
     struct keeper *last = &top->keepers[top->blocks];
@@ -189,7 +189,7 @@ static int find_few(struct top *top, struct wf_scratch *scratch, void *to)
     return err;
 }
 
-/* --- Many ------------------------------------------------------------------------------ */
+/* --- Large k --------------------------------------------------------------------------- */
 
 struct copying {
     char *to;
@@ -212,7 +212,7 @@ static void copy(void *to, const void *from, size_t count, size_t size)
 
 size_t wf_top_scratch(size_t count, size_t size)
 {
-    /* And for one keeper, if all elements are few. */
+    /* Includes one keeper, in case all elements are few. */
     size_t sum = wf_scratch_add(0, 1, sizeof(struct keeper));
     return wf_nth_scratch(wf_scratch_add(sum, count, size), count, size);
 }
@@ -235,7 +235,7 @@ static int find_many(const struct top *top, struct wf_scratch *scratch, void *to
     return weft_sort_stable(to, top->k, order->size, order->compare, order->arg, &options);
 }
 
-/* --- Any ------------------------------------------------------------------------------- */
+/* --- Public function ------------------------------------------------------------------- */
 
 int weft_top_k(const void *base, size_t count, size_t size, size_t k, weft_compare_fn compare,
                void *arg, void *to, size_t *found, const weft_par_options *options)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tree.c - a walk over a tree.
+ * tree.c - parallel tree traversal.
  *
- * Who walks a part of it keeps the nodes that wait for their visit, and takes the last one
- * first, so that there are few. They are in chunks:
+ * Each part of the walk keeps its pending nodes on a stack, so that they stay few. The stack
+ * consists of chunks:
  *
  *   oldest -> [ 126 nodes ] -> [ 126 nodes ] -> [ 17 nodes ] <- newest
  *
- * Between visits it looks whether somebody asks for work (sched/job.h): if so, it spawns
- * another part, which gets the older half of the chunks, or of the only one. A part is
- * divided as often as somebody can take a half, and each time after some visits that were
- * worth it; and a few times in the beginning, without being asked. As in for.c that is
- * silent: if the walk is over in 20 us, nobody is woken.
+ * Between visits a part checks for requests for work (sched/job.h). If there is one, it spawns
+ * another part, which gets the older half of the chunks, or of the only chunk. A part is split
+ * as often as a worker can take a half, each time after some visits that were worth it, and a
+ * few times at the start without a request. As in for.c, that is silent: if the walk finishes
+ * within 20 us, no worker is woken.
  *
- * Rejected. weft_join2() of two halves: each half that is given away has to be waited for
- * by who gave it, with its stack; along a list whose every node has another child as well
- * that becomes as long as the list.
+ * Rejected. weft_join2() of two halves: the part that gives away a half has to wait for it, and
+ * keeps its stack meanwhile. Along a list in which every node also has another child, this
+ * chain becomes as long as the list.
  */
 #include <weft/tree.h>
 
@@ -33,18 +33,18 @@
 
 enum {
     PIECE_NS = 10 * 1000,
-    CHUNK_NODES = 126, /* 1 KiB in all, which malloc is quick with */
+    CHUNK_NODES = 126, /* 1 KiB in all, a size that malloc() handles fast */
 };
 
 struct walk {
     weft_visit_fn visit;
     void *arg;
-    size_t piece; /* given, or 0 */
+    size_t piece; /* as given, or 0 */
     struct wf_stopper stopper;
-    weft_par_scope scope; /* of the parts; it is never stopped: each frees its chunks */
+    weft_par_scope scope; /* of the parts; never canceled, since each part frees its chunks */
 };
 
-/* Nodes that wait. The chunks of a part are full, but for the newest. */
+/* Pending nodes. All chunks of a part are full, except the newest. */
 struct chunk {
     struct chunk *older;
     struct chunk *newer;
@@ -57,14 +57,14 @@ struct weft_walk_state {
     struct chunk *oldest;
     struct chunk *newest;
     size_t chunks;
-    size_t count;        /* of nodes in the newest; 0 only if it is the last one */
-    struct chunk *spare; /* empty, or NULL: else each step across a border would allocate */
-    size_t piece;        /* visits before it looks around */
-    unsigned eager;      /* splits that it does without being asked */
-    bool may_split;      /* it has done enough since the last time */
+    size_t count;        /* nodes in the newest chunk; 0 only if it is the only one */
+    struct chunk *spare; /* an empty chunk or NULL; avoids an allocation at each chunk border */
+    size_t piece;        /* visits between two checks for requests */
+    unsigned eager;      /* number of splits without a request */
+    bool may_split;      /* it has done enough work since the last split */
 };
 
-/* --- Nodes that wait -------------------------------------------------------------------- */
+/* --- Pending nodes ---------------------------------------------------------------------- */
 
 static struct chunk *take_chunk(weft_walk_state *part)
 {
@@ -79,7 +79,7 @@ static void free_chunk(struct chunk *chunk)
     wf_free(&wf_alloc_default, chunk, sizeof *chunk, _Alignof(struct chunk));
 }
 
-/* The newest chunk is full, or there is none. False: no memory. */
+/* Adds a chunk, if the newest is full or there is none. Returns false if memory is exhausted. */
 static bool add_chunk(weft_walk_state *part)
 {
     struct chunk *chunk = take_chunk(part);
@@ -99,7 +99,7 @@ static bool add_chunk(weft_walk_state *part)
     return true;
 }
 
-/* The newest chunk is empty, and there is an older one. */
+/* Removes the newest chunk, which is empty. An older one must exist. */
 static void drop_chunk(weft_walk_state *part)
 {
     struct chunk *empty = part->newest;
@@ -111,11 +111,12 @@ static void drop_chunk(weft_walk_state *part)
     part->spare = empty;
 }
 
-/* The newest chunk is full. False: there is no memory, or the walk is over anyway. */
+/* Makes space when the newest chunk is full. Returns false if memory is exhausted or the walk
+ * has ended anyway. */
 static bool make_room(weft_walk_state *part)
 {
     struct wf_stopper *stopper = &part->walk->stopper;
-    /* A visit with many children does not ask for memory again and again. */
+    /* A visit with many children does not retry a failed allocation for each. */
     if (wf_stopper_is_set(stopper)) {
         return false;
     }
@@ -143,7 +144,7 @@ static void *take_node(weft_walk_state *part)
     return node;
 }
 
-/* From this one on, in the newest chunk. */
+/* Reverses the nodes of the newest chunk, from this one on. */
 static void reverse(weft_walk_state *part, size_t first)
 {
     void **nodes = part->newest->nodes;
@@ -155,8 +156,8 @@ static void reverse(weft_walk_state *part, size_t first)
     }
 }
 
-/* Visits the node that is next. Of its children the first one is the next, if they are few:
- * it is likely to be near in memory. */
+/* Visits the next node. Its first child is visited next, unless it has many children, since
+ * that child is likely to be near in memory. */
 static int visit_next(weft_walk_state *part)
 {
     void *node = take_node(part);
@@ -181,7 +182,7 @@ static void free_chunks(weft_walk_state *part)
 
 /* --- Parts ------------------------------------------------------------------------------ */
 
-/* The older half of the chunks becomes the other part's. */
+/* Gives the older half of the chunks to the other part. */
 static void give_chunks(weft_walk_state *part, weft_walk_state *other)
 {
     other->chunks = part->chunks / 2;
@@ -197,7 +198,7 @@ static void give_chunks(weft_walk_state *part, weft_walk_state *other)
     other->newest->newer = NULL;
 }
 
-/* The older half of the nodes in the only chunk. */
+/* Gives the older half of the nodes of the only chunk. */
 static void give_nodes(weft_walk_state *part, weft_walk_state *other)
 {
     size_t half = part->count / 2;
@@ -208,7 +209,8 @@ static void give_nodes(weft_walk_state *part, weft_walk_state *other)
     part->count -= half;
 }
 
-/* A part that has the older half of what waits; NULL: there is too little, or no memory. */
+/* Returns a part with the older half of the pending nodes, or NULL if there are too few nodes
+ * or memory is exhausted. */
 static weft_walk_state *halve(weft_walk_state *part)
 {
     if (part->chunks == 1 && part->count < 2) {
@@ -232,11 +234,12 @@ static weft_walk_state *halve(weft_walk_state *part)
 
 static int run_other(void *arg);
 
-/* Does somebody search in vain? Not wf_job_is_wanted(), which takes few forks for too few,
- * and here there are none. */
+/* Returns whether a request is pending, as from a worker that has found no work.
+ * wf_job_is_wanted() does not fit: it also returns true while there are only a few forks, and a
+ * walk has none. */
 static bool is_asked(weft_jobs *own)
 {
-    /* relaxed: a look; who asks is patient. */
+    /* relaxed: a request seen late is handled at the next check. */
     return own->head != NULL && wf_load_relaxed(&wf_jobs_of(own)->reasons) != 0;
 }
 
@@ -245,7 +248,7 @@ static void split(weft_walk_state *part)
     weft_jobs *own = weft_jobs_here();
     bool asked = part->may_split && is_asked(own);
     if (asked) {
-        weft_jobs_answer(own); /* before the spawn: who asks after it wants another one */
+        weft_jobs_answer(own); /* before the spawn: a later request is for another part */
     }
     weft_walk_state *other = part->eager > 0 || asked ? halve(part) : NULL;
     if (other == NULL) {
@@ -259,7 +262,7 @@ static void split(weft_walk_state *part)
     weft_par_spawn(&part->walk->scope, run_other, other);
 }
 
-/* After a piece that took so long: how long should the next one be? As in for.c. */
+/* Adapts the number of visits, after a batch that took this long. As in for.c. */
 static void learn(weft_walk_state *part, int64_t elapsed)
 {
     if (elapsed < PIECE_NS / 2) {
@@ -272,7 +275,7 @@ static void learn(weft_walk_state *part, int64_t elapsed)
     }
 }
 
-/* Is there something to split off for others, who need not ask? */
+/* Returns whether there are nodes to split off without a request. */
 static bool is_eager(const weft_walk_state *part)
 {
     return part->eager > 0 && (part->count > 1 || part->chunks > 1);

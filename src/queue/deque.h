@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deque.h - a deque of pointers that grows: its owner works at the bottom, thieves
- * take from the top. The protocol is in deque.c.
+ * deque.h - growable work-stealing deque of pointers. The owner works at the bottom, thieves
+ * steal from the top. The protocol is in deque.c.
  *
  *   index   top                              bottom
  *            v                                 v
  *        ... [ oldest |                | newest ] ...
- *      thieves take here       the owner pushes and pops here
+ *      thieves steal here      the owner pushes and pops here
  *
  *                  owner   others
  *   push, pop        x               one at a time
- *   steal                    x       any number of them, at any time
+ *   steal                    x       any number at any time
  *   init, fini       alone
  *
- * The owner is one thread at a time, and may be another one later on, if what the first
- * has done happens before what the next one does.
+ * The owner is one thread at a time. Ownership may move to another thread if the operations of
+ * the old owner happen before those of the new one.
  */
 #ifndef WF_QUEUE_DEQUE_H
 #define WF_QUEUE_DEQUE_H
@@ -27,7 +27,7 @@
 #include "base/atomic.h"
 #include "queue/steal.h"
 
-/* Slots at the beginning, a power of two. The model has 2, so that it wraps and grows
+/* Initial number of slots, a power of two. The model uses 2, so that the deque wraps and grows
  * all the time. */
 #ifndef WF_DEQUE_SLOTS
 #define WF_DEQUE_SLOTS 64
@@ -39,43 +39,44 @@ _Static_assert(WF_DEQUE_SLOTS >= 2 && (WF_DEQUE_SLOTS & (WF_DEQUE_SLOTS - 1)) ==
 struct wf_deque_buffer;
 
 struct wf_deque {
-    /* Takers CAS, all read. It only ever goes up. */
+    /* Changed by CAS by the owner and thieves, read by any thread. Never decreases. */
     _Alignas(WF_CACHE_LINE) _Atomic(int64_t) top;
-    /* Owner writes, all read. */
+    /* Owner writes, any thread reads. */
     _Alignas(WF_CACHE_LINE) _Atomic(int64_t) bottom;
     _Atomic(struct wf_deque_buffer *) buffer;
     const weft_allocator *allocator; /* owner */
 };
 
-/* An empty deque. The allocator must outlive it. Returns 0 or -ENOMEM. */
+/* Initializes an empty deque. The allocator must outlive it. Returns 0 or -ENOMEM. */
 WEFT_NODISCARD int wf_deque_init(struct wf_deque *deque, const weft_allocator *allocator);
 
-/* Gives its memory back; what is still in it is the caller's. No thief may be at it. A
- * zeroed deque is fine. */
+/* Frees the deque's memory; the caller owns the items that are still in it. No thief may use
+ * the deque any more. A zeroed deque is fine. */
 void wf_deque_fini(struct wf_deque *deque);
 
-/* Owner only. item is not NULL. Returns 0, or -ENOMEM: the deque is as before. */
+/* Owner only. Pushes item, which is not NULL. Returns 0, or -ENOMEM with the deque unchanged. */
 WEFT_NODISCARD int wf_deque_push(struct wf_deque *deque, void *item);
 
-/* Owner only. Returns the newest item, or NULL. */
+/* Owner only. Pops the newest item; returns NULL if there is none. */
 void *wf_deque_pop(struct wf_deque *deque);
 
-/* Owner only. Where the next item goes; what is pushed from now on is at or above it. */
+/* Owner only. Returns the position of the next push. Items pushed from now on are at or above
+ * it. */
 static inline int64_t wf_deque_mark(const struct wf_deque *deque)
 {
     /* relaxed: the owner is the only writer of bottom. */
     return wf_load_relaxed(&deque->bottom);
 }
 
-/* Any thread; a snapshot. A zeroed deque looks empty. */
+/* Any thread. Returns whether the deque looks empty: a snapshot. A zeroed deque looks empty. */
 static inline bool wf_deque_looks_empty(const struct wf_deque *deque)
 {
-    /* relaxed: a look; who takes does so by CAS. */
+    /* relaxed: a snapshot; thieves take items by CAS. */
     return wf_load_relaxed(&deque->bottom) <= wf_load_relaxed(&deque->top);
 }
 
-/* Any thread. Takes the oldest item; *out is set on success only. EMPTY holds for a
- * moment of the call, not for its end. */
+/* Any thread. Steals the oldest item; *out is set on success only. EMPTY was true at some
+ * moment of the call, not necessarily at its end. */
 enum wf_steal wf_deque_steal(struct wf_deque *deque, void **out);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inject.c - the shared queue: what outside threads push, and overflow.
+ * inject.c - inject queue: tasks from threads outside the runtime, and overflow of run queues.
  *
- * The length is stored before the lock is released. Workers that are about to
- * sleep read it behind a full fence, and pushers look for sleepers behind one,
- * so the two cannot miss each other; that argument is idle.c's [I1].
+ * The length is stored before the lock is released. A worker that is about to sleep reads it
+ * after a full fence, and a submitter looks for sleeping workers after one, so at least one of
+ * them sees the other. That argument is idle.c's [I1].
  */
 #include "queue/inject.h"
 
@@ -16,7 +16,7 @@ void wf_inject_init(struct wf_inject *queue, size_t capacity)
 
 static void publish_length(struct wf_inject *queue)
 {
-    /* relaxed: readers take it as a hint, or stand behind idle.c's fence. */
+    /* relaxed: readers use it as a hint, or are ordered by idle.c's fence. */
     wf_store_relaxed(&queue->length, queue->list.count);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inject.h - the shared queue: what outside threads push, and overflow.
+ * inject.h - inject queue: tasks from threads outside the runtime, and overflow of run queues.
  *
- * A list under a lock, since it is the slow way in, with a length that can be
- * read without the lock. It also counts what was spawned from outside and
- * closes that door, because both must happen in one order with the pushes.
+ * A list under a lock, since this is the slow path into the runtime, with a length that can be
+ * read without the lock. The queue also counts admissions from outside and closes them, because
+ * both must be ordered with the pushes.
  */
 #ifndef WF_QUEUE_INJECT_H
 #define WF_QUEUE_INJECT_H
@@ -19,10 +19,10 @@
 struct wf_inject {
     struct wf_lock lock;    /* guards list, closed and admitted */
     struct wf_qlist list;   /* under lock */
-    bool closed;            /* under lock: admits no more */
-    uint64_t admitted;      /* under lock: how many wf_inject_admit() let in */
-    size_t capacity;        /* constant; admit respects it, push does not */
-    _Atomic(size_t) length; /* written under lock, read by all */
+    bool closed;            /* under lock: no more admissions */
+    uint64_t admitted;      /* under lock: number of nodes admitted so far */
+    size_t capacity;        /* constant; limits admit, but not push */
+    _Atomic(size_t) length; /* written under lock, read by any thread */
 };
 
 enum wf_admit {
@@ -33,32 +33,32 @@ enum wf_admit {
 
 void wf_inject_init(struct wf_inject *queue, size_t capacity);
 
-/* Any thread. A newcomer: refused above the capacity and after close. */
+/* Any thread. Admits a new node and pushes it. Fails if the queue is full or closed. */
 enum wf_admit wf_inject_admit(struct wf_inject *queue, struct wf_qnode *node);
 
-/* Any thread. Somebody who is already in: never refused. */
+/* Any thread. Pushes a node that was admitted before. Never fails. */
 void wf_inject_push(struct wf_inject *queue, struct wf_qnode *node);
 
-/* The same for a whole list, which is empty afterwards. */
+/* Same as wf_inject_push(), for a whole list, which is empty afterwards. */
 void wf_inject_push_list(struct wf_inject *queue, struct wf_qlist *list);
 
 /* Any thread. Moves up to max nodes to the end of out, oldest first. */
 void wf_inject_pop(struct wf_inject *queue, size_t max, struct wf_qlist *out);
 
-/* Any thread. Admits nobody from now on; returns how many were admitted. */
+/* Any thread. Ends admission. Returns the number of nodes that were admitted. */
 uint64_t wf_inject_close(struct wf_inject *queue);
 
-/* Any thread. How many were admitted so far. */
+/* Any thread. Returns the number of nodes admitted so far. */
 uint64_t wf_inject_admitted(struct wf_inject *queue);
 
-/* Any thread. Counts a newcomer that goes somewhere else than through the
- * list; refused after close. */
+/* Any thread. Counts a new node that does not go through this list. Fails if the queue is
+ * closed. */
 enum wf_admit wf_inject_admit_elsewhere(struct wf_inject *queue);
 
-/* Any thread, without the lock. */
+/* Any thread, without the lock. Returns the number of nodes in the list. */
 static inline size_t wf_inject_len(const struct wf_inject *queue)
 {
-    /* relaxed: a hint; whoever needs certainty stands behind a fence. */
+    /* relaxed: a hint; a caller that needs certainty issues a full fence before. */
     return wf_load_relaxed(&queue->length);
 }
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jobs.h - the stack of one strand's forks: private on top, public below. The protocol
- * is in jobs.c.
+ * jobs.h - fork stack of one fork context: private forks on top, public ones below. The
+ * protocol is in jobs.c.
  *
- *   slots   [ taken by thieves | public | private |      free      ]
- *                            tail     split     head              end
+ *   slots   [ stolen by thieves | public | private |      free      ]
+ *                             tail     split     head              end
  *
- * The owner is the strand that forks: one thread at a time. It forks and joins at head
- * by code in <weft/par.h>, which touches nothing that others write but two limits.
+ * The owner is the fork context: one thread at a time. It forks and joins at head by code in
+ * <weft/fork.h> and <weft/par.h>, which touches only two limits that other threads write.
  *
- *                         owner   thief   asker
+ *                         owner   thief   requester
  *   publish, reclaim        x
  *   open, take reasons      x
- *   rename                  x                      while it has no jobs
+ *   rename                  x                      while the stack is empty
  *   steal                           x
  *   ask                     x       x       x      any thread, at any time
- *   wait                    x                      for a job of its own that was stolen
- *   finish                          x              the one that stole it
+ *   wait                    x                      for a stolen fork of its own
+ *   finish                          x              by the thief that stole it
  */
 #ifndef WF_QUEUE_JOBS_H
 #define WF_QUEUE_JOBS_H
@@ -30,33 +30,33 @@
 #include "base/atomic.h"
 #include "queue/steal.h"
 
-/* A fork that was not joined yet. As weft_job, which user code fills. */
+/* A fork that has not been joined yet. Same layout as weft_job, which user code fills. */
 struct wf_job {
     void (*run)(weft_job *job);
-    _Atomic(uintptr_t) state; /* once public: 0, who waits for its end, or WF_JOB_DONE */
+    _Atomic(uintptr_t) state; /* once public: 0, the waiter for its end, or WF_JOB_DONE */
     weft_word words[6];
 };
 
 #define WF_JOB_DONE    ((uintptr_t)1)
-#define WF_JOB_SPAWNED ((uintptr_t)2) /* nobody joins it; see sched/job.h */
+#define WF_JOB_SPAWNED ((uintptr_t)2) /* never joined; see sched/job.h */
 
 struct wf_jobs {
-    /* As weft_jobs, which user code reads. */
+    /* Same layout as weft_jobs, which user code reads. */
     struct wf_job *head;                 /* owner */
-    _Atomic(struct wf_job *) fork_limit; /* end, or NULL: somebody asks */
-    _Atomic(struct wf_job *) join_floor; /* at split, or WF_JOBS_ASKED: somebody asks */
-    char *stack_floor;                   /* owner: below, the C stack is nearly used up */
+    _Atomic(struct wf_job *) fork_limit; /* end, or NULL: a request is pending */
+    _Atomic(struct wf_job *) join_floor; /* at split, or WF_JOBS_ASKED: a request is pending */
+    char *stack_floor;                   /* owner: below it, the C stack is nearly used up */
     ptrdiff_t steps_left;                /* owner: until the next safe point */
     /* Owner only. */
     struct wf_job *slots;
     struct wf_job *end;
-    uint32_t split;   /* as in the word */
-    uint64_t version; /* as in the word: how often it was renamed */
+    uint32_t split;   /* same as in the word */
+    uint64_t version; /* same as in the word: number of renames */
 
-    /* Thieves take, the owner gives:  63 .. version .. 34 | .. tail .. 17 | .. split .. 0 */
+    /* Thieves CAS, the owner writes:  63 .. version .. 34 | .. tail .. 17 | .. split .. 0 */
     _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) word;
-    _Atomic(const void *) name; /* owner: of whom the jobs are */
-    _Atomic(uint32_t) reasons;  /* why somebody asks; askers set, the owner clears */
+    _Atomic(const void *) name; /* owner: identifies the fork context of the forks */
+    _Atomic(uint32_t) reasons;  /* pending requests; requesters set bits, the owner clears them */
 };
 
 #define WF_JOBS_ASKED ((struct wf_job *)UINTPTR_MAX)
@@ -84,16 +84,18 @@ static inline weft_jobs *wf_jobs_public(struct wf_jobs *jobs)
     return (weft_jobs *)(void *)jobs;
 }
 
-/* An empty stack over these slots. Both limits say that somebody asks, so that the
- * first fork comes to wf_jobs_open(). */
+/* Initializes an empty stack over these slots. Both limits show a pending request, so that the
+ * first fork reaches wf_jobs_open(). */
 void wf_jobs_init(struct wf_jobs *jobs, struct wf_job *slots, uint32_t count);
 
-/* The jobs that come now are of another one: whoever the name means. */
+/* Owner only, while the stack is empty. The forks pushed from now on belong to the fork context
+ * that name identifies. */
 void wf_jobs_rename(struct wf_jobs *jobs, const void *name);
 
 /* --- Owner ------------------------------------------------------------------------ */
 
-/* Forks that were not joined, and those of them that no thief can take yet. */
+/* Return the number of forks not joined yet, and of those among them that no thief can steal
+ * yet. */
 static inline uint32_t wf_jobs_len(const struct wf_jobs *jobs)
 {
     return (uint32_t)(jobs->head - jobs->slots);
@@ -104,75 +106,76 @@ static inline uint32_t wf_jobs_private(const struct wf_jobs *jobs)
     return wf_jobs_len(jobs) - jobs->split;
 }
 
-/* Are there jobs that thieves can take? A snapshot; for any thread. */
+/* Any thread. Returns whether thieves can steal a fork: a snapshot. */
 bool wf_jobs_has_public(const struct wf_jobs *jobs);
 
-/* Makes the oldest private jobs public, so many of them. The next join must ask, unless
- * wf_jobs_open() follows. */
+/* Publishes the given number of private forks, oldest first. The next fork and the next join
+ * take the slow path, unless wf_jobs_open() follows. */
 void wf_jobs_publish(struct wf_jobs *jobs, uint32_t count);
 
 /*
- * The owner joins the last job, which is already off its head. True: it is the
- * owner's, to be run. False: a thief has it; it is back until wf_jobs_joined(), which
- * follows once it is done.
+ * Joins the last fork, which the owner has already popped from head. Returns true if the owner
+ * must run it. Returns false if a thief has it: the fork is then back on the stack until
+ * wf_jobs_joined(), which the owner calls once the fork is done.
  */
 bool wf_jobs_reclaim(struct wf_jobs *jobs, struct wf_job *job);
 void wf_jobs_joined(struct wf_jobs *jobs, struct wf_job *job);
 
-/* What was asked for; it is as if never asked from now on. */
+/* Returns and clears the pending requests. */
 uint32_t wf_jobs_take_reasons(struct wf_jobs *jobs);
 
-/* The next fork and the next join must ask. */
+/* Makes the next fork and the next join take the slow path. */
 void wf_jobs_close(struct wf_jobs *jobs);
 
-/* The owner has answered: forks and joins are quick again, unless somebody asks. Ends
- * with a full fence before that look. */
+/* The owner has answered: forks and joins take the fast path again, unless a request is
+ * pending. Issues a full fence before it checks for requests. */
 void wf_jobs_open(struct wf_jobs *jobs);
 
-/* --- Others ----------------------------------------------------------------------- */
+/* --- Thieves and requesters ------------------------------------------------------- */
 
-/* Takes the oldest public job. */
+/* Steals the oldest public fork. */
 enum wf_steal wf_jobs_steal(struct wf_jobs *jobs, struct wf_job **out);
 
-/* Has it this name now? A look. */
+/* Returns whether the stack has this name: a snapshot. */
 static inline bool wf_jobs_is_named(const struct wf_jobs *jobs, const void *name)
 {
-    /* relaxed: a look; who takes does so by wf_jobs_steal_of(). */
+    /* relaxed: a snapshot; wf_jobs_steal_of() verifies the name. */
     return wf_load_relaxed(&jobs->name) == name;
 }
 
-/* The same, but only one of those who have this name now. */
+/* Same as wf_jobs_steal(), but only if the stack has this name. */
 enum wf_steal wf_jobs_steal_of(struct wf_jobs *jobs, const void *name, struct wf_job **out);
 
-/* Asks the owner for something, at its next fork or join. */
+/* Posts a request, which the owner answers at its next fork or join. */
 void wf_jobs_ask(struct wf_jobs *jobs, uint32_t reason);
 
-/* Any thread: was the owner asked for that, and has not answered yet? */
+/* Any thread. Returns whether the owner has been sent this request and has not answered it yet. */
 bool wf_jobs_is_asked(const struct wf_jobs *jobs, uint32_t reason);
 
-/* --- The end of a job that was stolen ------------------------------------------------ */
+/* --- Completion of a stolen fork -------------------------------------------------- */
 
-/* Thief: it has run; its slot may be gone. Returns who waits for it, or NULL. */
+/* Thief: the fork has run. Its slot may be reused after this. Returns the waiter, or NULL. */
 static inline void *wf_job_finish(struct wf_job *job)
 {
-    /* acq_rel [J2] [J3]: its joiner sees what it has done, and the waiter is seen
-     * whole. */
+    /* acq_rel [J2] [J3]: the joiner sees what the fork did, and the thief sees the waiter
+     * initialized. */
     return (void *)wf_xchg_acq_rel(&job->state, WF_JOB_DONE);
 }
 
-/* Owner: has it ended? */
+/* Owner: returns whether the fork is done. */
 static inline bool wf_job_is_done(struct wf_job *job)
 {
-    /* acquire [J2]: what the job has done is seen. */
+    /* acquire [J2]: sees what the fork did. */
     return wf_load_acquire(&job->state) == WF_JOB_DONE;
 }
 
-/* Owner: will wait; wf_job_finish() gives the waiter to the thief. False: it has ended. */
+/* Owner: sets the waiter, which wf_job_finish() returns to the thief. Returns false if the fork
+ * is done. */
 static inline bool wf_job_wait(struct wf_job *job, void *waiter)
 {
     uintptr_t nobody = 0;
-    /* acq_rel [J3] [J2]: the thief sees the waiter whole; or, on failure, what the job
-     * has done is seen. */
+    /* acq_rel [J3] [J2]: the thief sees the waiter initialized or, on failure, the owner sees
+     * what the fork did. */
     return wf_cas_acq_rel(&job->state, &nobody, (uintptr_t)waiter);
 }
 

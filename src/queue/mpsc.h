@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mpsc.h - many threads push, one takes everything.
+ * mpsc.h - lock-free queue with many producers and one consumer, which takes all nodes
+ * together.
  *
- * A stack that is only ever emptied whole, so there is no ABA and no node is
- * read after it was taken by somebody else. The taker reverses what it got:
- * first in, first out.
+ * A stack that is only ever emptied as a whole, so there is no ABA, and no node is read after
+ * another thread has taken it. The consumer reverses the nodes, so the order is first in, first
+ * out.
  *
- * Edge [M1]: push releases head, take acquires it: nodes and what the pushers
- * wrote into their owners are seen.
+ * Edge [M1]: push releases head, take acquires it: the consumer sees the nodes, and what the
+ * producers wrote to the objects that contain them.
  */
 #ifndef WF_QUEUE_MPSC_H
 #define WF_QUEUE_MPSC_H
@@ -17,38 +18,38 @@
 #include "base/atomic.h"
 #include "queue/node.h"
 
-/* Zero is empty. */
+/* A zeroed queue is empty. */
 struct wf_mpsc {
     _Atomic(struct wf_qnode *) head; /* any thread pushes, the owner takes */
 };
 
-/* Any thread. Returns true if it was empty before. */
+/* Any thread. Pushes a node. Returns true if the queue was empty before. */
 static inline bool wf_mpsc_push(struct wf_mpsc *queue, struct wf_qnode *node)
 {
-    /* relaxed: the CAS checks the value; the node behind it is not read. */
+    /* relaxed: the CAS verifies the value; the node it points to is not read. */
     struct wf_qnode *head = wf_load_relaxed(&queue->head);
     do {
         node->next = head;
-        /* release [M1]: the node is whole before it is seen. */
+        /* release [M1]: the node is complete before it is visible. */
     } while (!wf_cas_weak_release(&queue->head, &head, node));
     return head == NULL;
 }
 
-/* Any thread. */
+/* Any thread. Returns whether the queue is empty: a snapshot. */
 static inline bool wf_mpsc_is_empty(const struct wf_mpsc *queue)
 {
-    /* relaxed: a hint; whoever needs certainty stands behind a fence. */
+    /* relaxed: a hint; a caller that needs certainty issues a full fence before. */
     return wf_load_relaxed(&queue->head) == NULL;
 }
 
-/* Owner only. Appends everything to list, oldest first. */
+/* Owner only. Appends all nodes to list, oldest first. */
 static inline void wf_mpsc_take_all(struct wf_mpsc *queue, struct wf_qlist *list)
 {
     if (wf_mpsc_is_empty(queue)) {
         return;
     }
 
-    /* acquire [M1]: the nodes and their owners are seen whole. */
+    /* acquire [M1]: sees the nodes, and the objects that contain them, complete. */
     struct wf_qnode *newest = wf_xchg_acquire(&queue->head, (struct wf_qnode *)NULL);
 
     struct wf_qnode *oldest = NULL;

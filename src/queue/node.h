@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * node.h - the link by which things wait in line, and a plain list of them.
+ * node.h - intrusive link for queue nodes, and a singly linked list of them.
  *
- * A node is in at most one queue at a time, so one link serves all. What the
- * queues hold is none of their business: they move nodes.
+ * A node is in at most one queue at a time, so one link serves all queues. The queues only move
+ * nodes; they do not know what the nodes are part of.
  */
 #ifndef WF_QUEUE_NODE_H
 #define WF_QUEUE_NODE_H
@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 struct wf_qnode {
-    struct wf_qnode *next; /* whoever owns the node at the moment */
+    struct wf_qnode *next; /* written by the current owner of the node */
 };
 
-/* First in, first out; for one thread, or under a lock. Zero is empty. */
+/* First in, first out; for one thread, or under a lock. A zeroed list is empty. */
 struct wf_qlist {
     struct wf_qnode *first;
     struct wf_qnode *last;
@@ -45,7 +45,7 @@ static inline struct wf_qnode *wf_qlist_pop(struct wf_qlist *list)
     return node;
 }
 
-/* Moves all of from to the end of list; from is empty afterwards. */
+/* Moves all nodes of from to the end of list; from is empty afterwards. */
 static inline void wf_qlist_append(struct wf_qlist *list, struct wf_qlist *from)
 {
     if (from->first == NULL) {

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring.c - a worker's run queue: bounded, one producer, steal of half.
+ * ring.c - a worker's run queue: bounded ring, one producer, thieves steal half.
  *
- * Positions count up for ever and are masked when used. The tail is the
- * owner's. The head holds two positions in one word, so that one CAS moves
- * both: [real, tail) is what can be taken, [steal, real) is what one thief has
- * claimed and is still copying. They are equal when nobody steals.
+ * Positions count up forever and are masked when used. The tail belongs to the owner. The head
+ * holds two positions in one word, so that one CAS moves both: the nodes in [real, tail) can be
+ * taken, and the nodes in [steal, real) have been claimed by a thief that is still copying
+ * them. The two are equal when no thief is copying.
  *
- *   claim     thief: CAS (s, s) to (s, s + n)         n tasks are the thief's
+ *   claim     thief: CAS (s, s) to (s, s + n)         n nodes are the thief's
  *   copy      thief: read slots s .. s + n
  *   release   thief: CAS (s, real) to (real, real)    the slots are free
  *
- * The owner may pop between claim and release, so the release takes real as it
- * finds it and tries until it succeeds: what was claimed is out, giving up would
- * lose it and close the ring to thieves for ever. Two thieves cannot claim at
- * once, since the second finds steal != real and goes elsewhere.
+ * The owner may pop between claim and release. So the release uses the current real and retries
+ * until it succeeds: the claimed nodes have left the ring, and giving up would lose them and
+ * close the ring to thieves forever. Two thieves cannot claim at the same time: the second one
+ * finds steal != real and tries another victim.
  *
- * Overflow gives the newer half away and keeps the older one: tasks that were
- * just fetched from the inject queue sit there, and would go round in circles.
- * The owner takes everything by one CAS, (s, s) to (tail, tail), so that thieves
- * see an empty ring, reads the newer half out, and moves the tail on by half a
- * round. The older half then lies between head and tail again without having
- * been touched, since positions a whole round apart share a slot.
+ * An overflow gives away the newer half and keeps the older one. Tasks just fetched from the
+ * inject queue are in the older half; giving them away would make them circulate. The owner
+ * takes everything by one CAS, (s, s) to (tail, tail), so that thieves see an empty ring. It
+ * reads out the newer half and advances the tail by half a round. The older half then lies
+ * between head and tail again without having been touched, since positions a whole round apart
+ * share a slot.
  *
  * Edges.
  * [R1] push releases tail, steal acquires it: the slots are filled.
- * [R2] release of a steal releases head, push acquires it: the slots are free.
- * [R3] pop and the thief's release release head, steal acquires it: with a head
- *      comes at least the tail it was moved under. Otherwise tail - head could
- *      be negative, and a thief would take what is not there.
+ * [R2] the release step of a steal releases head, push acquires it: the slots are free.
+ * [R3] pop and the thief's release step release head, steal acquires it: a thief that sees a
+ *      head sees at least the tail under which it was moved. Otherwise tail - head could be
+ *      negative, and a thief would take nodes that do not exist.
  *
- * 32-bit positions: with 16 bits a thief could sleep through one round of the
- * ring and win its CAS with a stale head.
+ * Positions have 32 bits: with 16 bits, a thief could sleep while the positions wrap around,
+ * and win its CAS with a stale head.
  *
- * Rejected. Overflow by moving the tail back: one thief with the old tail takes no
- * more than the older half, but the next one takes from the newer half while the
- * owner moves it. Plain slots: a thief that is about to lose its CAS reads a slot that
- * the owner writes. A weak CAS outside a loop: a missed steal on LL/SC machines.
+ * Rejected. Overflow by moving the tail back: a thief with the old tail takes at most the older
+ * half, but the next thief takes from the newer half while the owner moves it. Plain slots: a
+ * thief that is about to lose its CAS reads a slot that the owner writes. A weak CAS outside a
+ * loop: a missed steal on LL/SC machines.
  */
 #include "queue/ring.h"
 
@@ -71,11 +71,11 @@ void wf_ring_overflow(struct wf_ring *ring, struct wf_qnode *node, struct wf_qli
     /* relaxed: the owner is the only writer of tail. */
     uint32_t tail = wf_load_relaxed(&ring->tail);
 
-    /* Thieves may have made room since the push failed, or be at it now: then
-     * the CAS fails. */
+    /* Thieves may have freed slots since the push failed, or may be stealing now: then the CAS
+     * fails. */
     uint64_t head = wf_ring_pack(tail - WF_RING_SLOTS, tail - WF_RING_SLOTS);
 
-    /* release [R3]: with this head a thief sees this tail, or a later one. */
+    /* release [R3]: a thief that sees this head sees this tail or a later one. */
     if (wf_cas_release(&ring->head, &head, wf_ring_pack(tail, tail))) {
         for (uint32_t at = tail - WF_RING_SLOTS / 2; at != tail; at++) {
             /* relaxed: written by this thread. */
@@ -88,8 +88,8 @@ void wf_ring_overflow(struct wf_ring *ring, struct wf_qnode *node, struct wf_qli
     wf_qlist_push(out, node);
 }
 
-/* Thief: claims the older half of from, at most max. Returns how many, and
- * where they begin. */
+/* Thief: claims the older half of from, at most max nodes. Returns their number and sets *first
+ * to the position of the oldest. */
 static uint32_t claim_half(struct wf_ring *from, uint32_t max, uint32_t *first)
 {
     /* acquire [R3]: the tail read below is not older than this head. */
@@ -111,10 +111,10 @@ static uint32_t claim_half(struct wf_ring *from, uint32_t max, uint32_t *first)
             return 0;
         }
 
-        /* acquire [R3]: on failure, as above; winning needs no order. */
+        /* acquire [R3]: on failure, as above; success needs no order. */
         if (wf_cas_acquire(&from->head, &head, wf_ring_pack(real, real + count))) {
-            /* Only now: a head that was old may have met a tail that was far
-             * ahead of it, and the CAS has refused that. */
+            /* Checked only now: an old head may have been paired with a tail far ahead of it,
+             * and the CAS has ruled that out. */
             WF_ASSERT(available <= WF_RING_SLOTS);
             *first = real;
             return count;
@@ -122,13 +122,13 @@ static uint32_t claim_half(struct wf_ring *from, uint32_t max, uint32_t *first)
     }
 }
 
-/* Thief: gives the copied slots back to the owner. */
+/* Thief: returns the copied slots to the owner. */
 static void release_claim(struct wf_ring *from)
 {
-    /* relaxed: the CAS checks the value. */
+    /* relaxed: the CAS verifies the value. */
     uint64_t head = wf_load_relaxed(&from->head);
 
-    /* release [R2] [R3]: the slots are read out; see the top of the file. */
+    /* release [R2] [R3]: the slots have been read; see the top of the file. */
     while (!wf_cas_weak_release(&from->head, &head,
                                 wf_ring_pack(wf_ring_real_of(head), wf_ring_real_of(head)))) {
         wf_cpu_relax();
@@ -137,7 +137,7 @@ static void release_claim(struct wf_ring *from)
 
 struct wf_qnode *wf_ring_steal(struct wf_ring *from, struct wf_ring *into, uint32_t *taken)
 {
-    /* One is returned, so it needs no slot. */
+    /* One node is returned, so it needs no slot. */
     uint32_t first = 0;
     uint32_t count = claim_half(from, wf_ring_room(into) + 1, &first);
     *taken = count;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * config.c - from what the user wrote to what the scheduler takes.
+ * config.c - runtime configuration: checks it and fills in defaults.
  *
- * Numbers are rows of a table: field, variable of the environment, default and
- * range. The environment wins; a value that is not a number in the range is an
- * error in both cases, with a sentence that says where it came from. A variable
- * WEFT_... that is in no row is reported, since a typo would have no effect.
+ * Numbers are rows of a table: field, environment variable, default and range. The environment
+ * overrides the struct. In both, a value that is not a number in the range is an error, with a
+ * message that names its origin. An environment variable WEFT_... that is in no row is reported,
+ * since a typo would otherwise go unnoticed.
  */
 #include "rt/config.h"
 
@@ -33,7 +33,7 @@ enum {
     THREAD_NAME_MAX = 8
 };
 
-/* A number to check. 0 in value stands for the default. */
+/* A number to check. A value of 0 selects the default. */
 struct number {
     const char *field;
     const char *variable;
@@ -41,7 +41,7 @@ struct number {
     uint64_t fallback;
     uint64_t min;
     uint64_t max;
-    const char *note; /* what 0 or the ends of the range mean */
+    const char *note; /* meaning of 0, or of the ends of the range */
 };
 
 static void print_message(void *ctx, const char *text)
@@ -78,7 +78,7 @@ static int out_of_range(const weft_config *config, const struct number *number, 
     return -EINVAL;
 }
 
-/* Reads a whole decimal number. */
+/* Parses a decimal number that spans the whole text. */
 static bool parse_number(const char *text, uint64_t *value)
 {
     if (text[0] < '0' || text[0] > '9') {
@@ -163,7 +163,7 @@ static int resolve_io(const weft_config *config, weft_io_backend *out)
     return -EINVAL;
 }
 
-/* The variables of the environment. Those of a number are also in the tables below. */
+/* Known environment variables. Those of numbers are also in the tables below. */
 static const char *const variables[] = {
     "WEFT_WORKERS",
     "WEFT_TICK_POLLS",
@@ -194,14 +194,14 @@ static bool is_known(const char *name, size_t length)
     return false;
 }
 
-/* Reports variables WEFT_... that the library does not know, once in the process. WEFT_TEST_... is
- * left to tests. */
+/* Reports WEFT_... variables that the library does not know, once per process. WEFT_TEST_... is
+ * reserved for tests. */
 static void report_unknown(const weft_config *config)
 {
     static _Atomic(uint32_t) is_reported;
     static const char prefix[] = "WEFT_";
     static const char of_tests[] = "WEFT_TEST_";
-    /* relaxed: the first one reports, nothing comes with it. */
+    /* relaxed: only elects the thread that reports; publishes nothing. */
     if (wf_xchg_relaxed(&is_reported, 1u) != 0) {
         return;
     }
@@ -282,8 +282,8 @@ static int resolve_numbers(const weft_config *config, struct wf_sched_options *o
     return 0;
 }
 
-/* Off is WEFT_SEARCH_OFF in the struct and "off" in the environment. It is also the default of a
- * lone worker, to which only threads outside hand anything. */
+/* "Off" is WEFT_SEARCH_OFF in the struct and "off" in the environment. It is also the default of
+ * a single worker, which gets work only from outside threads. */
 static int resolve_search(const weft_config *config, struct wf_sched_options *options)
 {
     const struct number number = { "search_ns",
@@ -333,8 +333,8 @@ int wf_config_resolve(const weft_config *given, struct wf_sched_options *options
 {
     weft_config config = WEFT_CONFIG_INIT;
     if (given != NULL) {
-        /* A program built with an older header has a shorter struct; what it
-         * does not know stays at its default. */
+        /* A program built with an older header has a shorter struct; fields that it does not
+         * know keep their defaults. */
         if (given->size < offsetof(weft_config, workers) + sizeof config.workers ||
             given->size > sizeof config) {
             complain(&config,

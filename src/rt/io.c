@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io.c - how a runtime does its I/O.
+ * io.c - public query for a runtime's I/O driver.
  */
 #include <weft/io.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * par.c - the public calls about parallel computation that name a runtime.
+ * par.c - public API for parallel computation on a given runtime.
  */
 #include <errno.h>
 
@@ -31,7 +31,7 @@ int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
     return result;
 }
 
-/* Waits for a task, whatever happens to who waits. */
+/* Joins the task, even if the caller is canceled. */
 static int join(weft_task *task)
 {
     bool is_task = wf_thread_running() != NULL;

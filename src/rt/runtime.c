@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * runtime.c - the life of a runtime: create, run, shut down, destroy.
+ * runtime.c - lifecycle of a runtime: create, run, shut down, destroy.
  *
- * A destroy ends the handle: its other holders must not use it any more. Two things soften
- * that. A plain thread that blocks in a call of the runtime, and is woken by the shutdown,
- * is counted as a user; the destroy waits for the last one to leave [U2]. And the memory of
- * a destroyed handle is kept, for the last RETIRED_MAX of them, so that a later use finds the
- * mark and aborts with a sentence. So the memory does not come from the user's allocator,
- * which may be gone.
+ * Destroying a runtime invalidates the handle: no other holder may use it any more. Two measures
+ * soften that. A plain thread that blocks in a call of the runtime, and is woken by the
+ * shutdown, counts as a user; the destroyer waits for the last user to leave [U2]. And the
+ * memory of the last RETIRED_MAX destroyed handles is kept, so that a later use finds the mark
+ * and aborts with a message. So this memory does not come from the user's allocator, which may
+ * be gone by then.
  *
  * Edges.
- * [U1] the end of a shutdown releases the word, others who wait for it acquire
- *      it: everything has ended.
+ * [U1] the end of a shutdown releases the word, other callers that wait for it acquire it:
+ *      everything has ended.
  * [U2] a user that leaves releases the count, the destroyer acquires it: the user is done
  *      with the runtime.
  */
@@ -42,7 +42,7 @@
 #include "sched/worker.h"
 #include "time/timer.h"
 
-/* Every runtime of the process. Debuggers look for this name: tools/weft-gdb.py. */
+/* All runtimes of the process. Debuggers look this name up: tools/weft-gdb.py. */
 static struct wf_list wf_runtimes = { &wf_runtimes, &wf_runtimes };
 static struct wf_lock runtimes_lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
 
@@ -62,13 +62,13 @@ static void unlist_runtime(weft_runtime *rt)
 
 enum {
 #ifdef WF_MODEL
-    RETIRED_MAX = 0, /* Its checker would take them for leaks. */
+    RETIRED_MAX = 0, /* The model checker would report them as leaks. */
 #else
     RETIRED_MAX = 1024,
 #endif
 };
 
-/* Handles of destroyed runtimes, oldest first; under the lock of all runtimes. */
+/* Handles of destroyed runtimes, oldest first; under runtimes_lock. */
 static struct wf_list retired = { &retired, &retired };
 static unsigned retired_count;
 
@@ -82,7 +82,7 @@ static void free_runtime(weft_runtime *rt)
     wf_free(&wf_alloc_default, rt, sizeof *rt, _Alignof(weft_runtime));
 }
 
-/* Keeps the handle of a destroyed runtime, and frees the oldest one if there are too many. */
+/* Keeps the handle of a destroyed runtime. Frees the oldest handle if there are too many. */
 static void retire_runtime(weft_runtime *rt)
 {
     weft_runtime *oldest = NULL;
@@ -113,14 +113,14 @@ void wf_runtime_check(const weft_runtime *rt, const char *call)
 void wf_runtime_enter(weft_runtime *rt, const char *call)
 {
     wf_runtime_check(rt, call);
-    /* relaxed: the caller may use the runtime, so the destroyer comes later. */
+    /* relaxed: the caller may use the runtime, so a destroy can only come later. */
     (void)wf_fetch_add_relaxed(&rt->users, 1);
 }
 
 void wf_runtime_leave(weft_runtime *rt)
 {
-    /* release [U2]: done with the runtime. It may be gone after this; the address alone is
-     * harmless. */
+    /* release [U2]: done with the runtime. It may be freed after this; the futex call uses only
+     * its address, which is harmless. */
     if (wf_fetch_sub_release(&rt->users, 1) == (USERS_AWAITED | 1)) {
         wf_futex_wake(&rt->users, 1);
     }
@@ -129,7 +129,7 @@ void wf_runtime_leave(weft_runtime *rt)
 static void await_users(weft_runtime *rt)
 {
     uint32_t users;
-    /* relaxed: the loads below order it. */
+    /* relaxed: ordered by the loads below. */
     (void)wf_fetch_or_relaxed(&rt->users, USERS_AWAITED);
     /* acquire [U2]: a user that has left is done with the runtime. */
     while ((users = wf_load_acquire(&rt->users)) != USERS_AWAITED) {
@@ -242,14 +242,14 @@ enum {
     HELD_NAMED = 5,
 };
 
-/* Tasks with handles or wakers at the end of their runtime. */
+/* Tasks that still have handles or wakers when their runtime is destroyed. */
 struct held {
     unsigned count;
     size_t length;
     char text[400];
 };
 
-/* What the user knows the task by: its name, else its function. */
+/* Appends what the user knows the task by: its name, or else its function. */
 static void note_held(struct wf_task *task, void *arg)
 {
     struct held *held = arg;
@@ -273,7 +273,7 @@ static void note_held(struct wf_task *task, void *arg)
     held->length += length < (int)room ? (size_t)length : room - 1;
 }
 
-/* Ends the scheduler, whose memory stays as long as a task has a handle or a waker. */
+/* Destroys the scheduler. Its memory stays while a task still has a handle or a waker. */
 static void end_sched(struct wf_sched *sched)
 {
     struct held held = { 0 };
@@ -303,7 +303,7 @@ void weft_runtime_destroy(weft_runtime *rt)
     must_be_outside(rt, "weft_runtime_destroy");
     shut_down(rt);
     await_users(rt);
-    /* relaxed: as wf_runtime_check() says. */
+    /* relaxed: best effort, as in wf_runtime_check(). */
     if (wf_xchg_relaxed(&rt->is_destroyed, 1u) != 0) {
         wf_fatal("weft_runtime_destroy: two threads destroy one runtime");
     }
@@ -318,7 +318,7 @@ void weft_runtime_destroy(weft_runtime *rt)
 int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
 {
     const struct wf_worker *worker = wf_worker_current();
-    if (worker != NULL) { /* In a child that a fiber has forked the runtime has no threads. */
+    if (worker != NULL) { /* In a child process forked by a fiber, the runtime has no threads. */
         wf_fork_check(worker->sched->fork_number, "weft_run");
     }
     wf_thread_must_be_plain("weft_run", "spawn a task on the runtime that is there");
@@ -326,7 +326,7 @@ int weft_run(const weft_config *config, int (*main_fn)(void *arg), void *arg)
     if (err != 0) {
         return err;
     }
-    if (wf_thread_self() == NULL) { /* Else it could not wait for what has begun. */
+    if (wf_thread_self() == NULL) { /* Otherwise it could not wait for the main task. */
         return -ENOMEM;
     }
     weft_runtime *rt;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.c - reading the counters of a runtime.
+ * stats.c - runtime and worker statistics.
  */
 #include <weft/obs.h>
 
@@ -29,8 +29,8 @@ void weft_runtime_stats(const weft_runtime *rt, weft_stats *stats)
     *stats = (weft_stats){ .workers = sched->options.workers };
     add_pool(&sched->pool, stats);
 
-    /* Ended first, spawned second: a task in between counts as alive, and the
-     * difference is never negative. */
+    /* Reads "completed" first and "spawned" second: a task that ends in between counts as alive,
+     * and the difference is never negative. */
     uint64_t ended = 0;
     for (unsigned i = 0; i < sched->options.workers; i++) {
         ended += wf_counter_read(&sched->workers[i].counters.completed);

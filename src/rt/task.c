@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.c - the public calls about tasks.
+ * task.c - public API for tasks: spawn, cancel, shield.
  */
 #include <weft/fiber.h>
 #include <weft/task.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * await.c - waiting for a future where there is a stack: on a fiber, or on a plain
- * thread (thread.c). Every call that waits is built on this one.
+ * await.c - awaiting a future with a stack: on a fiber, or on a plain thread (thread.c). Every
+ * call that waits is built on this.
  *
- * A fiber polls the future and, while that is pending, suspends until it is woken.
- * When it is cancelled, or its deadline has passed (driver.h, an alarm wakes it),
- * it cancels the future and awaits the end of that: what was faster decides, and
- * when the call returns nobody holds anything of its frame.
+ * A fiber polls the future and, while that is pending, suspends until it is woken. When it is
+ * canceled, or its deadline has passed (an alarm wakes it, driver.h), it cancels the future and
+ * awaits the end of that. The faster side decides the result, and when the call returns, no
+ * other thread uses anything in its frame.
  *
- * Budget and cancellation. Every awaiting call starts with wf_await_enter(), also if its object
+ * Budget and cancellation. Every awaiting call starts with wf_await_enter(), even if its object
  * is ready: a fiber whose calls are always ready yields before the 129th of one poll, as in
  * future.c, and a canceled fiber gets WEFT_ECANCELED. Calls that cannot be canceled start with
  * wf_await_spend().
@@ -65,7 +65,7 @@ static int await_cancelled(struct wf_fiber *self, weft_future *future)
     return poll_future(self, future);
 }
 
-/* After a wake. */
+/* Polls the future after a wake-up, or cancels it. */
 static int look_again(struct wf_fiber *self, weft_future *future, bool late)
 {
     bool stop = late || wf_await_must_cancel(self);
@@ -82,7 +82,7 @@ int wf_await_woken(struct wf_fiber *self, weft_future *future)
     return result;
 }
 
-/* The future is pending: waits for its result, or the deadline. */
+/* Waits for the result of a pending future, or for the deadline. */
 static int await_until(struct wf_fiber *self, weft_future *future, weft_time deadline)
 {
     struct wf_sched *sched = self->task.heap->sched;
@@ -109,7 +109,7 @@ static int await_until(struct wf_fiber *self, weft_future *future, weft_time dea
                                                                            : result;
 }
 
-/* Inlined: a debugger finds the call that waits by its frame. */
+/* Inlined: a debugger identifies the waiting call by its frame. */
 static inline __attribute__((always_inline)) int await_pending(struct wf_fiber *self,
                                                                struct wf_worker *worker,
                                                                weft_future *future,
@@ -123,7 +123,7 @@ static inline __attribute__((always_inline)) int await_pending(struct wf_fiber *
     return wf_await_woken(self, future);
 }
 
-/* On a worker: the fiber that calls. Aborts where it cannot be suspended. */
+/* On a worker: returns the calling fiber. Aborts if it cannot be suspended. */
 static struct wf_fiber *must_suspend(const struct wf_worker *worker, const char *call,
                                      const char *instead)
 {
@@ -182,7 +182,7 @@ int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadl
 void wf_await_refuse(const char *call, const char *instead)
 {
     if (wf_worker_current()->shell != NULL) {
-        /* The poll has forked, so it is likely a body that wants to wait. */
+        /* The poll has forked, so a stackless task probably wants to wait. */
         wf_fatal("%s: called on a worker outside of a fiber: in the poll of a stackless task, or "
                  "in a parallel function that the poll runs itself; %s, or call the algorithm on a "
                  "fiber",
@@ -201,7 +201,7 @@ void wf_await_must_suspend(const char *call, const char *instead)
     }
 }
 
-/* In a canceled task: starts an operation that ends something, and cancels it. */
+/* In a canceled task: starts an operation that ends something, such as a scope, and cancels it. */
 static int await_in_canceled(weft_future *future)
 {
     struct wf_worker *worker = wf_worker_current();

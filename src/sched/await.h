@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * await.h - who may wait, and what every wait of a fiber begins and ends with.
+ * await.h - start and end of every wait: checks, budget, cancellation and deadline.
  */
 #ifndef WF_SCHED_AWAIT_H
 #define WF_SCHED_AWAIT_H
@@ -14,13 +14,13 @@
 #include "sched/fiber.h"
 #include "sched/worker.h"
 
-/* A flag of weft_future_ops: after a cancel that has ended it, one poll makes the future as new. So
- * the caller of cancel polls once also if the result does not matter. */
+/* A flag of weft_future_ops: after a cancel that has ended the future, one poll resets it. So
+ * the caller of cancel polls once even if it does not need the result. */
 #define WF_FUTURE_RENEWS (1u << 31)
 
 #ifdef WF_DEBUG
-/* For tests: is called where a call that may wait begins, and may change the deadline; and again,
- * with NULL, where a fiber has arranged to be woken and is about to be suspended. */
+/* For tests: called at the start of a call that may wait, and may change the deadline. Called
+ * again, with NULL, when a fiber has arranged to be woken and is about to be suspended. */
 extern void (*wf_await_hook)(weft_time *deadline);
 #endif
 
@@ -37,7 +37,7 @@ static inline void wf_await_point(weft_time *deadline)
 
 _Noreturn void wf_await_refuse(const char *call, const char *instead) __attribute__((cold));
 
-/* On a worker: the fiber that calls. Aborts where nothing can be suspended. */
+/* On a worker: returns the calling fiber. Aborts if there is no stack to suspend. */
 static inline struct wf_fiber *wf_await_fiber(const struct wf_worker *worker, const char *call,
                                               const char *instead)
 {
@@ -48,24 +48,25 @@ static inline struct wf_fiber *wf_await_fiber(const struct wf_worker *worker, co
     return self;
 }
 
-/* Any thread: aborts where nothing can be suspended: on a worker outside of a fiber, and in the
- * poll of a future that is being awaited. */
+/* Any thread: aborts if the caller cannot be suspended: on a worker outside of a fiber, and in
+ * the poll of a future that is being awaited. */
 void wf_await_must_suspend(const char *call, const char *instead);
 
 static inline bool wf_await_must_cancel(const struct wf_fiber *self)
 {
-    /* relaxed: a flag; if it is set meanwhile, the fiber is woken. */
+    /* relaxed: a flag; if it is set later, the fiber is woken. */
     return wf_state_must_cancel(wf_load_relaxed(&self->task.state));
 }
 
-/* On this fiber: may a call return a ready result without further checks? Not if the fiber is
- * canceled or its poll budget is used up. The caller takes one from the budget. */
+/* On this fiber: returns whether a call may return a ready result without further checks. It
+ * may not if the fiber is canceled or its poll budget is used up. The caller takes one from the
+ * budget. */
 static inline bool wf_await_may_take(const struct wf_fiber *self, const struct wf_worker *worker)
 {
     return !self->polling && worker->budget > 0 && !wf_await_must_cancel(self);
 }
 
-/* The rest of the two functions below. */
+/* Slow paths of wf_await_enter() and wf_await_spend(). */
 int wf_await_enter_slowly(const char *call, const char *instead);
 void wf_await_spend_slowly(const char *call, const char *instead);
 
@@ -89,10 +90,10 @@ static inline int wf_await_enter(weft_time *deadline, const char *call, const ch
     return wf_await_enter_slowly(call, instead);
 }
 
-/* The same, not inlined. */
+/* Same as wf_await_enter(), not inlined. */
 int wf_await_begin(weft_time *deadline, const char *call, const char *instead);
 
-/* The same for calls that cannot be canceled: takes from the budget only. */
+/* Same as wf_await_enter(), for calls that cannot be canceled: only takes from the budget. */
 static inline void wf_await_spend(const char *call, const char *instead)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -106,10 +107,10 @@ static inline void wf_await_spend(const char *call, const char *instead)
     wf_await_spend_slowly(call, instead);
 }
 
-/* The deadline of the await whose future is being polled on this thread; 0: none. */
+/* Deadline of the await whose future is being polled on this thread; 0 if there is none. */
 WF_TLS_DECLARE(int64_t, wf_tls_deadline);
 
-/* Around the first poll of a future: its deadline, and afterwards what was returned. */
+/* Around the first poll of a future: sets its deadline. Returns the value to restore afterwards. */
 static inline int64_t wf_await_set_deadline(weft_time deadline)
 {
     int64_t before = WF_TLS_LOAD(wf_tls_deadline);
@@ -124,25 +125,27 @@ static inline void wf_await_restore_deadline(int64_t before)
     WF_TLS_STORE(wf_tls_deadline, before);
 }
 
-/* In a poll: has the deadline passed? Then an operation that waits for an event asks whether the
- * event has come already: a ready object wins over a deadline. */
+/* In a poll: returns whether the deadline has passed. An operation that waits for an event then
+ * checks whether the event has already come: a ready object wins over a deadline. */
 static inline bool wf_await_is_late(void)
 {
     int64_t deadline = WF_TLS_LOAD(wf_tls_deadline);
     return deadline != 0 && wf_clock_now() >= deadline;
 }
 
-/* weft_await() for the call of that name, which its sentences name. */
+/* Same as weft_await(), for the named call, which its error messages mention. */
 int wf_await(weft_future *future, weft_time deadline, const char *call, const char *instead);
 
-/* Beside WEFT_FUTURE_ALWAYS_STARTS: in a canceled stackless task the future is canceled before its
- * first poll, so that its result reports the cancellation also if it has nothing to wait for. */
+/* Used with WEFT_FUTURE_ALWAYS_STARTS: in a canceled stackless task the future is canceled
+ * before its first poll, so that its result reports the cancellation even if it has nothing to
+ * wait for. */
 #define WF_FUTURE_CANCELS_FIRST 2u
 
-/* On this fiber, whose future is pending, and will wake it: waits for its result. */
+/* On this fiber: waits for the result of a future that is pending and will wake the fiber. */
 int wf_await_pending(struct wf_fiber *self, weft_future *future, weft_time deadline);
 
-/* On this fiber, which was suspended for a future and is back: awaits its result. */
+/* On this fiber, which was suspended for a future and has been resumed: awaits the future's
+ * result. */
 int wf_await_woken(struct wf_fiber *self, weft_future *future);
 
 #endif

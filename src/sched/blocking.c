@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * blocking.c - threads for functions that block.
+ * blocking.c - thread pool for blocking jobs.
  *
- * A job is a task: it is joined, detached and cancelled like any other. It waits
- * in the pool's queue instead of a run queue, and its poll is the function.
+ * A blocking job is a task: it is joined, detached and canceled like any other. It waits in the
+ * pool's queue instead of a run queue, and its poll is the function.
  *
- * A thread is started when a job comes and none is idle, up to the limit; it ends
- * after a time without work. Idle threads form a stack: the one that worked last
- * gets the next job, so those that are not needed get to their timeout. A thread
- * whose timeout comes together with a job finds itself taken off the stack; it
- * then takes the wake that is on its way.
+ * A thread is started when a job is submitted and no thread is idle, up to the limit. It ends
+ * after some time without work. Idle threads form a stack: the one that worked last gets the
+ * next job, so threads that are not needed reach their timeout. A thread whose timeout
+ * coincides with a job finds itself removed from the stack. It then consumes the wake-up that
+ * is on its way.
  *
- * Threads end one by one, and somebody must join each of them: each one that
- * ends joins the one that ended before it, and the stopping thread the last.
+ * Threads end one by one, and each of them must be joined: a thread that ends joins the one
+ * that ended before it, and the stopping thread joins the last.
  *
- * Everything is under one lock, which is never held while a function runs. A
- * thread is started under it, too: otherwise a second submitter could count on a
- * thread that the system then refuses to start, and the stopping thread could
- * miss one that is about to exist.
+ * One lock guards everything. It is never held while a function runs. A thread is started under
+ * it, too: otherwise a second submitter could rely on a thread that the system then refuses to
+ * start, and the stopping thread could miss one that is about to exist.
  *
- * A job may start processes, which inherit its signal mask. So pool threads have the mask
- * of the thread that created the runtime, and handlers of signals may run on them.
+ * A job may start processes, which inherit its signal mask. So pool threads have the mask of
+ * the thread that created the runtime, and signal handlers may run on them.
  *
- * A job that waits (weft_await() and what is built on it) waits through its
- * thread's own task; cancelling the job wakes that.
+ * A job that waits (weft_await() and the calls built on it) waits through its thread's own
+ * task. Canceling the job wakes that task.
  *
  * Edges.
- * [B1] the end of a thread or a job releases the count of users, the stopping
- *      thread acquires it: it sees the last one's handle.
+ * [B1] the end of a thread or a job releases the count of users, the stopping thread acquires
+ *      it: it sees the last thread's handle.
+ *
  * And heap.c's [H2]: the store of the state word.
  */
 #include "sched/blocking.h"
@@ -70,24 +70,24 @@ void wf_pool_init(struct wf_pool *pool)
     wf_list_init(&pool->idle);
 }
 
-/* Under the lock. A thread or a job begins. */
+/* Under the lock: counts a thread or a job that begins. */
 static void add_user(struct wf_pool *pool)
 {
-    /* relaxed: the stopping thread reads it after it held the lock. */
+    /* relaxed: the stopping thread reads it after it has held the lock. */
     (void)wf_fetch_add_relaxed(&pool->users, 1);
 }
 
-/* The last use of the pool by a thread or a job. */
+/* Ends the last use of the pool by a thread or a job. */
 static void drop_user(struct wf_pool *pool)
 {
-    /* release [B1]: whatever it did is done. The pool may be gone after this; its
-     * address alone is harmless. */
+    /* release [B1]: everything it did is done. The pool may be gone after this; using only its
+     * address is harmless. */
     if (wf_fetch_sub_release(&pool->users, 1) == 1) {
         wf_futex_wake(&pool->users, 1);
     }
 }
 
-/* A job is over; the caller holds a reference or is the pool's thread. */
+/* Ends a job. The caller holds a reference or is the pool's thread. */
 static void end_job(struct wf_pool *pool, struct job *job, int result)
 {
     wf_lock(&pool->lock);
@@ -97,7 +97,7 @@ static void end_job(struct wf_pool *pool, struct job *job, int result)
     drop_user(pool);
 }
 
-/* Under the lock. NULL if none is queued. */
+/* Under the lock: takes a job from the queue. Returns NULL if none is queued. */
 static struct job *take_job(struct wf_pool *pool)
 {
     struct wf_list *link = wf_list_pop_front(&pool->queue);
@@ -108,13 +108,13 @@ static struct job *take_job(struct wf_pool *pool)
     return wf_container_of(link, struct job, link);
 }
 
-/* Runs the function, with the job known as what runs on this thread. */
+/* Runs the function, with the job registered as the task that runs on this thread. */
 static int call_function(struct wf_sched *sched, struct job *job)
 {
     struct wf_pool *pool = &sched->pool;
     struct wf_thread *self = wf_thread_self();
     if (self == NULL) {
-        return job->spec.function(job->spec.arg); /* No memory: it just cannot wait. */
+        return job->spec.function(job->spec.arg); /* No memory: it cannot wait, that is all. */
     }
     self->running = &job->task;
     self->runtime = sched->runtime;
@@ -133,7 +133,7 @@ static int call_function(struct wf_sched *sched, struct job *job)
     return result;
 }
 
-/* Ends a job whose function is not called. */
+/* Ends a job without calling its function. */
 static void drop_job(struct wf_pool *pool, struct job *job)
 {
     if (job->spec.dropped != NULL) {
@@ -156,8 +156,8 @@ static void run_job(struct wf_sched *sched, struct job *job)
     end_job(&sched->pool, job, result);
 }
 
-/* Sleeps until there may be a job. Returns false if the thread is to end; the
- * lock is held before and after. */
+/* Sleeps until there may be a job. Returns false if the thread must end. The lock is held
+ * before and after. */
 static bool sleep_for_job(struct wf_sched *sched, struct pool_thread *self)
 {
     struct wf_pool *pool = &sched->pool;
@@ -175,14 +175,14 @@ static bool sleep_for_job(struct wf_sched *sched, struct pool_thread *self)
         pool->idle_count--;
         return false;
     }
-    /* Taken off the stack together with the timeout: the wake is coming. */
+    /* Removed from the stack at the time of the timeout: a wake-up is coming. */
     wf_unlock(&pool->lock);
     (void)wf_park_sleep(&self->park, WF_NEVER);
     wf_lock(&pool->lock);
     return true;
 }
 
-/* Leaves its handle to the next one that ends; the lock is held, and released. */
+/* Leaves its handle to the next thread that ends. Called with the lock held; releases it. */
 static void leave(struct wf_pool *pool)
 {
     bool has_before = pool->has_exited;
@@ -220,12 +220,12 @@ static void *pool_main(void *arg)
         }
     }
     leave(pool);
-    wf_signal_stack_fini(&signal_stack); /* Of the pool nothing may be used any more. */
+    wf_signal_stack_fini(&signal_stack); /* The pool must not be used any more. */
     wf_thread_must_return(false);
     return NULL;
 }
 
-/* Under the lock. */
+/* Under the lock: wakes the idle thread that worked last. */
 static void wake_idle(struct wf_pool *pool)
 {
     struct wf_list *link = wf_list_pop_front(&pool->idle);
@@ -235,7 +235,7 @@ static void wake_idle(struct wf_pool *pool)
     }
 }
 
-/* Under the lock. Starts a thread; false if the system refuses. */
+/* Under the lock: starts a thread. Returns false if the system refuses. */
 static bool start_thread(struct wf_sched *sched)
 {
     struct wf_pool *pool = &sched->pool;
@@ -248,7 +248,7 @@ static bool start_thread(struct wf_sched *sched)
     return true;
 }
 
-/* Queues the job and sees to it that a thread will come for it. */
+/* Queues the job and makes sure that a thread will run it. */
 static int submit(struct wf_sched *sched, struct job *job)
 {
     struct wf_pool *pool = &sched->pool;
@@ -272,7 +272,7 @@ static int submit(struct wf_sched *sched, struct job *job)
     return err;
 }
 
-/* Ends a job that no thread has begun; wakes one that waits. */
+/* Ends a job that no thread has started; wakes a job that waits. */
 static void job_cancelled(struct wf_task *task)
 {
     struct job *job = (struct job *)task;
@@ -324,8 +324,8 @@ int wf_pool_spawn(struct wf_sched *sched, struct wf_task **out, const struct wf_
     job->spec = *spec;
     job->waiter = NULL;
     wf_list_init(&job->link);
-    /* One reference more, for this thread: the job may be over before submit
-     * returns. release [H2]: the task is whole. */
+    /* One more reference, for this thread: the job may end before submit() returns. release
+     * [H2]: the task is initialized. */
     wf_store_release(&task->state, wf_spawn_state(out == NULL) + WF_STATE_REF);
     int err = submit(sched, job);
     if (err != 0) {
@@ -362,7 +362,7 @@ void wf_pool_close(struct wf_sched *sched)
 void wf_pool_join(struct wf_pool *pool)
 {
     for (;;) {
-        /* acquire [B1]: the last one's handle is in place. */
+        /* acquire [B1]: the handle of the last thread is stored. */
         uint32_t users = wf_load_acquire(&pool->users);
         if (users == 0) {
             break;

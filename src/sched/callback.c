@@ -2,8 +2,8 @@
 /*
  * callback.c - running callbacks, and waiting for their return.
  *
- * To unregister a callback means to wait until it has returned, so that its data may be
- * freed. The wait blocks a thread; callbacks are short and do not suspend.
+ * Unregistering a callback waits until it has returned, so that its data may be freed. The wait
+ * blocks a thread; callbacks are short and do not suspend.
  *
  *   Caller of the callback                 Waiter
  *   R1  owner's lock: publish it           W1  owner's lock: it is published
@@ -12,30 +12,31 @@
  *   R4  if it is awaited: graph's lock,
  *       unlink its waits, end them [CB1]
  *
- * W2 marks the callback as awaited under the owner's lock. R3 takes that lock, so R4 sees
- * the mark of each waiter that has found the callback. The record is in the frame of the
- * caller, which does not leave it before R4 has unlinked every wait that points to it.
+ * W2 marks the callback as awaited under the owner's lock. R3 takes that lock, so R4 sees the
+ * mark of each waiter that has found the callback. The record is in the frame of the caller,
+ * which does not leave it before R4 has unlinked every wait that points to it.
  *
- * Cycles. Callbacks may unregister each other, across threads and across kinds. Each wait is
- * an edge from the waiting context, a task or a thread, to the one that runs the callback. A
- * context waits for one callback at a time, so the edges from a context form a path. W2
- * follows it from the runner of the callback. If it leads to the waiter, the wait would never
- * end, and is refused. A callback that unregisters itself is a path of length 0. All edges
- * are linked and unlinked under one lock, so two waiters cannot close a cycle together, and no
- * edge is left of a callback that has returned.
+ * Cycles. Callbacks may unregister each other, across threads and across kinds. Each wait is an
+ * edge from the waiting context, a task or a thread, to the one that runs the callback. A
+ * context waits for one callback at a time, so the edges from a context form a path. W2 follows
+ * it from the runner of the callback. If it leads to the waiter, the wait would never end and
+ * is refused. A callback that unregisters itself is a path of length 0. All edges are linked
+ * and unlinked under one lock, so two waiters cannot close a cycle together, and a callback
+ * that has returned leaves no edge behind.
  *
- * The waiter that is refused returns while the other callback still runs: it waits, in
- * turn, for the callback of the refused waiter.
+ * A waiter that is refused returns while the other callback still runs: that callback, in turn,
+ * waits for the callback of the refused waiter.
  *
  * A callback that is run by a task may suspend the task, although it should not; a parallel
  * loop does that, too. If the waiter would then block the only thread that can resume it, the
- * program is at an end, and is told why.
+ * program cannot continue, and aborts with an explanation.
  *
- * Rejected. Never to wait inside a callback: then a callback that stops a timer could not
- * free the timer's data, even if no other callback stops this one.
+ * Rejected. Never waiting inside a callback: then a callback that stops a timer could not free
+ * the timer's data, even if no other callback stops this one.
  *
  * Edges.
- * [CB1] the end of a wait is released, the waiter acquires it: what the callback did.
+ * [CB1] the end of a wait is released, the waiter acquires it: the waiter sees what the
+ *       callback did.
  *
  * Checked by tests/model/timer_model.c and token_model.c.
  */
@@ -69,7 +70,7 @@ void wf_callback_begin(struct wf_callback *callback)
     *callback = (struct wf_callback){ .runner = own_context() };
 }
 
-/* Under the graph's lock: the wait of a context, or NULL. */
+/* Under the graph's lock: returns the wait of a context, or NULL. */
 static const struct wf_callback_wait *wait_of(const struct wf_callback_context *context)
 {
     for (struct wf_list *link = waits.next; link != &waits; link = link->next) {
@@ -81,7 +82,8 @@ static const struct wf_callback_wait *wait_of(const struct wf_callback_context *
     return NULL;
 }
 
-/* Under the graph's lock: does the callback wait for this context, or is it run by it? */
+/* Under the graph's lock: returns whether this context runs the callback, or the callback waits
+ * for it. */
 static bool waits_for(const struct wf_callback *callback, const struct wf_callback_context *self)
 {
     while (!is_same(&callback->runner, self)) {
@@ -94,8 +96,8 @@ static bool waits_for(const struct wf_callback *callback, const struct wf_callba
     return true;
 }
 
-/* The callback has begun on this thread, in another context: it has been suspended. Can
- * another thread resume it? */
+/* Aborts if only this thread could resume the callback. It began on this thread, in another
+ * context, so it has been suspended. */
 static void must_resume_elsewhere(const struct wf_callback *callback, const char *call)
 {
     const struct wf_worker *worker = wf_worker_current();
@@ -117,7 +119,7 @@ bool wf_callback_expect(struct wf_callback *callback, struct wf_callback_wait *w
     }
     if (pthread_equal(callback->runner.thread, self.thread)) {
         if (callback->runner.task == NULL) {
-            return false; /* The thread's own: below us on its stacks. */
+            return false; /* The thread's own: below this call on its stacks. */
         }
         must_resume_elsewhere(callback, call);
     }
@@ -155,8 +157,8 @@ void wf_callback_end(struct wf_callback *callback)
         link = link->next;
         if (wait->callback == callback) {
             wf_list_remove(&wait->link);
-            /* release [CB1]: what the callback did. The waiter's frame may be gone after
-             * this; the address alone is harmless. */
+            /* release [CB1]: what the callback did. The waiter's frame may be gone after this;
+             * using only the address is harmless. */
             wf_store_release(&wait->is_over, 1u);
             wf_futex_wake(&wait->is_over, 1);
         }

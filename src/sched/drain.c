@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * drain.c - how a scheduler ends: when the last task is over.
+ * drain.c - shutdown of a scheduler: waits for the last task to end.
  *
- * Problem. "No task is left" must be known exactly, yet a shared count of tasks
- * would be written by all workers at each spawn and each end.
+ * Problem. "No task is left" must be known exactly, yet a shared count of tasks would be
+ * written by all workers at each spawn and each end.
  *
- * While the runtime is open each worker counts for itself what it spawned and
- * what it ended, and the inject queue counts, under its lock, what it admitted
- * from outside. Nobody adds them up. Closing makes one number of them, the debt:
+ * While the runtime is open, each worker counts for itself how many tasks it spawned and ended,
+ * and the inject queue counts, under its lock, how many it admitted from outside. These counts
+ * are never summed. Closing combines them into one number of live tasks, debt:
  *
- *   closer   C1  close the inject queue: no newcomers from outside
+ *   closer   C1  close the inject queue: no new tasks from outside
  *            C2  debt += admitted + workers * UNKNOWN
  *            C3  phase = CLOSING [D1], wake all workers
  *            C4  cancel every task
@@ -18,20 +18,20 @@
  *            A3  the last worker to get here cancels every task again: those
  *                that were spawned between C4 and the last A1
  *            A4  each further end of a task: debt -= 1 [D2]
- *            A5  a fiber that a task still needs: debt += 1, before it is there; the
- *                task has not ended, so that the debt is not 0
+ *            A5  a fiber that a task still needs: debt += 1, before it exists; the
+ *                task has not ended, so debt is not 0
  *
- * The worker that brings the debt to 0 reports to the closer that every task has ended. The
+ * The worker that brings the number to 0 reports to the closer that every task has ended. The
  * workers keep running until the closer sets phase STOPPED: timers fire and events are handled
- * for blocking jobs and for calls of plain threads that are still in progress (sched.c). UNKNOWN
- * is larger than any number of tasks, so that the debt stays above 0 until every worker has made
- * its own count known: a worker's count can be negative (it ended what others spawned), and sums
- * of some of them can be 0 by chance.
+ * for blocking jobs and for calls of plain threads that are still in progress (sched.c).
+ * UNKNOWN is larger than any number of tasks, so debt stays above 0 until every worker has
+ * added its own count: a worker's count can be negative (it ended tasks that others spawned),
+ * and the sum of some of them can be 0 by chance.
  *
  * Edges.
  * [D1] phase is released by the closer, acquired by workers.
- * [D2] debt and acknowledgements are chains of RMWs: the one who sees 0 sees all
- *      that ended before, and the last to acknowledge sees every spawn.
+ * [D2] debt and acknowledgements are chains of RMWs: the thread that sees 0 sees all tasks that
+ *      ended before, and the last worker to acknowledge sees every spawn.
  * [D3] the worker that sees 0 releases is_over, the closer acquires it: every task has ended.
  */
 #include "sched/drain.h"
@@ -47,7 +47,7 @@
 
 static void pay(struct wf_sched *sched, int64_t amount)
 {
-    /* acq_rel [D2]: the one who sees 0 sees all that ended before. */
+    /* acq_rel [D2]: the thread that sees 0 sees all tasks that ended before. */
     if (wf_fetch_add_acq_rel(&sched->drain.debt, amount) + amount != 0) {
         return;
     }
@@ -61,7 +61,7 @@ void wf_drain_close(struct wf_sched *sched)
     int64_t admitted = (int64_t)wf_inject_close(&sched->inject);
     /* relaxed: the first link of the chain; the phase below publishes it. */
     (void)wf_fetch_add_relaxed(&sched->drain.debt, admitted + sched->options.workers * UNKNOWN);
-    /* release [D1]: a worker that sees CLOSING sees the debt. */
+    /* release [D1]: a worker that sees CLOSING sees debt. */
     wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_CLOSING);
     wf_sched_wake_all(sched);
     wf_heap_visit(sched->heap, wf_task_cancel);

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fiber.c - tasks with a stack of their own.
+ * fiber.c - fibers: tasks with a stack of their own.
  *
- * A fiber is polled like any task; its poll goes on on the fiber's stack and comes
- * back when the fiber waits, yields or ends. A fiber that leaves looks for the
- * next task itself. If that is a fiber, it goes straight there: one switch instead
- * of two, and with it every hand-over (a join of the fiber spawned last, a wake of
- * the peer followed by a wait) is as cheap as a switch.
+ * A fiber is polled like any task. Its poll continues on the fiber's stack and returns when the
+ * fiber suspends, yields or ends. A fiber that leaves looks for the next task itself. If that
+ * is a fiber, it switches straight to it: one switch instead of two. So every hand-over (a join
+ * of the fiber spawned last, a wake of the peer followed by a wait) is as cheap as a switch.
  *
  *   loop          L1  begin F; switch to F          fiber   E1  has ended: complete
- *                 L2  (back) settle worker->current         E2  take the next task N
- *                                                           E3  fresh: run it right here
+ *                 L2  (back) finish the poll of             E2  take the next task N
+ *                     worker->current                       E3  fresh: run it right here
  *   fiber         F1  take the next task N                  E4  begin N; leave to N, or to
  *                 F2  left = self; begin N                      the loop
  *                 F3  switch to N, or to the loop
- *                 F4  (back) settle left
+ *                 F4  (back) finish the poll of left
  *
- * Settling a fiber (state.h: pend, yield) lets other workers run it. So it is done
- * after the switch, by whoever arrives: then its registers are saved and nobody
- * uses its stack any more. For the same reason the stack of a fiber that has ended
- * is given back by whoever arrives. Completing needs no stack but the one it is
- * done on, so a fiber completes itself.
+ * Finishing the poll of a fiber (state.h: wf_state_pend(), or a yield) lets other workers run
+ * it. So this is done after the switch, by the fiber or loop that arrives: by then the
+ * registers are saved and no code runs on the stack any more. For the same reason, the stack of
+ * a fiber that has ended is given back by the fiber or loop that arrives. Completing needs no
+ * stack but the one it runs on, so a fiber completes itself.
  *
- * That the next worker sees context and stack is the edge of state.h between the end
+ * That the next worker sees context and stack is ensured by the edge of state.h between the end
  * of a poll and the beginning of the next.
  *
- * After a switch the worker may be another one: it is what the switch carries.
- * Nothing else that belongs to a thread is kept across.
+ * After a switch the worker may be another one: it is the value that the switch carries.
+ * Nothing else that belongs to a thread is kept across a switch.
  *
  * Checked by tests/model/fiber_model.c.
  */
@@ -59,7 +58,7 @@ static struct wf_fiber *cast(struct wf_task *task)
     return (struct wf_fiber *)(void *)task;
 }
 
-/* The stack that nobody uses any more since its fiber has left it. */
+/* Gives back the stack of an ended fiber, after that fiber has left it. */
 static void give_ended_stack(struct wf_worker *worker)
 {
     wf_context_fini(&worker->ended);
@@ -67,7 +66,7 @@ static void give_ended_stack(struct wf_worker *worker)
     worker->ended_stack = NULL;
 }
 
-/* After each switch, on the stack that goes on. */
+/* Runs after each switch, on the stack that continues. */
 static inline void arrive(struct wf_worker *worker)
 {
     if (worker->ended_stack != NULL) {
@@ -96,13 +95,13 @@ static bool take_stack(struct wf_worker *worker, struct wf_fiber *fiber)
     return true;
 }
 
-/* Gives a fiber that has not begun a stack. False if it must wait for one. */
+/* Gives a fiber that has not started a stack. Returns false if it must wait for one. */
 static inline bool prepare(struct wf_worker *worker, struct wf_fiber *fiber)
 {
     return wf_likely(fiber->stack != NULL) || take_stack(worker, fiber);
 }
 
-/* Begins a fiber that was prepared. */
+/* Begins the poll of a fiber that was prepared. */
 static inline struct wf_context *begin(struct wf_worker *worker, struct wf_fiber *next)
 {
     wf_counter_add(&worker->counters.handovers, 1);
@@ -110,7 +109,7 @@ static inline struct wf_context *begin(struct wf_worker *worker, struct wf_fiber
     return &next->context;
 }
 
-/* Chooses where to go: begins the next task if it is a fiber, or leaves it to the
+/* Returns where to switch: begins the next task if it is a fiber, otherwise leaves it to the
  * loop. */
 static inline struct wf_context *pass_on(struct wf_worker *worker, struct wf_task *next)
 {
@@ -151,7 +150,7 @@ void wf_fiber_must_hold_no_lock(const struct wf_fiber *self, const struct wf_sea
 #endif
 }
 
-/* Leaves this fiber for the context of another. Inlined: it is all that its callers,
+/* Leaves this fiber for the context of another. Inlined, because it is all that its callers,
  * which are WF_NO_TSAN, do. */
 static inline __attribute__((always_inline)) void
 leave_for(struct wf_worker *worker, struct wf_fiber *self, struct wf_context *to)
@@ -162,12 +161,12 @@ leave_for(struct wf_worker *worker, struct wf_fiber *self, struct wf_context *to
     }
     wf_seat_leave(&worker->seat, &self->own);
     worker = wf_context_switch(&self->context, to, worker);
-    if (wf_likely(worker != NULL)) { /* Else on a thread of the pool: inplace.c. */
+    if (wf_likely(worker != NULL)) { /* Else on a pool thread: inplace.c. */
         arrive_as(self, worker);
     }
 }
 
-/* Leaves this fiber, whose poll has come to result, for the next task. */
+/* Leaves this fiber, whose poll ends with this result, for the next task. */
 WF_NO_TSAN static void leave(struct wf_worker *worker, struct wf_fiber *self, struct wf_task *next,
                              int result)
 {
@@ -188,7 +187,7 @@ WF_NO_TSAN bool wf_fiber_lend(struct wf_fiber *self, struct wf_worker *worker,
     return true;
 }
 
-/* Before this fiber leaves with its poll. */
+/* Ends a join handoff before this fiber's poll ends. */
 static inline void cut_loan(struct wf_fiber *self)
 {
     /* relaxed: see loan.c, E2. */
@@ -208,7 +207,7 @@ void wf_fiber_yield(struct wf_fiber *self, struct wf_worker *worker)
     cut_loan(self);
     struct wf_task *next = wf_worker_next_direct(worker);
     if (next == NULL && worker->counted && self->own.strand == 0) {
-        /* Nobody waits, and no fork of its own: a new poll. */
+        /* No task waits, and it has no forks: start a new poll. */
         worker->counted = false;
         worker->budget = WF_WORKER_BUDGET;
         wf_counter_add(&worker->counters.polls, 1);
@@ -226,7 +225,7 @@ void wf_fiber_move(struct wf_fiber *self, void (*moved)(void *arg), void *arg)
     leave(worker, self, wf_worker_next_direct(worker), WEFT_PENDING);
 }
 
-/* Completes this fiber. Returns the one to go back to, or NULL. */
+/* Completes this fiber. Returns the joiner to switch back to, or NULL. */
 static struct wf_fiber *complete(struct wf_worker *worker, struct wf_fiber *self, int result)
 {
     /* relaxed: see loan.c, E1. */
@@ -242,8 +241,7 @@ static struct wf_fiber *complete(struct wf_worker *worker, struct wf_fiber *self
     return lender;
 }
 
-/* The end of a fiber. Returns the next one that runs on this stack, or does not
- * return. */
+/* Ends a fiber. Returns the next fiber that runs on this stack, or does not return. */
 WF_NO_TSAN_INLINE static inline struct wf_fiber *finish(struct wf_fiber *self, int result)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -289,7 +287,7 @@ static void must_be_result(const struct wf_fiber *self, int result)
     }
 }
 
-/* A scope on the stack of a fiber that has ended would be used by the functions spawned in it. */
+/* Functions spawned in a scope on the stack of an ended fiber would still use it. */
 static void must_have_ended_scopes(const struct wf_fiber *self)
 {
     if (wf_unlikely(self->scopes != 0)) {
@@ -299,17 +297,18 @@ static void must_have_ended_scopes(const struct wf_fiber *self)
     }
 }
 
-/* What it has spawned for others is its own to run, if nobody has taken it. */
+/* Runs the functions that the fiber has spawned and no thief has stolen, then ends its fork
+ * context. */
 static void end_strand(struct wf_fiber *self)
 {
     while (wf_job_run_spawned(INT64_MIN)) {
     }
-    if (self->own.strand != 0) { /* It may have waited meanwhile. */
+    if (self->own.strand != 0) { /* It may have suspended meanwhile. */
         wf_strand_end(wf_worker_current(), self);
     }
 }
 
-/* The first frame on a stack. */
+/* The first frame on a fiber's stack. */
 static void fiber_main(void *carried)
 {
     struct wf_worker *worker = carried;
@@ -340,7 +339,7 @@ void wf_fiber_arrive_at_loop(struct wf_worker *worker)
     arrive(worker);
 }
 
-/* Worker's loop: goes on on the fiber's stack. */
+/* Called by the worker's loop: continues on the fiber's stack. */
 WF_NO_TSAN static int fiber_poll(struct wf_task *task)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -375,7 +374,7 @@ static inline int check_spec(const struct wf_sched *sched, const weft_fiber_spec
     return wf_spawn_can_pin(sched, spec->pinned) ? wf_stack_class(spec->stack_size) : -EINVAL;
 }
 
-/* Fills in all but the header. */
+/* Initializes all fields except the header. */
 static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsigned class,
                         void **locals)
 {
@@ -400,7 +399,7 @@ static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsi
     }
 }
 
-/* On a worker of the scheduler: inlined, and short for a plain spec. */
+/* On a worker of the scheduler. Inlined, and short for a plain spec. */
 static inline __attribute__((always_inline)) int spawn_here(struct wf_worker *worker,
                                                             struct wf_task **out,
                                                             const weft_fiber_spec *spec,
@@ -466,7 +465,7 @@ void wf_fiber_unreserve(struct wf_worker *worker, struct wf_task *task, size_t s
     wf_heap_free_own(worker->heap, task, worker->index);
 }
 
-/* In a shutdown, too. */
+/* Publishes a new task, also during a shutdown. */
 static void publish_always(struct wf_worker *worker, struct wf_task *task)
 {
     if (wf_likely(!worker->closing)) {
@@ -495,7 +494,7 @@ struct wf_fiber *wf_fiber_make_shell(struct wf_worker *worker, const struct wf_t
         return NULL;
     }
     struct wf_fiber *shell = cast(task);
-    /* It answers for the task that is polled, by name and number. */
+    /* It represents the task that is polled, with that task's name and id. */
     wf_spawn_fill(task, &wf_fiber_ops, polled->name, polled->id);
     fill(shell, &(weft_fiber_spec){ 0 }, stack->class, NULL);
     shell->stack = stack;

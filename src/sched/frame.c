@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame.c - objects in the frame, or the state, of a task, which must not outlive it.
+ * frame.c - objects in the frame or the state of a task, which must not outlive it.
  */
 #include "sched/frame.h"
 
@@ -12,7 +12,7 @@
 #include "sched/thread.h"
 
 enum {
-    ONE = 4, /* The low bits of the counter of a stackless task are not the counter's: spawn.c. */
+    ONE = 4, /* The two low bits of a stackless task's counter are in use: spawn.c. */
 };
 
 static bool is_between(const void *object, const void *low, const void *high)
@@ -21,14 +21,15 @@ static bool is_between(const void *object, const void *low, const void *high)
     return (uintptr_t)low <= at && at < (uintptr_t)high;
 }
 
-/* The stack of a fiber, also while it runs on a thread of the pool. */
+/* Returns whether the object is on the stack of a fiber, also while that runs on a pool thread. */
 static bool is_on_stack(const struct wf_fiber *fiber, const void *object)
 {
     const struct wf_stack *stack = fiber->stack;
     return stack != NULL && is_between(object, stack->low, stack->low + wf_stack_size(stack));
 }
 
-/* The stack of a thread, above this frame and below that of the blocking job. */
+/* Returns whether the object is on the thread's stack, above this frame and below that of the
+ * blocking job. */
 static bool is_in_job(const struct wf_thread *thread, const void *object)
 {
     return thread != NULL && thread->job_frame != NULL &&
@@ -55,7 +56,7 @@ _Atomic(uint32_t) *wf_frame_begin(const void *object)
 {
     _Atomic(uint32_t) *counter = counter_for(object);
     if (counter != NULL) {
-        /* relaxed: only the task itself looks at the sum. */
+        /* relaxed: only the task itself reads the sum. */
         (void)wf_fetch_add_relaxed(counter, (uint32_t)ONE);
     }
     return counter;
@@ -64,7 +65,7 @@ _Atomic(uint32_t) *wf_frame_begin(const void *object)
 void wf_frame_end(_Atomic(uint32_t) *counter)
 {
     if (counter != NULL) {
-        /* relaxed: the task that looks at the sum has waited for this one, or is this one. */
+        /* relaxed: the task that reads the sum has waited for this one, or is this one. */
         (void)wf_fetch_sub_relaxed(counter, (uint32_t)ONE);
     }
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * future.c - awaiting in a body, bodies as futures, and wakers.
+ * future.c - awaiting in stackless tasks, stackless functions as futures, and wakers.
  *
  * Budget. A stackless task whose awaits are always ready would never return to its worker. So
  * the 129th ready await of one poll is not polled: the task goes to the end of the queue first.
- * On a plain thread it returns to weft_await(), which looks at deadline and cancellation.
+ * On a plain thread it returns to weft_await(), which checks deadline and cancellation.
  */
 #include <weft/future.h>
 
@@ -14,19 +14,20 @@
 #include "sched/thread.h"
 #include "sched/worker.h"
 
-/* weft_co.flags: these, and above them the depth of shields in which a body was first polled that
- * is awaited as a future. */
+/* weft_co.flags: these bits, and above them, for a stackless function that is awaited as a
+ * future, the shield depth at its first poll. */
 enum {
     CO_CANCELLED = 1,
     CO_STARTED = 2,
     CO_SHIELD_SHIFT = 2,
 };
 
-/* A shield holds off the cancellation of the task. From a cancel of the future that a body is, by a
- * deadline or a select, it protects the body only if the body has entered it itself. */
+/* A shield defers the cancellation of the task. Against a cancel of the future (by a deadline
+ * or a select) it protects the stackless function only if that function entered the shield
+ * itself. */
 static bool must_cancel(const weft_co *co, const struct wf_task *task)
 {
-    /* relaxed: a flag; if it is set meanwhile, the task is polled again. */
+    /* relaxed: a flag; if it is set later, the task is polled again. */
     uint64_t state = wf_load_relaxed(&task->state);
     uint64_t shield = wf_state_shield(state);
     if ((co->flags & CO_CANCELLED) != 0 && shield <= co->flags >> CO_SHIELD_SHIFT) {
@@ -35,13 +36,13 @@ static bool must_cancel(const weft_co *co, const struct wf_task *task)
     return shield == 0 && (state & WF_STATE_CANCELLED) != 0;
 }
 
-/* The budget of this poll: the worker's, or that of the plain thread which awaits. */
+/* Returns the budget of this poll: that of the worker, or of the plain thread that awaits. */
 static uint32_t *budget_of(struct wf_worker *worker)
 {
     return worker != NULL ? &worker->budget : &wf_thread_known()->budget;
 }
 
-/* The budget is used up: the task is polled again, behind others. */
+/* Makes the task, whose budget is used up, be polled again, behind others. */
 static int give_way(struct wf_worker *worker, struct wf_task *task)
 {
     if (worker != NULL) {
@@ -51,7 +52,7 @@ static int give_way(struct wf_worker *worker, struct wf_task *task)
     return WEFT_PENDING;
 }
 
-/* In a canceled task: starts an operation that ends something, and cancels it. */
+/* In a canceled task: starts an operation that ends something, such as a scope, and cancels it. */
 static int poll_and_cancel(weft_co *co, weft_future *future)
 {
     bool is_pending = (future->ops->flags & WF_FUTURE_CANCELS_FIRST) != 0;
@@ -99,7 +100,7 @@ void weft_co_corrupt(const weft_co *co)
              co->resume);
 }
 
-/* Runs the body until it waits, yields or ends. */
+/* Runs the function until it waits, yields or ends. */
 static int co_advance(weft_co_future *self)
 {
     if ((self->co.flags & CO_STARTED) == 0) {
@@ -125,9 +126,9 @@ static int co_poll(weft_future *future)
     return self->done ? self->result : WEFT_PENDING;
 }
 
-/* Cancels what the body waits for, unless it is behind a shield, then lets it
- * come to its end. A body that waits without awaiting anything has been told, and
- * is ended. */
+/* Cancels the future that the function awaits, unless a shield defers that, then runs the
+ * function to its end. A function that returns WEFT_PENDING without awaiting anything has seen
+ * the cancellation, and is ended. */
 static bool co_cancel(weft_future *future)
 {
     weft_co_future *self = (weft_co_future *)future;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest.c - plain threads that fork: guests of a scheduler.
+ * guest.c - external threads: plain threads that fork.
  *
- * A guest runs its forks itself, like any strand, and workers take some if it goes on for
- * long. It gets a strand at its first fork, and a place in a short list where workers look
- * after they have looked at each other.
+ * An external thread runs its forks itself, like any fork context, and workers steal some if it
+ * runs for long. It gets a fork context at its first fork, and a slot in a short list that
+ * workers scan after they have scanned each other.
  *
- * Most calls from outside are over before a worker could wake up, so a guest wakes none
- * for its first forks. It does after 20 us, if it comes to a fork or join then; and else
- * the watch does, which looks at guests every 500 us. The watch sleeps when nothing goes
- * on, and who forks wakes it (watch.c, X1 to X3); it stays awake for a while after that,
- * so that many small calls do not pay for it.
+ * Most calls from outside end before a worker could wake up, so an external thread wakes none
+ * for its first forks. It does so after 20 us, if it comes to a fork or join then. Otherwise
+ * the monitor does, which scans the external threads every 500 us. The monitor sleeps while the
+ * runtime is idle, and an external thread that forks wakes it (watch.c, X1 to X3). It stays
+ * awake for a while after that, so that many small calls do not pay for the wake-up.
  *
- * A guest that waits for a fork which was taken runs parts of it meanwhile, if there are
- * any (job.c); else it sleeps, as a thread waits for anything, thread.c.
+ * An external thread that waits for a stolen fork meanwhile runs parts of it, if there are any
+ * (job.c). Otherwise it sleeps as a thread waits for anything (thread.c).
  *
  * Edges: strand.c's [S1], watch.c's [V1].
  */
@@ -32,16 +32,16 @@ struct wf_guest {
     struct wf_sched *sched;
     struct wf_strand *strand; /* NULL: has not forked yet */
     unsigned place;           /* in the list */
-    struct wf_guest *outer;   /* the call that this one is in, or NULL */
+    struct wf_guest *outer;   /* the enclosing call, or NULL */
 };
 
-/* Puts a strand into the list. False: it is full. */
+/* Puts a fork context into the list. Returns false if the list is full. */
 static bool find_place(struct wf_guest *guest, struct wf_strand *strand)
 {
     struct wf_guests *guests = &guest->sched->guests;
     for (unsigned i = 0; i < WF_GUESTS_MAX; i++) {
         struct wf_strand *nobody = NULL;
-        /* release [S1]: the strand is initialised. */
+        /* release [S1]: the fork context is initialized. */
         if (wf_cas_release(&guests->strands[i], &nobody, strand)) {
             guest->place = i;
             return true;
@@ -72,7 +72,7 @@ struct wf_strand *wf_guest_attach(void)
     }
     guest->strand = strand;
     wf_strand_use(strand);
-    /* relaxed: before the fence of the next line. */
+    /* relaxed: before the fence in the next line. */
     (void)wf_fetch_add_relaxed(&sched->guests.count, 1);
     if (wf_watch_is_asleep(&sched->watch)) {
         wf_watch_wake(&sched->watch);
@@ -86,9 +86,9 @@ static void leave(const struct wf_guest *guest)
 {
     struct wf_guests *guests = &guest->sched->guests;
     wf_strand_must_be_empty(guest->strand, "weft_par_run: the function", 0);
-    /* relaxed: who still has the strand steals from it wherever it is. */
+    /* relaxed: a thief that still has the pointer steals from the fork context wherever it is. */
     wf_store_relaxed(&guests->strands[guest->place], (struct wf_strand *)NULL);
-    /* relaxed: only looked at. */
+    /* relaxed: only used as a hint. */
     (void)wf_fetch_sub_relaxed(&guests->count, 1);
     wf_strand_give(guest->strand);
 }
@@ -97,7 +97,7 @@ int wf_guest_run(struct wf_sched *sched, int (*function)(void *arg), void *arg)
 {
     struct wf_thread *self = wf_thread_self();
     if (self == NULL) {
-        return wf_callout(function, arg); /* No memory: alone. */
+        return wf_callout(function, arg); /* No memory: runs without workers. */
     }
     struct wf_guest guest = { .sched = sched, .outer = self->guest };
     self->guest = &guest;
@@ -124,7 +124,7 @@ bool wf_guest_is_of(const struct wf_sched *sched)
 bool wf_guests_have_public(const struct wf_guests *guests)
 {
     for (unsigned i = 0; wf_guests_are_there(guests) && i < WF_GUESTS_MAX; i++) {
-        /* acquire [S1]: the strand is initialised. */
+        /* acquire [S1]: the fork context is initialized. */
         const struct wf_strand *strand = wf_load_acquire(&guests->strands[i]);
         if (strand != NULL && wf_strand_has_public(strand)) {
             return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest.h - plain threads that fork: guests of a scheduler. How is in guest.c.
+ * guest.h - external threads: plain threads that fork. The protocol is in guest.c.
  */
 #ifndef WF_SCHED_GUEST_H
 #define WF_SCHED_GUEST_H
@@ -18,25 +18,25 @@ enum {
     WF_GUESTS_MAX = 16, /* that fork at the same time; others run their forks themselves */
 };
 
-/* Of a scheduler. */
+/* The external threads of a scheduler. */
 struct wf_guests {
-    _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) count;    /* guests that have forked write it */
-    _Atomic(struct wf_strand *) strands[WF_GUESTS_MAX]; /* guests fill and clear them */
+    _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) count;    /* external threads that have forked */
+    _Atomic(struct wf_strand *) strands[WF_GUESTS_MAX]; /* external threads set and clear them */
 };
 
-/* On a plain thread: calls the function as a guest; returns its result. */
+/* On a plain thread: calls the function as an external thread. Returns the function's result. */
 int wf_guest_run(struct wf_sched *sched, int (*function)(void *arg), void *arg);
 
-/* Any thread: is it in wf_guest_run() for this scheduler? */
+/* Any thread: returns whether it is in wf_guest_run() for this scheduler. */
 bool wf_guest_is_of(const struct wf_sched *sched);
 
-/* On a plain thread that forks for the first time: its strand, or NULL. */
+/* On a plain thread that forks for the first time: returns its fork context, or NULL. */
 struct wf_strand *wf_guest_attach(void);
 
-/* Any thread: is there a guest that forks; and one whose forks can be taken? Looks. */
+/* Any thread: return whether an external thread forks, and whether one has public forks. Hints. */
 static inline bool wf_guests_are_there(const struct wf_guests *guests)
 {
-    /* relaxed: a look; or behind the fence [V1]. */
+    /* relaxed: a hint; or behind the fence [V1]. */
     return wf_load_relaxed(&guests->count) > 0;
 }
 bool wf_guests_have_public(const struct wf_guests *guests);

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heap.c - the memory of a runtime's tasks, and the list of all of them.
+ * heap.c - slab allocator for the tasks of a runtime, which can also list all of them.
  *
- * A slot is carved from a chunk once and then is a task for ever, alive while
- * its reference count is above 0. A walker therefore may look at any carved
- * slot at any time: it takes a reference by a CAS that fails on a free one.
- * That the slot may have become another task in between does no harm.
+ * A slot is carved from a chunk once and is a task forever after, alive while its reference
+ * count is above 0. So a walker may look at any carved slot at any time: it takes a reference
+ * by a CAS that fails on a free slot. It does no harm if the slot has become another task in
+ * between.
  *
- * Retiring. Handles and wakers may outlive the runtime. So the walker marks
- * every task that still has references ORPHAN and counts it; whoever drops the
- * last reference of an orphan counts it down, and the last of all frees the
- * heap. The mark is set by a CAS on the word that holds the references, so a task
- * is either marked and counted, or its last reference is gone. In the latter
- * case its slot is in a free list or on its way there, in the hands of a thread
- * that still needs the heap for a few instructions; the walker waits until every
- * slot has arrived. The count starts at 1, the walker's own, so that it cannot
- * reach 0 before that.
+ * Retiring. Handles and wakers may outlive the runtime. So the walker marks every task that
+ * still has references ORPHAN and counts it. The thread that drops the last reference of an
+ * orphan decrements the count, and the last of all frees the heap. The mark is set by a CAS on
+ * the word that holds the references, so a task is either marked and counted, or its last
+ * reference is gone. In the latter case its slot is in a free list or on its way there, in the
+ * hands of a thread that still needs the heap for a few instructions. The walker waits until
+ * every slot has arrived. The count starts at 1 for the walker itself, so it cannot reach 0
+ * before that.
  *
  * Edges.
- * [H1] carving releases the chunk's count and the chunk list, the walker
- *      acquires them: it sees slots with a valid state word.
- * [H2] spawn releases the state word, the walker acquires it: it sees a whole
- *      task. (Spawn's side is the store that ends wf_heap_alloc()'s contract.)
- * [H3] each orphan's end releases the count, the last acquires it: the memory
- *      is freed after everybody's last use.
+ * [H1] carving releases the chunk's count and the chunk list, the walker acquires them: it sees
+ *      slots with a valid state word.
+ * [H2] spawn releases the state word, the walker acquires it: it sees an initialized task.
+ *      (Spawn's side is the store that the contract of wf_heap_alloc() requires.)
+ * [H3] each orphan's end releases the count, the last acquires it: the memory is freed after
+ *      the last use by every thread.
  *
  * Checked by tests/model/heap_model.c.
  */
@@ -39,7 +38,7 @@ enum {
 #ifdef WF_MODEL
     PATIENCE = 0,
 #else
-    PATIENCE = 1000, /* yields of a retire until a task is reported that is still held */
+    PATIENCE = 1000, /* yields of wf_heap_retire() before it reports a task that is still held */
 #endif
 };
 
@@ -51,10 +50,10 @@ struct wf_chunk {
     _Alignas(WF_HEAP_GRAIN) unsigned char slots[];
 };
 
-/* Stands before a task that is too large for a slab. */
+/* Header in front of a task that is too large for a slab. */
 struct large {
     _Alignas(WF_HEAP_GRAIN) struct wf_list link;
-    size_t bytes; /* 0 for the place marker of a walker */
+    size_t bytes; /* 0 for the position marker of a walker */
 };
 
 static struct wf_task *task_of_large(struct large *large)
@@ -118,7 +117,7 @@ size_t wf_heap_size_of(struct wf_task *task)
 static void free_large(struct wf_heap *heap, struct wf_task *task)
 {
     struct large *large = (struct large *)(void *)task - 1;
-    /* Once it is off the list, retire may free the heap. */
+    /* Once the task is off the list, wf_heap_retire() may free the heap. */
     weft_allocator allocator = heap->allocator;
     wf_lock(&heap->large_lock);
     wf_list_remove(&large->link);
@@ -137,7 +136,7 @@ static struct wf_chunk *add_chunk(struct wf_heap *heap, struct wf_slab *slab, un
     /* relaxed: only the owner pushes here, and [H1] publishes the chunk. */
     wf_store_relaxed(&chunk->carved, 0u);
     chunk->next = wf_load_relaxed(&slab->chunks);
-    /* release [H1]: the chunk is whole. */
+    /* release [H1]: the chunk is initialized. */
     wf_store_release(&slab->chunks, chunk);
     slab->carving[class] = chunk;
     return chunk;
@@ -163,7 +162,7 @@ static struct wf_task *carve(struct wf_heap *heap, struct wf_slab *slab, unsigne
     return task;
 }
 
-/* Brings home what other threads have freed. Returns how many. */
+/* Collects the tasks that other threads have freed. Returns their number. */
 static size_t collect_remote(struct wf_slab *slab)
 {
     struct wf_qlist freed = { 0 };
@@ -213,7 +212,7 @@ struct wf_task *wf_heap_alloc(struct wf_heap *heap, unsigned slab, size_t size)
 static void free_heap(struct wf_heap *heap)
 {
     for (unsigned i = 0; i <= heap->outside; i++) {
-        /* relaxed: nobody else is left; [H3] came before. */
+        /* relaxed: no other thread is left; [H3] came before. */
         struct wf_chunk *chunk = wf_load_relaxed(&heap->slabs[i].chunks);
         while (chunk != NULL) {
             struct wf_chunk *next = chunk->next;
@@ -231,7 +230,7 @@ static void free_heap(struct wf_heap *heap)
 
 static void orphan_gone(struct wf_heap *heap)
 {
-    /* acq_rel [H3]: the last one out sees everybody else done. */
+    /* acq_rel [H3]: the last one sees that all others are done. */
     if (wf_fetch_sub_acq_rel(&heap->orphans, 1) == 1) {
         free_heap(heap);
     }
@@ -240,7 +239,7 @@ static void orphan_gone(struct wf_heap *heap)
 void wf_heap_free(struct wf_task *task, unsigned slab)
 {
     struct wf_heap *heap = task->heap;
-    /* relaxed: the last reference is gone, nobody writes it any more. */
+    /* relaxed: the last reference is gone, so no thread writes it any more. */
     bool orphan = (wf_load_relaxed(&task->state) & WF_STATE_ORPHAN) != 0;
 
     if (wf_heap_is_large(task)) {
@@ -255,7 +254,7 @@ void wf_heap_free(struct wf_task *task, unsigned slab)
     }
 }
 
-/* Takes a reference on a task that is not complete, or returns false. */
+/* Takes a reference on a task that is not complete. Returns false if it is free or complete. */
 static bool retain_alive(struct wf_task *task)
 {
     /* relaxed: the CAS checks the value. */
@@ -264,8 +263,8 @@ static bool retain_alive(struct wf_task *task)
         if (wf_state_refs(old) == 0 || wf_state_is_complete(old)) {
             return false;
         }
-        /* acquire [H2]: a task that is alive is whole. It may be another one than
-         * the load has seen, with the same state. */
+        /* acquire [H2]: a live task is initialized. It may be another task than the load has
+         * seen, with the same state. */
     } while (!wf_cas_weak_acquire(&task->state, &old, old + WF_STATE_REF));
     return true;
 }
@@ -278,8 +277,8 @@ static void visit_if_alive(struct wf_task *task, void (*visit)(struct wf_task *t
     }
 }
 
-/* The next large task after the marker, with a reference, or NULL. The marker
- * moves behind it, so that the lock need not be held during the visit. */
+/* Returns the next large task after the marker, with a reference, or NULL. Moves the marker
+ * behind it, so that the lock need not be held during the visit. */
 static struct wf_task *next_large(struct wf_heap *heap, struct large *marker)
 {
     struct wf_task *found = NULL;
@@ -316,7 +315,7 @@ static void visit_large(struct wf_heap *heap, void (*visit)(struct wf_task *task
 void wf_heap_visit(struct wf_heap *heap, void (*visit)(struct wf_task *task))
 {
     for (unsigned i = 0; i <= heap->outside; i++) {
-        /* acquire [H1]: the chunk is whole. */
+        /* acquire [H1]: the chunk is initialized. */
         struct wf_chunk *chunk = wf_load_acquire(&heap->slabs[i].chunks);
         for (; chunk != NULL; chunk = chunk->next) {
             /* acquire [H1]: every slot below it has a state word. */
@@ -329,14 +328,14 @@ void wf_heap_visit(struct wf_heap *heap, void (*visit)(struct wf_task *task))
     visit_large(heap, visit);
 }
 
-/* Marks a task that still has references, and counts it; else returns false. */
+/* Marks and counts a task that still has references. Returns false if it has none. */
 static bool orphan_if_held(struct wf_heap *heap, struct wf_task *task)
 {
     /* relaxed: the CAS checks the value. */
     uint64_t old = wf_load_relaxed(&task->state);
     while (wf_state_refs(old) > 0) {
-        /* relaxed: the mark below publishes it, and retire's own one keeps the
-         * count above 0 if it has to be taken back. */
+        /* relaxed: the mark below publishes it. If it has to be taken back, the count of
+         * wf_heap_retire() itself keeps it above 0. */
         (void)wf_fetch_add_relaxed(&heap->orphans, 1);
         /* release [H3]: whoever finds the mark counts down after this. */
         if (wf_cas_release(&task->state, &old, old | WF_STATE_ORPHAN)) {
@@ -348,19 +347,20 @@ static bool orphan_if_held(struct wf_heap *heap, struct wf_task *task)
     return false;
 }
 
-/* A thread that wakes a task, or a worker of another runtime, may be about to give up its
- * reference: that is no handle or waker which was forgotten. */
+/* Waits a while for a reference to be dropped. A thread that wakes a task, or a worker of
+ * another runtime, may be about to drop one: that is not a leaked handle or waker. */
 static void be_patient(struct wf_heap *heap, const struct wf_task *task)
 {
-    /* relaxed: only looked at; the mark is set by a CAS. */
+    /* relaxed: only a hint; a CAS sets the mark. */
     while (heap->patience > 0 && wf_state_refs(wf_load_relaxed(&task->state)) > 0) {
         heap->patience--;
         (void)sched_yield();
     }
 }
 
-/* The same, and reports it. Its memory stays while retire runs: that of a slab is freed with the
- * heap, and a large task needs the lock of the list, which the caller has. */
+/* Same as orphan_if_held(), and reports the task. Its memory stays while wf_heap_retire() runs:
+ * that of a slab is freed with the heap, and freeing a large task needs the lock of the list,
+ * which the caller holds. */
 static bool report_if_held(struct wf_heap *heap, struct wf_task *task)
 {
     be_patient(heap, task);
@@ -371,11 +371,11 @@ static bool report_if_held(struct wf_heap *heap, struct wf_task *task)
     return is_held;
 }
 
-/* Marks the orphans of a slab. Returns how many of its slots are not orphans. */
+/* Marks the orphans of a slab. Returns the number of its slots that are not orphans. */
 static size_t orphan_slab(struct wf_heap *heap, struct wf_slab *slab)
 {
     size_t others = 0;
-    /* relaxed: nobody allocates any more, and whoever did so came before. */
+    /* relaxed: no thread allocates any more, and every earlier allocation happens before this. */
     struct wf_chunk *chunk = wf_load_relaxed(&slab->chunks);
     for (; chunk != NULL; chunk = chunk->next) {
         /* relaxed: the same as above. */
@@ -417,7 +417,7 @@ void wf_heap_retire(struct wf_heap *heap, void (*free_sched)(struct wf_sched *sc
 {
     heap->free_sched = free_sched;
     heap->patience = heap->on_orphan != NULL ? PATIENCE : 0;
-    /* relaxed: nobody is marked yet, so nobody counts down yet. */
+    /* relaxed: no task is marked yet, so no thread decrements yet. */
     wf_store_relaxed(&heap->orphans, 1);
     for (unsigned i = 0; i <= heap->outside; i++) {
         struct wf_slab *slab = &heap->slabs[i];
@@ -425,7 +425,7 @@ void wf_heap_retire(struct wf_heap *heap, void (*free_sched)(struct wf_sched *sc
         size_t arrived = count_free(slab);
         arrived += collect_remote(slab);
         while (arrived < expected) {
-            (void)sched_yield(); /* Its freer is a few instructions away. */
+            (void)sched_yield(); /* The freeing thread needs a few more instructions. */
             arrived += collect_remote(slab);
         }
     }

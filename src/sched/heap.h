@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heap.h - the memory of a runtime's tasks, and the list of all of them.
+ * heap.h - slab allocator for the tasks of a runtime, which can also list all of them.
  *
- * A slab for each worker and one, under a lock, for everybody else. A slab has
- * size classes of 64 bytes; a task goes back to the slab it came from, whoever
- * frees it. Slabs give no memory back before the runtime ends, so a slot is
- * always a task, alive or free. That makes a list of all tasks needless: whoever
- * wants to see them walks the slots.
+ * There is a slab for each worker and one, under a lock, for all other threads. A slab has size
+ * classes of 64 bytes. A task goes back to the slab it came from, regardless of the thread that
+ * frees it. Slabs return no memory before the runtime ends, so a slot is always a task, alive
+ * or free. That makes a list of all tasks unnecessary: a walker visits the slots.
  *
- * The heap can outlive the runtime: as long as somebody holds a handle or a
- * waker of a task, the slots stay, and the scheduler's memory with them.
+ * The heap can outlive the runtime: as long as a handle or a waker of a task exists, the slots
+ * stay, and with them the scheduler's memory.
  */
 #ifndef WF_SCHED_HEAP_H
 #define WF_SCHED_HEAP_H
@@ -28,7 +27,7 @@
 
 enum {
     WF_HEAP_GRAIN = 64,   /* size classes, and the alignment of a task */
-    WF_HEAP_CLASSES = 17, /* up to 1024 bytes; class 0 is "large" */
+    WF_HEAP_CLASSES = 17, /* up to 1024 bytes; class 0 means "large" */
     WF_HEAP_CLASS_BITS = 5,
     WF_HEAP_SLABS_MAX = 2047,
     WF_HEAP_JOIN_LOCKS = 64, /* a power of two */
@@ -41,14 +40,14 @@ struct wf_slab {
     /* Owner only, or under the heap's outside lock. */
     struct wf_qnode *free[WF_HEAP_CLASSES];
     struct wf_chunk *carving[WF_HEAP_CLASSES];
-    /* Owner pushes, walkers read. */
+    /* The owner pushes, walkers read. */
     _Atomic(struct wf_chunk *) chunks;
     /* Other threads push what they free. */
     _Alignas(WF_CACHE_LINE) struct wf_mpsc remote;
 };
 
 struct wf_join_lock {
-    _Alignas(64) struct wf_lock lock; /* guards joiner of the tasks hashed here */
+    _Alignas(64) struct wf_lock lock; /* guards joiner of the tasks that hash to it */
 };
 
 struct wf_heap {
@@ -59,43 +58,43 @@ struct wf_heap {
     struct wf_lock large_lock; /* guards large */
     struct wf_list large;
     void (*free_sched)(struct wf_sched *sched);
-    /* Retire calls it for each task that still has references, with locks held; or NULL. */
+    /* Called by wf_heap_retire() for each task that still has references, with locks held; may
+     * be NULL. */
     void (*on_orphan)(struct wf_task *task, void *arg);
     void *orphan_arg;
-    unsigned patience;        /* of retire: yields that are left */
-    _Atomic(int64_t) orphans; /* after retire: tasks alive, and one for retire */
+    unsigned patience;        /* of wf_heap_retire(): yields that are left */
+    _Atomic(int64_t) orphans; /* after wf_heap_retire(): orphans, and one for retire itself */
     struct wf_join_lock join_locks[WF_HEAP_JOIN_LOCKS];
-    struct wf_slab slabs[]; /* workers, then the outside one */
+    struct wf_slab slabs[]; /* one per worker, then the outside one */
 };
 
-/* Returns NULL when there is no memory. */
+/* Returns NULL if there is no memory. */
 struct wf_heap *wf_heap_create(const weft_allocator *allocator, struct wf_sched *sched,
                                unsigned workers);
 
 /*
- * Allocates a task of size bytes in all, from the given slab, which the caller
- * owns, or heap->outside. Sets heap and home and nothing else; the state word
- * must be stored with release once the task is whole. Returns NULL when there is
- * no memory.
+ * Allocates a task of size bytes in total from the given slab, which the caller owns, or from
+ * heap->outside. Sets only heap and home. The caller stores the state word with release once
+ * the task is initialized. Returns NULL if there is no memory.
  */
 struct wf_task *wf_heap_alloc(struct wf_heap *heap, unsigned slab, size_t size);
 
-/* Any thread, once the last reference is gone. slab is the one that the caller
+/* Any thread, once the last reference is gone: frees the task. slab is the one that the caller
  * owns, or heap->outside. */
 void wf_heap_free(struct wf_task *task, unsigned slab);
 
-/* Calls visit for every task that is not complete, with a reference held. Tasks
- * that begin or end meanwhile may be missed or seen. Any thread. */
+/* Calls visit for every task that is not complete, with a reference held. Tasks that start or
+ * end meanwhile may be missed or visited. Any thread. */
 void wf_heap_visit(struct wf_heap *heap, void (*visit)(struct wf_task *task));
 
 /*
- * Lets the heap go: at once, or with the last reference to one of its tasks.
- * Then free_sched(heap->sched) is called, so a thread that holds a task may use
- * the scheduler. No task is alive and nobody allocates any more.
+ * Releases the heap: frees it immediately, or with the last reference to one of its tasks. Then
+ * free_sched(heap->sched) is called, so a thread that holds a task may use the scheduler. Every
+ * task must be complete, and no thread may allocate any more.
  */
 void wf_heap_retire(struct wf_heap *heap, void (*free_sched)(struct wf_sched *sched));
 
-/* Where a task came from: the slab, and the size class in the low bits. */
+/* Packs where a task came from: the slab, and the size class in the low bits. */
 static inline uint16_t wf_heap_home(unsigned slab, size_t class)
 {
     return (uint16_t)(slab << WF_HEAP_CLASS_BITS | class);
@@ -111,17 +110,17 @@ static inline unsigned wf_heap_slab_of(const struct wf_task *task)
     return task->home >> WF_HEAP_CLASS_BITS;
 }
 
-/* Was it allocated by itself? Else its slot is a task until the heap goes. */
+/* Returns whether the task was allocated on its own. Otherwise its slot is a task until the
+ * heap is freed. */
 static inline bool wf_heap_is_large(const struct wf_task *task)
 {
     return wf_heap_class_of(task) == 0;
 }
 
-/* Returns the size of the memory of a task, at least what was asked for. */
+/* Returns the size of a task's memory, which is at least the requested size. */
 size_t wf_heap_size_of(struct wf_task *task);
 
-/* The owner of a slab: as wf_heap_alloc(). A slot that was used before knows where it
- * belongs. */
+/* The owner of a slab: same as wf_heap_alloc(). A reused slot already has heap and home. */
 static inline struct wf_task *wf_heap_alloc_own(struct wf_heap *heap, unsigned slab, size_t size)
 {
     size_t class = size / WF_HEAP_GRAIN + (size % WF_HEAP_GRAIN != 0);
@@ -134,7 +133,7 @@ static inline struct wf_task *wf_heap_alloc_own(struct wf_heap *heap, unsigned s
     return task;
 }
 
-/* The owner of the slab that the task came from. */
+/* The owner of the slab that the task came from: puts it into the free list. */
 static inline void wf_heap_put_back(struct wf_slab *slab, struct wf_task *task)
 {
     struct wf_qnode **free = &slab->free[wf_heap_class_of(task)];
@@ -142,7 +141,7 @@ static inline void wf_heap_put_back(struct wf_slab *slab, struct wf_task *task)
     *free = &task->node;
 }
 
-/* The owner of a slab, while the runtime runs: as wf_heap_free(). */
+/* The owner of a slab, while the runtime runs: same as wf_heap_free(). */
 static inline void wf_heap_free_own(struct wf_heap *heap, struct wf_task *task, unsigned slab)
 {
     if (wf_unlikely(wf_heap_slab_of(task) != slab || wf_heap_is_large(task))) {

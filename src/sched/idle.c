@@ -1,64 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.c - which workers sleep, and who wakes them.
+ * idle.c - set of parked workers, and the rule for waking one.
  *
- * Problem. Submitting must cost next to nothing while some worker is already
- * looking for work, yet no task may wait in a queue while a worker sleeps.
+ * Problem. Submitting must cost next to nothing while some worker is already searching, yet no
+ * task may wait in a queue while a worker is parked.
  *
  *   Submit, any thread                  Park, one worker
- *   S1  push the task                   P1  set my bit
+ *   S1  push the task                   P1  set own bit
  *   S2  full fence [I1]                 P2  counts: not searching, not unparked
- *   S3  somebody searching, or          P3  full fence [I1]
- *       nobody parked: done             P4  look at every queue once more
- *   S4  CAS counts: one more            P5  still nothing: sleep; a wake that
- *       searching, one more unparked        comes before is kept (park.c)
- *   S5  clear somebody's bit            P6  awake: unpark, see below
+ *   S3  a worker is searching, or       P3  full fence [I1]
+ *       none is parked: done            P4  look at every queue once more
+ *   S4  CAS counts: one more            P5  still nothing: park; an earlier wake
+ *       searching, one more unparked        is remembered (park.c)
+ *   S5  clear the bit of one worker     P6  awake: unpark, see below
  *   S6  wake that worker
  *
- * Found. A searcher that finds work is searching no more (F1); if it was the
- * last one, it looks at every queue once more behind a fence (F2) and notifies
- * (S3) if there is work, since submitters stayed silent because of it.
+ * Found. A searcher that finds work stops searching (F1). If it was the last searcher, it looks
+ * at every queue once more behind a fence (F2) and notifies (S3) if there is work, since
+ * submitters relied on it and woke no worker.
  *
- * Why no wake-up is lost [I1]. Take a task that was pushed, and a worker that
- * goes to sleep. One fence comes first. If S2 does, P4 sees the task. If P3
- * does, S3 sees P1 and P2. Then either S3 wakes a worker, which searches; or it
- * stays silent because it saw a searcher X, which had not yet left by P2 or F1
- * when S3 looked. So X's own fence comes after S2, and its P4 or F2 sees the
- * task; or X finds that very task. This holds for every worker that parks, not
- * only for the last searcher: a worker that was refused by the cap would
- * otherwise sleep beside a task that the only searcher left behind.
+ * Why no wake-up is lost [I1]. Consider a task that was pushed and a worker that parks. One of
+ * the two fences comes first. If S2 does, P4 sees the task. If P3 does, S3 sees P1 and P2. Then
+ * S3 either wakes a worker, which searches, or does nothing because it saw a searcher X that
+ * had not yet left by P2 or F1 when S3 looked. So X's own fence comes after S2, and its P4 or
+ * F2 sees the task, or X finds that very task. This holds for every worker that parks, not only
+ * for the last searcher: otherwise a worker that was refused by the cap could park beside a
+ * task that the only searcher left behind.
  *
- * Who has a worker is decided by the RMW that clears its bit. Counts go up
- * before a bit is cleared and down after it is set, so
+ * The RMW that clears a worker's bit decides which thread has claimed the worker. The counts go
+ * up before a bit is cleared and down after it is set, so
  *
- *   bits = parked by the counts + claims and wakings under way
+ *   bits = parked workers by the counts + claims and wake-ups in progress
  *
- * and a claim may fail (S5 finds no bit) only if the sleeper woke by itself: it
- * was taken by a request of its own, by I/O, by a timeout. The claim is then
- * taken back, and because submitters may have relied on it meanwhile, taken back
- * like F1: look behind a fence, and try again if there is work. A worker that
- * wakes by itself counts itself as unparked and clears its own bit; if the bit
- * was gone, the claimer has counted it, and it takes its own count back.
+ * and a claim can fail (S5 finds no bit) only if the sleeper woke by itself: by a wake-up
+ * addressed to it, by I/O, or by a timeout. The claimer then takes its counts back. Submitters
+ * may have relied on them meanwhile, so this is done like F1: look behind a fence, and try
+ * again if there is work. A worker that wakes by itself counts itself as unparked and clears
+ * its own bit. If the bit was already clear, the claimer has counted the worker, and the worker
+ * takes its own count back.
  *
- * Rejected. Waking on each push: most of those workers find nothing. A wake of
- * the next worker whenever the last searcher finds something (Tokio): one task
- * put into a sleeping runtime then wakes two workers; looking first costs less
- * than a useless wake. A seq_cst load in S3: it is not a fence, the push before
- * it can still be invisible. Clearing the bit before counting: a worker that
- * wakes by itself could leave before it was counted. A summary word over the
- * words of bits: keeping it in step is a protocol of its own, and 1024 workers
- * are 16 words, one cache line pair, read only when somebody is parked.
+ * Rejected. Waking a worker on each push: most of them find nothing. Waking the next worker
+ * whenever the last searcher finds something (Tokio): one task submitted to a sleeping runtime
+ * then wakes two workers, and looking first costs less than a useless wake-up. A seq_cst load
+ * in S3: it is not a fence, so the push before it may still be invisible. Clearing the bit
+ * before counting: a worker that wakes by itself could leave before it was counted. A summary
+ * word over the words of bits: keeping it consistent is a protocol of its own, and 1024 workers
+ * are 16 words, one cache line pair, read only when a worker is parked.
  *
  * Edges.
  * [I1] the fences of S2, P3 and F2, as above.
- * [I2] P2 releases counts, S4 acquires them: with the count comes the bit. What
- *      else changes the counts is an RMW, and passes that on.
- * [I3] setting a bit releases, clearing it acquires: the claimer sees what the
- *      worker did before it went to sleep. Clearing releases as well: a worker
- *      that finds its bit gone comes after the claimer's count.
- * [I4] F1 releases counts, the fence after the F1 or P2 of the last searcher acquires
- *      them: one that leaves before may have put tasks into its own ring, and tells
- *      nobody, because the last one looks.
+ * [I2] P2 releases counts, S4 acquires them: a claimer that sees the count sees the bit. All
+ *      other changes of the counts are RMWs, which continue the release sequence.
+ * [I3] setting a bit releases, clearing it acquires: the claimer sees what the worker did
+ *      before it parked. Clearing releases as well: a worker that finds its bit clear comes
+ *      after the claimer's count.
+ * [I4] F1 releases counts, the fence after the F1 or P2 of the last searcher acquires them: a
+ *      searcher that leaves earlier may have put tasks into its own ring and notifies no
+ *      worker, because the last one looks.
  */
 #include "sched/idle.h"
 
@@ -101,22 +99,22 @@ static void set_bit(struct wf_idle *idle, uint32_t worker)
     (void)wf_fetch_or_release(&idle->parked[worker / 64], bit_of(worker));
 }
 
-/* Returns true if the bit was set, and so the caller has the worker. */
+/* Returns true if the bit was set: the caller has claimed the worker. */
 static bool clear_bit(struct wf_idle *idle, uint32_t worker)
 {
-    /* acq_rel [I3]: of those who clear it, the RMW chooses one. */
+    /* acq_rel [I3]: of several threads that clear the bit, the RMW chooses one. */
     uint64_t old = wf_fetch_and_acq_rel(&idle->parked[worker / 64], ~bit_of(worker));
     return (old & bit_of(worker)) != 0;
 }
 
-/* Takes some parked worker, or returns WF_IDLE_NOBODY. */
+/* Claims a parked worker. Returns its index, or WF_IDLE_NOBODY. */
 static uint32_t claim_bit(struct wf_idle *idle)
 {
-    /* relaxed: a hint for which to leave alone. */
+    /* relaxed: a hint for which worker to try last. */
     uint32_t last = wf_load_relaxed(&idle->last) - 1;
     for (uint32_t at = 0; at <= (idle->workers - 1) / 64; at++) {
-        /* relaxed: a hint for which to try; clearing the bit decides. S4 has
-         * acquired the counts, so a bit that is counted is seen. */
+        /* relaxed: a hint for which worker to try; clearing the bit decides. S4 has acquired
+         * the counts, so a counted bit is visible. */
         uint64_t bits = wf_load_relaxed(&idle->parked[at]);
         for (; bits != 0; bits &= bits - 1) {
             uint32_t worker = at * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -130,11 +128,11 @@ static uint32_t claim_bit(struct wf_idle *idle)
 
 void wf_idle_wake_last(struct wf_idle *idle, uint32_t worker)
 {
-    /* relaxed: a hint for who claims a worker. */
+    /* relaxed: a hint for claimers. */
     wf_store_relaxed(&idle->last, worker + 1);
 }
 
-/* S3 and S4. */
+/* S3 and S4. Returns whether the caller must claim a worker. */
 static bool reserve_wake(struct wf_idle *idle)
 {
     /* relaxed: behind the caller's fence [I1]; the CAS checks the value. */
@@ -143,7 +141,7 @@ static bool reserve_wake(struct wf_idle *idle)
         if (searching_of(counts) != 0 || unparked_of(counts) >= idle->workers) {
             return false;
         }
-        /* acquire [I2]: the bit that this count stands for is seen. */
+        /* acquire [I2]: the bit that this count stands for is visible. */
     } while (!wf_cas_acquire(&idle->counts, &counts, counts + SEARCHING + UNPARKED));
     return true;
 }
@@ -157,9 +155,9 @@ uint32_t wf_idle_notify(struct wf_idle *idle, bool (*has_work)(void *arg), void 
         if (worker != WF_IDLE_NOBODY) {
             return worker;
         }
-        /* relaxed: before the fence. The sleeper woke by itself; taken back. */
+        /* relaxed: before the fence. The sleeper woke by itself, so the counts are taken back. */
         (void)wf_fetch_sub_relaxed(&idle->counts, SEARCHING + UNPARKED);
-        /* fence [I1]: whoever trusted in this searcher has published by now. */
+        /* fence [I1]: submitters that relied on this searcher have published by now. */
         wf_fence_full();
         if (!has_work(arg)) {
             break;
@@ -170,7 +168,7 @@ uint32_t wf_idle_notify(struct wf_idle *idle, bool (*has_work)(void *arg), void 
 
 bool wf_idle_try_search(struct wf_idle *idle)
 {
-    /* relaxed: the cap is a rule of thumb; it may be passed by a race. */
+    /* relaxed: the cap is a heuristic; a race may exceed it. */
     if (2 * wf_idle_searching(idle) >= idle->workers) {
         return false;
     }
@@ -180,20 +178,20 @@ bool wf_idle_try_search(struct wf_idle *idle)
 
 void wf_idle_search(struct wf_idle *idle)
 {
-    /* relaxed: it publishes nothing; who relies on it is seen to behind the fence
-     * with which this worker stops searching. */
+    /* relaxed: it publishes nothing. Submitters that rely on this searcher are covered by the
+     * fence with which it stops searching. */
     (void)wf_fetch_add_relaxed(&idle->counts, SEARCHING);
 }
 
 bool wf_idle_found(struct wf_idle *idle)
 {
-    /* release [I4]: F1. Who is not the last leaves the look to the last. */
+    /* release [I4]: F1. Only the last searcher looks once more. */
     uint64_t old = wf_fetch_sub_release(&idle->counts, SEARCHING);
     WF_ASSERT(searching_of(old) > 0);
     if (searching_of(old) > 1) {
         return false;
     }
-    /* fence [I1] [I4], F2: submitters who saw this searcher have published. */
+    /* fence [I1] [I4], F2: submitters that saw this searcher have published. */
     wf_fence_full();
     return true;
 }
@@ -205,13 +203,13 @@ void wf_idle_park(struct wf_idle *idle, uint32_t worker, bool searching)
     uint64_t old = wf_fetch_sub_release(&idle->counts, searching ? SEARCHING + UNPARKED : UNPARKED);
     WF_ASSERT(unparked_of(old) > 0);
     WF_ASSERT(!searching || searching_of(old) > 0);
-    /* fence [I1] [I4], P3: the queues are looked at after this. */
+    /* fence [I1] [I4], P3: the queues are checked after this. */
     wf_fence_full();
 }
 
 bool wf_idle_unpark(struct wf_idle *idle, uint32_t worker)
 {
-    /* relaxed: clearing the bit keeps it before itself [I3]. */
+    /* relaxed: clearing the bit releases it [I3]. */
     (void)wf_fetch_add_relaxed(&idle->counts, UNPARKED);
     if (clear_bit(idle, worker)) {
         return false;
@@ -229,12 +227,12 @@ bool wf_idle_is_parked(const struct wf_idle *idle, uint32_t worker)
 
 uint32_t wf_idle_searching(const struct wf_idle *idle)
 {
-    /* relaxed: a snapshot for the cap and for counters. */
+    /* relaxed: a snapshot for the cap and the counters. */
     return searching_of(wf_load_relaxed(&idle->counts));
 }
 
 uint32_t wf_idle_unparked(const struct wf_idle *idle)
 {
-    /* relaxed: a snapshot; the watch reads it behind a fence of its own. */
+    /* relaxed: a snapshot; the monitor reads it behind a fence of its own. */
     return unparked_of(wf_load_relaxed(&idle->counts));
 }

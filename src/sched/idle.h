@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.h - which workers sleep, and who wakes them. The protocol is in idle.c.
+ * idle.h - set of parked workers, and the rule for waking one. The protocol is in idle.c.
  */
 #ifndef WF_SCHED_IDLE_H
 #define WF_SCHED_IDLE_H
@@ -17,8 +17,8 @@ struct wf_idle {
     uint32_t workers; /* constant */
     /* Any thread:  63 .. searching .. 32 | 31 .. unparked .. 0 */
     _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) counts;
-    _Atomic(uint32_t) last; /* 0, or 1 + the one that is woken only if no other sleeps */
-    /* The worker sets its bit; who clears it has the worker. */
+    _Atomic(uint32_t) last; /* 0, or 1 + the worker that is woken only if no other is parked */
+    /* The worker sets its bit. The thread that clears the bit has claimed the worker. */
     _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) parked[WF_IDLE_WORDS];
 };
 
@@ -27,39 +27,39 @@ struct wf_idle {
 void wf_idle_init(struct wf_idle *idle, uint32_t workers);
 
 /*
- * Submitter, after publishing work, any thread: if nobody searches and somebody
- * sleeps, takes one sleeper, counted as searching, and returns its index; the
- * caller wakes it. Else returns WF_IDLE_NOBODY. has_work(arg) tells whether some
- * stealable queue has work.
+ * Submitter, after publishing work, any thread: if no worker searches and at least one is
+ * parked, claims a parked worker, counts it as searching and returns its index. The caller then
+ * wakes it. Otherwise returns WF_IDLE_NOBODY. has_work(arg) returns whether a stealable queue
+ * has work.
  */
 uint32_t wf_idle_notify(struct wf_idle *idle, bool (*has_work)(void *arg), void *arg);
 
-/* Worker: may it search? At most half of them at once. */
+/* Worker: starts searching unless half of the workers already do. Returns whether it does. */
 bool wf_idle_try_search(struct wf_idle *idle);
 
-/* Worker: searches in any case: it has seen work. */
+/* Worker: starts searching regardless of the cap, because it has seen work. */
 void wf_idle_search(struct wf_idle *idle);
 
-/* Worker: has found work and stops searching. Returns true if it was the last
- * searcher: the caller then looks once more and notifies if there is more. */
+/* Worker: stops searching, because it has found work. Returns true if it was the last searcher.
+ * The caller then looks once more and notifies if there is more work. */
 bool wf_idle_found(struct wf_idle *idle);
 
-/* Worker: goes to sleep. The caller then looks at every queue once more, behind
- * the fence that this ends with. */
+/* Worker: enters the parked state. This ends with a fence, behind which the caller looks at
+ * every queue once more. */
 void wf_idle_park(struct wf_idle *idle, uint32_t worker, bool searching);
 
-/* Worker: does not sleep any more. Returns true if it was taken by a submitter,
- * and so is counted as searching. */
+/* Worker: leaves the parked state. Returns true if a submitter claimed the worker, which is
+ * then counted as searching. */
 bool wf_idle_unpark(struct wf_idle *idle, uint32_t worker);
 
-/* Any thread: this worker, which waits for I/O for all of them, or WF_IDLE_NOBODY, is to be
- * woken last. A hint. */
+/* Any thread: names the worker to wake last, because it waits for I/O on behalf of all workers;
+ * WF_IDLE_NOBODY for none. A hint. */
 void wf_idle_wake_last(struct wf_idle *idle, uint32_t worker);
 
-/* Any thread, behind a full fence of its own. */
+/* Any thread, behind a full fence of its own: returns whether the worker is parked. */
 bool wf_idle_is_parked(const struct wf_idle *idle, uint32_t worker);
 
-/* Any thread; snapshots. */
+/* Any thread: return a snapshot of the number of searching or unparked workers. */
 uint32_t wf_idle_searching(const struct wf_idle *idle);
 uint32_t wf_idle_unparked(const struct wf_idle *idle);
 

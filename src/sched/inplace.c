@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inplace.c - a fiber that blocks: it goes on on a thread of the blocking pool, and
+ * inplace.c - blocking in place: a fiber that blocks continues on a blocking-pool thread, and
  * comes back. A worker never changes its thread.
  *
- *   Fiber, on a worker                      Host, a job of the pool
+ *   Fiber, on a worker                      Host, a blocking job
  *   B1  spawn a job; wait for its thread    H1  claim the fiber's wait, wake it
  *   B2  leave the worker for good           H2  wait until the fiber has left [Z1]
- *       (wf_fiber_move()); who              H3  switch to the fiber
- *       settles that says so [Z1]
+ *       (wf_fiber_move()); finishing        H3  switch to the fiber
+ *       the poll reports that [Z1]
  *   B3  call the function; switch back      H4  put it into the queue of the
  *   B4  on a worker again                       runtime; the job ends
  *
- * B1 is a wait like any other, with a deadline and cancellation; a fiber that gives
- * up cancels the job and waits for its end, since the job looks into its frame. From
- * B2 to H4 the fiber is RUNNING. After H4 its frame may be gone: the host uses only
- * its own.
+ * B1 is a wait like any other, with a deadline and cancellation. A fiber that gives up cancels
+ * the job and waits for its end, since the job reads the fiber's frame. From B2 to H4 the fiber
+ * is RUNNING. After H4 its frame may be gone, so the host uses only its own.
  *
  * Edges.
- * [Z1] the settling of B2 releases the word, H2 acquires it: the fiber's context is
- *      whole, and nobody is on its stack.
+ * [Z1] finishing the poll in B2 releases the word, H2 acquires it: the fiber's context is
+ *      saved, and no code runs on its stack.
  *
  * Checked by tests/model/fiber_model.c.
  */
@@ -40,22 +39,22 @@
 
 /* In the frame of the fiber. */
 struct host {
-    weft_future future; /* ready when a thread is there */
+    weft_future future; /* ready when a thread has arrived */
     struct wf_fiber *fiber;
     struct wf_task *job; /* NULL: not spawned */
-    bool dropped;        /* before DONE: the pool is closed, and nobody will come */
+    bool dropped;        /* set before DONE: the pool is closed, no thread will come */
     struct wf_wait wait;
     struct wf_wait_node node;
-    _Atomic(uint32_t) left;  /* the settling worker sets it, the host waits for it */
-    struct wf_seat seat;     /* the thread's */
-    struct wf_context *loop; /* the thread's: where to switch back to */
+    _Atomic(uint32_t) left;  /* set by the worker that finishes the poll; the host waits for it */
+    struct wf_seat seat;     /* state of the host's thread */
+    struct wf_context *loop; /* context of the host's thread, to switch back to */
 };
 
 static int host_main(void *arg);
 static void host_dropped(void *arg);
 
-/* The job is spawned by the first poll: an await that is refused, because the fiber
- * is cancelled, polls nothing. */
+/* The first poll spawns the job: an await that is refused because the fiber is canceled polls
+ * nothing. */
 static int host_poll(weft_future *future)
 {
     struct host *host = (struct host *)future;
@@ -81,7 +80,7 @@ static bool host_cancel(weft_future *future)
 
 static const weft_future_ops host_ops = { .poll = host_poll, .cancel = host_cancel };
 
-/* Tells whom to wake when the fiber is cancelled; NULL: nobody. */
+/* Sets the task to wake when the fiber is canceled; NULL for none. */
 static void set_hosting(struct wf_fiber *fiber, struct wf_task *waiter)
 {
     struct wf_pool *pool = &fiber->task.heap->sched->pool;
@@ -105,7 +104,7 @@ void wf_inplace_cancelled(struct wf_task *task)
     }
 }
 
-/* H3: runs the fiber on this thread until it comes back. */
+/* H3: runs the fiber on this thread until it switches back. */
 WF_NO_TSAN static void run_fiber(struct host *host)
 {
     struct wf_fiber *fiber = host->fiber;
@@ -130,16 +129,16 @@ WF_NO_TSAN static void run_fiber(struct host *host)
     }
 }
 
-/* The job. */
+/* Function of the host's blocking job. */
 static int host_main(void *arg)
 {
     struct host *host = arg;
     struct wf_fiber *fiber = host->fiber;
     if (!wf_wait_claim(&host->node)) {
-        return 0; /* It has given up. */
+        return 0; /* The fiber has given up. */
     }
     wf_task_wake(wf_wait_finish(&host->wait));
-    /* acquire [Z1]: the fiber's context is whole. */
+    /* acquire [Z1]: the fiber's context is saved. */
     while (wf_load_acquire(&host->left) == 0) {
         (void)wf_futex_wait(&host->left, 0, WF_NEVER);
     }
@@ -149,7 +148,7 @@ static int host_main(void *arg)
     return 0;
 }
 
-/* The job ends without a thread: the runtime shuts down, or the fiber has given up. */
+/* Handles a job that ends without a thread: the runtime shuts down, or the fiber has given up. */
 static void host_dropped(void *arg)
 {
     struct host *host = arg;
@@ -159,17 +158,17 @@ static void host_dropped(void *arg)
     }
 }
 
-/* B2, on the worker: nobody is on the stack of the fiber any more. */
+/* B2, on the worker: reports that no code runs on the fiber's stack any more. */
 static void fiber_has_left(void *arg)
 {
     struct host *host = arg;
-    /* release [Z1]: the fiber's context is whole. The host may be gone after this;
-     * its address alone is harmless. */
+    /* release [Z1]: the fiber's context is saved. The host may be gone after this; using only
+     * its address is harmless. */
     wf_store_release(&host->left, 1u);
     wf_futex_wake(&host->left, 1);
 }
 
-/* B3: back to the host's own stack. Returns on a worker. */
+/* B3: switches back to the host's own stack. Returns on a worker. */
 WF_NO_TSAN static void go_back(struct wf_fiber *self, struct host *host)
 {
     wf_fiber_must_hold_no_lock(self, &host->seat);
@@ -177,7 +176,7 @@ WF_NO_TSAN static void go_back(struct wf_fiber *self, struct host *host)
     wf_fiber_arrive(self, wf_context_switch(&self->context, host->loop, NULL));
 }
 
-/* Nobody came in time: takes the job back. */
+/* Takes the job back, because no thread came in time. */
 static void take_back(weft_task *job)
 {
     weft_cancel(job);

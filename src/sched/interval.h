@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interval.h - how often a worker looks at the inject queue first.
+ * interval.h - adaptive interval at which a worker serves the inject queue first.
  *
- * interval = clamp(target / average poll time, min, max): a task that waits in
- * the inject queue of a busy runtime starts within about the target. The average
- * moves a tenth of the way to each tick's average.
+ * interval = clamp(target / average poll time, min, max): a task that waits in the inject queue
+ * of a busy runtime starts within about the target. Each tick moves the average a tenth of the
+ * way to the tick's own average.
  */
 #ifndef WF_SCHED_INTERVAL_H
 #define WF_SCHED_INTERVAL_H
@@ -12,18 +12,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Until the first sample. */
+/* Average until the first sample. */
 #define WF_INTERVAL_FIRST_NS UINT64_C(50000)
 
-/* One sample counts as at most so many times the average, so that one outlier
- * (a 10 ms poll among short ones) moves the interval by less than half:
- * 1 / (0.9 + 0.1 * 8) = 0.59. The next such sample is no outlier any more and
- * counts in full. */
+/* A sample counts as at most this multiple of the average, so that one outlier (a 10 ms poll
+ * among short ones) moves the interval by less than half: 1 / (0.9 + 0.1 * 8) = 0.59. A second
+ * such sample in a row is not an outlier and counts in full. */
 #define WF_INTERVAL_OUTLIER 8
 
 struct wf_interval {
     double average_ns;
-    bool had_outlier; /* the last sample was cut */
+    bool had_outlier; /* the last sample was clamped */
     uint64_t target_ns;
     uint32_t min;
     uint32_t max;
@@ -39,7 +38,7 @@ static inline void wf_interval_init(struct wf_interval *interval, uint64_t targe
     interval->max = max;
 }
 
-/* One tick: polls polls took ns in all. An empty tick is no sample. */
+/* Adds the sample of one tick, in which the polls took ns in total. An empty tick is no sample. */
 static inline void wf_interval_sample(struct wf_interval *interval, uint64_t ns, uint32_t polls)
 {
     if (polls == 0) {
@@ -59,8 +58,8 @@ static inline void wf_interval_sample(struct wf_interval *interval, uint64_t ns,
 
 static inline uint32_t wf_interval_polls(const struct wf_interval *interval)
 {
-    /* A hair above, so that an average of 50 us that the sum of tenths left at
-     * 50.000000001 still gives 20. */
+    /* Slightly more, so that an average of 50 us that rounding left at 50.000000001 still gives
+     * 20. */
     double polls = (double)interval->target_ns / interval->average_ns + 1e-6;
     if (polls < interval->min) {
         return interval->min;

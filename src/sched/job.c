@@ -1,47 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job.c - forks and joins that need more than what is compiled into the program, and jobs
- * that run on other workers.
+ * job.c - slow paths of fork and join, and forks that other workers run.
  *
- * A fork is private, and costs nothing, until somebody asks for work (jobs.c). Three rules
- * say who is asked, and who is woken.
+ * The fast path is compiled into the program (weft/fork.h). A fork is private, and costs no
+ * atomic operation, until a thief requests work (jobs.c). Three rules say which owner is asked
+ * and which worker is woken:
  *
- * - The first few forks of a strand are public at once, and wake a sleeper: they are few,
- *   and their owner may compute for long without coming to a fork or join. Its limits
- *   stay closed until it is deeper than that.
- * - A worker that searches and finds nothing public asks, and is given half of what there
- *   is.
- * - A worker that goes to sleep asks all; the owner that answers wakes one.
+ * - The first few forks of a fork context are published immediately and wake a parked worker:
+ *   they are few, and their owner may compute for a long time before its next fork or join. Its
+ *   limits stay closed until it is deeper than that.
+ * - A searching worker that finds no public fork posts a request, and is given half of the
+ *   private forks.
+ * - A worker that parks posts a request to the owner on every worker. The owner that answers
+ *   wakes one worker.
  *
- * Tasks that come from outside while all workers are busy ask, too, and the watch asks for
- * those that wait for a worker that computes: then the fiber that forks there lets them go
- * first, with its forks public meanwhile.
+ * Tasks submitted from outside while all workers are busy post a request, too. The monitor
+ * posts one on behalf of tasks that wait for a computing worker. The forking fiber on that
+ * worker then lets them run first, with its forks public meanwhile.
  *
- * A computation may go on for long without a fork or join, or while the watch gets no
- * processor. So the algorithms pause every few hundred steps of their loops (weft/fork.h).
- * About every 30 us a pause is a safe point: it reads the clock, answers requests, and
- * yields if the fiber's turn takes longer than 700 us and tasks are queued here. (Two such
- * computations may be before a task in the queue: that makes 1.4 ms.)
+ * A computation may run for a long time without a fork or join, or while the monitor gets no
+ * CPU. So the algorithms pause every few hundred iterations of their loops (weft/fork.h). About
+ * every 30 us such a pause is a safe point: it reads the clock, answers requests, and yields if
+ * the fiber's time slice exceeds 700 us and tasks are queued on this worker. (Two such
+ * computations may be ahead of a task in the queue, which makes 1.4 ms.)
  *
- * A stolen job runs on a fiber of its own, so it may wait. Its joiner looks for a moment
- * whether it has ended, and then suspends: as a fiber, as the shell of a poll (shell.c),
- * or as a thread.
+ * A stolen fork runs on its own fiber, so it may suspend. Its joiner polls briefly for the end
+ * and then suspends: as a fiber, as the poll fiber of a poll (shell.c), or as a thread.
  *
  *   Joiner                               Thief
- *   W1  take a reference to itself       E1  run the job
+ *   W1  take a reference to itself       E1  run the fork
  *   W2  state: 0 -> its task             E2  state -> DONE; was a task there?
  *   W3  suspend until DONE               E3  wake it, with its reference
  *
- * A thread has a while in which it helps, first (leapfrogging).
+ * Before it suspends, a thread helps for a while (leapfrogging).
  *
- * Recursion that comes to the end of its stack continues on another one: the call is made a
- * job of a new fiber, and its caller waits for that as a joiner. Callers that cannot have a
- * strand (a timer's function, a blocking job, weft_block_in_place(), a thread outside of
- * weft_par_run() or one of too many in it) run their forks themselves, on a thread that they
- * cannot leave; they continue on a segment (segment.c) instead.
+ * Recursion that reaches the end of its stack continues on another one: the call becomes a fork
+ * of a new fiber, and its caller waits for it as a joiner. Callers that cannot have a fork
+ * context (a timer callback, a blocking job, weft_block_in_place(), a thread outside of
+ * weft_par_run() or one beyond the limit of threads in it) run their forks themselves, on a
+ * thread that they cannot leave. They continue on a segment (segment.c) instead.
  *
- * If E2 comes before W2, the joiner finds DONE and does not wait. After E2 the slot may
- * be used for another job, so the thief does not touch it again.
+ * If E2 precedes W2, the joiner finds DONE and does not wait. After E2 the slot may hold
+ * another fork, so the thief does not touch it again.
  *
  * Edges: jobs.c's [J2], jobs.c's [J3], strand.c's [S1].
  */
@@ -61,19 +61,19 @@
 #include "sched/worker.h"
 
 enum {
-    ASK_WORK = 1,          /* somebody searches */
-    ASK_WAKE = 2,          /* somebody sleeps */
+    ASK_WORK = 1,          /* a worker searches */
+    ASK_WAKE = 2,          /* a worker is parked */
     ASK_YIELD = 4,         /* tasks wait for this worker */
-    LOOKS = 16,            /* before a joiner suspends: some 300 ns */
-    SERVE_NS = 500 * 1000, /* then who was asked to yield goes on, whoever waits */
-    TURN_NS = 700 * 1000,  /* then a computation yields at its next safe point, unasked, */
-    SPARE_NS = 250 * 1000, /* for so long */
-    LOOK_NS = 30 * 1000,   /* between two safe points, about */
+    LOOKS = 16,            /* polls before a joiner suspends: some 300 ns */
+    SERVE_NS = 500 * 1000, /* then a fiber that was asked to yield continues */
+    TURN_NS = 700 * 1000,  /* then a computation yields, unasked, at its next safe point */
+    SPARE_NS = 250 * 1000, /* and for that long */
+    LOOK_NS = 30 * 1000,   /* between two safe points, approximately */
     ATTACH_AGAIN_NS = 1000 * 1000,
     SILENCE_NS = 20 * 1000,
     LINGER_NS = 100 * 1000,  /* of a thief, in tests */
-    HELP_NS = 20 * 1000,     /* without finding anything: then a guest sleeps */
-    HELP_STACK = 256 * 1024, /* that must be left for it */
+    HELP_NS = 20 * 1000,     /* an external thread that finds no fork for that long sleeps */
+    HELP_STACK = 256 * 1024, /* stack that must be left for helping */
 };
 
 static struct wf_strand *strand_of(weft_jobs *own)
@@ -81,19 +81,20 @@ static struct wf_strand *strand_of(weft_jobs *own)
     return wf_container_of(wf_jobs_of(own), struct wf_strand, jobs);
 }
 
-/* The strand that forks here; NULL: there is none yet. */
+/* Returns the fork context that forks here, or NULL if there is none yet. */
 static struct wf_strand *strand_here(void)
 {
     weft_jobs *own = weft_jobs_here();
     return own->head != NULL ? strand_of(own) : NULL;
 }
 
-/* --- The stack that runs here ------------------------------------------------------------- */
+/* --- The current stack ------------------------------------------------------------------ */
 
-/* Of those who cannot have a strand, on a thread that they cannot leave: only the floor. */
+/* For callers that cannot have a fork context, on a thread that they cannot leave: only the
+ * floor. */
 static __thread weft_jobs alone WF_TLS_MODEL;
 
-/* The lowest address of the stack that runs here; NULL: not known. */
+/* Returns the lowest address of the current stack, or NULL if it is not known. */
 static char *stack_low(void)
 {
     const struct wf_stack *segment = wf_segment_current();
@@ -121,14 +122,14 @@ char *wf_job_stack_floor(void)
     return low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
 }
 
-/* Does who runs here stay on this thread? Not a task of a worker. */
+/* Returns whether the caller stays on this thread. A worker's task does not. */
 static bool is_bound(void)
 {
     const struct wf_worker *worker = wf_worker_current();
     return worker == NULL || worker->current == NULL;
 }
 
-/* Sets the floor of who forks here, after the stack may have changed. */
+/* Sets the caller's stack floor, after the stack may have changed. */
 static __attribute__((noinline)) void set_floor(void)
 {
     struct wf_strand *strand = strand_here();
@@ -138,13 +139,13 @@ static __attribute__((noinline)) void set_floor(void)
         alone.stack_floor = wf_job_stack_floor();
         WF_TLS_STORE(weft_jobs_of_thread, &alone);
     } else {
-        wf_strand_use(NULL); /* What a callback on this thread has left. */
+        wf_strand_use(NULL); /* A callback on this thread may have left its own. */
     }
 }
 
-/* --- Forks and joins ---------------------------------------------------------------------- */
+/* --- Fork and join -------------------------------------------------------------------------- */
 
-/* A strand for who has none, or NULL. */
+/* Attaches a fork context to a caller that has none. Returns NULL if it gets none. */
 static struct wf_strand *attach(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -161,7 +162,7 @@ static struct wf_strand *attach(void)
     return self != NULL ? wf_strand_attach(worker, self) : NULL;
 }
 
-/* The fiber that this is, or the shell of the poll; NULL on a plain thread. */
+/* Returns the current fiber, or the poll fiber of the poll; NULL on a plain thread. */
 static struct wf_fiber *self_here(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -185,7 +186,7 @@ weft_jobs *weft_jobs_make_room(weft_jobs *own)
     return wf_jobs_public(&strand->jobs);
 }
 
-/* How many jobs others should have now. */
+/* Returns the number of forks to publish now. */
 static uint32_t to_publish(const struct wf_strand *strand, bool asked)
 {
     const struct wf_jobs *jobs = &strand->jobs;
@@ -196,7 +197,7 @@ static uint32_t to_publish(const struct wf_strand *strand, bool asked)
     return asked || !wf_jobs_has_public(jobs) ? (private + 1) / 2 : 0;
 }
 
-/* Who was silent for long enough announces what it has. */
+/* Announces public forks if the fork context has been silent for long enough. */
 static void speak_up(struct wf_strand *strand, int64_t now)
 {
     if (now - wf_strand_silent_since(strand) > SILENCE_NS) {
@@ -207,7 +208,7 @@ static void speak_up(struct wf_strand *strand, int64_t now)
     }
 }
 
-/* There are new public jobs. */
+/* Announces new public forks. */
 static void announce(struct wf_strand *strand)
 {
     if (wf_strand_silent_since(strand) == 0) {
@@ -217,41 +218,42 @@ static void announce(struct wf_strand *strand)
     }
 }
 
-/* Behind all tasks of this worker, those from outside included. Returns the worker it is on
- * then. */
+/* Yields behind all tasks of this worker, including those from outside. Returns the worker on
+ * which the fiber resumes. */
 static struct wf_worker *yield_once(struct wf_fiber *self, struct wf_worker *worker)
 {
     wf_worker_fetch_ahead(worker);
-    /* relaxed: a rule of thumb, as in others_wait(). */
+    /* relaxed: a heuristic, as in others_wait(). */
     (void)wf_fetch_add_relaxed(&worker->yielding, 1);
     if (self == worker->shell) {
         wf_shell_yield(worker);
     } else {
         wf_fiber_yield(self, worker);
     }
-    /* relaxed: a rule of thumb, as above. */
+    /* relaxed: a heuristic, as above. */
     (void)wf_fetch_sub_relaxed(&worker->yielding, 1);
     return wf_worker_current();
 }
 
-/* Do tasks wait here, apart from those that yield like this one? A fiber that yields is in the
- * ring, or pinned. */
+/* Returns whether tasks wait on this worker, apart from fibers that yield like this one. A
+ * fiber that yields is in the ring, or pinned. */
 static bool others_wait(const struct wf_worker *worker)
 {
     size_t waiting = wf_ring_len(&worker->ring) + wf_worker_pinned_len(worker) +
                      wf_inject_len(&worker->sched->inject);
-    /* relaxed: rules of thumb; some may have been stolen. */
+    /* relaxed: heuristics; some of the tasks may have been stolen. */
     return wf_load_relaxed(&worker->lifo) != NULL || waiting > wf_load_relaxed(&worker->yielding);
 }
 
-/* Do those who fork here stand back, because tasks wait? */
+/* Returns whether computations that fork on this worker give way because tasks wait. */
 static bool serves_others(struct wf_worker *worker)
 {
     return worker->serves_until != 0 && others_wait(worker) &&
            wf_clock_real() < worker->serves_until;
 }
 
-/* The same, once those have run: they may wait for events now, and some may have come. */
+/* Same as serves_others(), after those tasks have run: they may now wait for events, and some
+ * events may have arrived. */
 static bool serves_more(struct wf_worker *worker)
 {
     wf_worker_poll_driver(worker);
@@ -259,11 +261,11 @@ static bool serves_more(struct wf_worker *worker)
 }
 
 /*
- * Lets the tasks of this worker run, also those that come meanwhile; but not for longer than
- * serve_ns. With 0 it does so only if others here do. When one
- * that forks was asked to, all others here stand back for the same while, as soon as they have
- * their turn: else each of them would compute until it is asked, one after the other. The poll of
- * a future must not wait.
+ * Lets the tasks of this worker run, including those that arrive meanwhile, for at most
+ * serve_ns. With 0 it does so only if other computations on this worker do. When one
+ * computation was asked to yield, all others on this worker give way for the same period as
+ * soon as they are scheduled; otherwise each of them would compute until it is asked, one after
+ * the other. The poll of a future must not wait, so it does not give way.
  */
 static void give_way(int64_t serve_ns)
 {
@@ -282,25 +284,25 @@ static void give_way(int64_t serve_ns)
     }
 }
 
-/* Are tasks queued here, those from outside and pinned ones included? */
+/* Returns whether tasks are queued for this worker, including the inject queue and pinned tasks. */
 static bool has_queued(const struct wf_worker *worker)
 {
-    /* relaxed: a look; some may have been stolen. */
+    /* relaxed: a hint; some of the tasks may have been stolen. */
     return wf_load_relaxed(&worker->lifo) != NULL || wf_ring_len(&worker->ring) > 0 ||
            wf_inject_len(&worker->sched->inject) > 0 || worker->pinned.first != NULL ||
            !wf_mpsc_is_empty(&worker->inbox);
 }
 
-/* A request for work that finds nothing to publish stays: a worker that went to sleep asks only
- * once, and a loop divides itself only while it is asked. */
+/* Returns the requests for work that stay pending because there was nothing to publish. A
+ * worker that parked asks only once, and a loop splits itself only while a request is pending. */
 static uint32_t unmet_reasons(const struct wf_strand *strand, uint32_t reasons, uint32_t published)
 {
     bool is_met = published > 0 || !strand->shares || wf_strand_has_public(strand);
     return is_met ? 0 : reasons & (ASK_WORK | ASK_WAKE);
 }
 
-/* Does what was asked for; forks and joins are quick again unless they are the first
- * few. */
+/* Answers all pending requests. Forks and joins then take the fast path again, unless they are
+ * among the first few. */
 static void answer(struct wf_strand *strand)
 {
     struct wf_jobs *jobs = &strand->jobs;
@@ -325,10 +327,11 @@ static void answer(struct wf_strand *strand)
     }
 }
 
-/* Who gives way may come back without its strand: nothing of it is used afterwards. */
+/* A fiber that gives way may resume without its fork context, so nothing of it is used
+ * afterwards. */
 static bool take_safe_point(struct wf_strand *strand, int64_t now)
 {
-    /* relaxed: a request; nothing comes with it. */
+    /* relaxed: a request carries no data. */
     uint32_t reasons = wf_load_relaxed(&strand->jobs.reasons);
     if (reasons != 0) {
         answer(strand);
@@ -346,8 +349,8 @@ static bool take_safe_point(struct wf_strand *strand, int64_t now)
     return true;
 }
 
-/* Without memory for a fork context a computation cannot share its work, but it yields all the
- * same. */
+/* Safe point of a computation that got no fork context because memory is short: it cannot share
+ * its work, but it yields all the same. */
 static bool take_safe_point_alone(int64_t now)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -359,8 +362,8 @@ static bool take_safe_point_alone(int64_t now)
     return true;
 }
 
-/* A fork context for a safe point, or NULL. If there is no memory for one, the next safe points do
- * not ask for it again. */
+/* Returns a fork context for a safe point, or NULL. After out of memory, the safe points of the
+ * next millisecond do not try again. */
 static struct wf_strand *attach_at(int64_t now)
 {
     struct wf_strand *strand = strand_here();
@@ -381,7 +384,8 @@ bool wf_job_safe_point_at(int64_t now)
     return strand != NULL ? take_safe_point(strand, now) : take_safe_point_alone(now);
 }
 
-/* Slow steps make the next safe point come sooner, quick ones later. */
+/* Adapts the distance of safe points: slow steps make the next one come sooner, quick ones
+ * later. */
 static void choose_steps(struct wf_strand *strand, int64_t now)
 {
     int64_t elapsed = now - strand->looked_at;
@@ -432,7 +436,7 @@ static int run_job(void *arg)
     return 0;
 }
 
-/* On a fiber of its own. */
+/* Runs a stolen fork on a fiber of its own. */
 static int run_stolen(void *arg)
 {
     wf_fiber_current()->runs = arg;
@@ -440,7 +444,7 @@ static int run_stolen(void *arg)
     return run_job(arg);
 }
 
-/* Who waits here? */
+/* Returns the task to wake when the wait of the caller ends. */
 static struct wf_task *waiter_here(struct wf_fiber *self)
 {
     return self != NULL ? &self->task : wf_thread_known()->waiter;
@@ -474,17 +478,18 @@ static void suspend_until_done(struct wf_job *job)
         suspend(self);
     }
     if (self != NULL ? self->polling : wf_thread_known()->waits > 0) {
-        /* What is polled here may have woken it meanwhile: it polls once more. */
+        /* The poll under way may have woken the task meanwhile: the task polls once more. */
         wf_task_retain(waiter);
         wf_task_wake(waiter);
     }
     give_way(0);
 }
 
-/* Takes what the fork, which is at this worker, has forked itself; or asks for it. */
+/* Steals a fork that the given fork has forked itself, if it runs on this worker. Posts a
+ * request if none is public. */
 static struct wf_job *steal_descendant(struct wf_worker *victim, const struct wf_job *fork)
 {
-    /* acquire [S1]: the strand is initialised. */
+    /* acquire [S1]: the fork context is initialized. */
     struct wf_strand *strand = wf_load_acquire(&victim->strand);
     if (strand == NULL || !wf_jobs_is_named(&strand->jobs, fork)) {
         return NULL;
@@ -498,7 +503,8 @@ static struct wf_job *steal_descendant(struct wf_worker *victim, const struct wf
     return job;
 }
 
-/* A guest that waits for a fork runs a part of that fork. False: there is none. */
+/* Lets an external thread that waits for a fork run a part of that fork. Returns false if there
+ * is none. */
 static bool help(struct wf_sched *sched, const struct wf_job *fork)
 {
     for (unsigned i = 0; i < sched->options.workers; i++) {
@@ -511,7 +517,7 @@ static bool help(struct wf_sched *sched, const struct wf_job *fork)
     return false;
 }
 
-/* Is there stack enough to run somebody else's fork here? */
+/* Returns whether enough stack is left to run another fork here. */
 static bool is_shallow(void)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -519,8 +525,9 @@ static bool is_shallow(void)
 }
 
 /*
- * A guest has nothing else to do than to help, and is slow to wake up. It runs nothing but
- * parts of what it waits for: so it waits for nobody who waits for it.
+ * Helps until the fork is done, or until there is nothing to help with. An external thread has
+ * nothing else to do, and is slow to wake up. It runs only parts of the fork that it waits for,
+ * so it never waits for a thread that waits for it.
  */
 static void help_until_done(struct wf_job *job)
 {
@@ -536,7 +543,7 @@ static void help_until_done(struct wf_job *job)
     }
 }
 
-/* Returns when the job that a thief has is done. */
+/* Waits until a stolen fork is done. */
 static void wait_for(struct wf_job *job)
 {
     for (unsigned i = 0; i < LOOKS; i++) {
@@ -551,7 +558,7 @@ static void wait_for(struct wf_job *job)
     suspend_until_done(job);
 }
 
-/* A function that is called on another stack. */
+/* A function call that continues on another stack. */
 struct call {
     struct wf_job job; /* as if it had been stolen */
     void (*function)(void *arg);
@@ -582,7 +589,7 @@ static bool start_call(struct call *call)
     return task != NULL;
 }
 
-/* On a segment. */
+/* Runs the call on a segment. */
 static void call_on_segment(void *arg)
 {
     const struct call *call = arg;
@@ -590,7 +597,8 @@ static void call_on_segment(void *arg)
     call->function(call->arg);
 }
 
-/* The same thread continues on a fresh stack. */
+/* Continues on a fresh stack of the same thread. Returns false if the caller may not, or if
+ * there is no memory. */
 static bool extend_stack(struct call *call)
 {
     bool called = is_bound() && wf_segment_call(call_on_segment, call);
@@ -600,12 +608,12 @@ static bool extend_stack(struct call *call)
     return called;
 }
 
-/* There is no memory for a stack: perhaps this one suffices. */
+/* Calls the function on this stack, because there is no memory for another; it may suffice. */
 static void call_here(const struct call *call)
 {
     const struct wf_strand *strand = strand_here();
     if (strand != NULL) {
-        weft_jobs_here()->stack_floor = NULL; /* Or each call would come here again. */
+        weft_jobs_here()->stack_floor = NULL; /* Else each call would come here again. */
     } else {
         wf_strand_use(NULL);
     }
@@ -619,7 +627,7 @@ void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
     call.job.words[0].pointer = &call;
     bool is_alone = weft_jobs_here()->head == NULL;
     if (is_alone) {
-        set_floor(); /* It may be that of another stack. */
+        set_floor(); /* It may be the floor of another stack. */
         if (!weft_jobs_stack_is_low(weft_jobs_here())) {
             function(arg);
             return;
@@ -642,15 +650,15 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
         return true;
     }
     wait_for(job);
-    /* While the job is on the stack: who yields with an empty one gives it to others, and
-     * the result is still in the slot. */
+    /* Answer while the fork is still on the stack: a fiber that yields with an empty fork stack
+     * gives it away, and the result is still in the slot. */
     answer(strand);
     wf_jobs_joined(jobs, job);
     wf_jobs_close(jobs);
     return false;
 }
 
-/* --- Jobs that nobody joins ---------------------------------------------------------------- */
+/* --- Forks that are never joined ------------------------------------------------------------- */
 
 bool wf_job_spawn(struct wf_job *job)
 {
@@ -706,7 +714,7 @@ void wf_job_await(struct wf_job *job)
 
 /* --- Loops ------------------------------------------------------------------------------ */
 
-/* The watch must look after forks that nobody is told of. */
+/* Makes sure that the monitor looks after forks that wake no worker. */
 static void be_watched(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -755,7 +763,7 @@ bool wf_job_is_wanted(void)
     if (own->head != NULL) {
         return weft_jobs_must_ask(own);
     }
-    /* Who was taken himself, and has not forked yet: nobody could ask so far. */
+    /* A stolen fork that has not forked yet: no thief has had anything to request. */
     const struct wf_strand *strand = attach();
     return strand != NULL && strand->shares;
 }
@@ -787,14 +795,14 @@ bool wf_job_may_fork(void)
 
 /* --- Other workers ----------------------------------------------------------------------- */
 
-/* Is what is forked there over soon, as far as anybody knows? */
+/* Returns whether the forks there will probably end soon. */
 static bool is_short(const struct wf_strand *strand)
 {
     int64_t since = wf_strand_silent_since(strand);
     return since != 0 && wf_clock_real() - since < SILENCE_NS;
 }
 
-/* Opens a window in tests: the strand may change hands before the thief steals from it. */
+/* Opens a window in tests: the fork context may change owners before the thief steals from it. */
 static void linger(struct wf_worker *thief)
 {
 #ifdef WF_SHUFFLE
@@ -809,7 +817,7 @@ static void linger(struct wf_worker *thief)
 #endif
 }
 
-/* Takes a job from a strand that runs, or asks for one. */
+/* Steals a fork from a running fork context, or posts a request. */
 static struct wf_job *steal_running(struct wf_worker *thief, struct wf_strand *strand)
 {
     if (strand == NULL || is_short(strand)) {
@@ -826,7 +834,7 @@ static struct wf_job *steal_running(struct wf_worker *thief, struct wf_strand *s
 static struct wf_job *steal_from_worker(struct wf_worker *thief, void *arg)
 {
     struct wf_worker *victim = arg;
-    /* acquire [S1]: the strand is initialised. */
+    /* acquire [S1]: the fork context is initialized. */
     struct wf_job *job = steal_running(thief, wf_load_acquire(&victim->strand));
     return job != NULL ? job : wf_away_steal(&victim->away);
 }
@@ -836,13 +844,13 @@ static struct wf_job *steal_from_guests(struct wf_worker *thief, void *arg)
     struct wf_guests *guests = arg;
     struct wf_job *job = NULL;
     for (unsigned i = 0; job == NULL && i < WF_GUESTS_MAX; i++) {
-        /* acquire [S1]: the strand is initialised. */
+        /* acquire [S1]: the fork context is initialized. */
         job = steal_running(thief, wf_load_acquire(&guests->strands[i]));
     }
     return job;
 }
 
-/* Steals with a fiber at hand: a job that was taken must be run. */
+/* Steals with a fiber reserved: a stolen fork must be run. */
 static struct wf_task *steal(struct wf_worker *worker,
                              struct wf_job *(*from)(struct wf_worker *thief, void *arg), void *arg)
 {
@@ -867,7 +875,7 @@ struct wf_task *wf_job_take_own(struct wf_worker *worker)
 
 struct wf_task *wf_job_steal(struct wf_worker *worker, struct wf_worker *victim)
 {
-    /* relaxed: a look; who steals reads it again. */
+    /* relaxed: a hint; the steal reads it again. */
     bool forks = wf_load_relaxed(&victim->strand) != NULL || wf_away_has_jobs(&victim->away);
     return forks ? steal(worker, steal_from_worker, victim) : NULL;
 }
@@ -875,14 +883,14 @@ struct wf_task *wf_job_steal(struct wf_worker *worker, struct wf_worker *victim)
 struct wf_task *wf_job_steal_from_guests(struct wf_worker *worker)
 {
     struct wf_guests *guests = &worker->sched->guests;
-    /* A guest is no task: a shutdown does not wait for it. */
+    /* An external thread is not a task: shutdown does not wait for it. */
     bool may = !worker->closing && wf_guests_are_there(guests);
     return may ? steal(worker, steal_from_guests, guests) : NULL;
 }
 
 bool wf_job_has_public(const struct wf_worker *victim)
 {
-    /* acquire [S1]: the strand is initialised. */
+    /* acquire [S1]: the fork context is initialized. */
     const struct wf_strand *strand = wf_load_acquire(&victim->strand);
     return (strand != NULL && wf_strand_has_public(strand) && !is_short(strand)) ||
            wf_away_has_jobs(&victim->away);
@@ -890,7 +898,7 @@ bool wf_job_has_public(const struct wf_worker *victim)
 
 bool wf_job_ask_to_yield(struct wf_worker *worker)
 {
-    /* acquire [S1]: the strand is initialised. */
+    /* acquire [S1]: the fork context is initialized. */
     struct wf_strand *strand = wf_load_acquire(&worker->strand);
     if (strand != NULL) {
         wf_jobs_ask(&strand->jobs, ASK_YIELD);
@@ -900,7 +908,7 @@ bool wf_job_ask_to_yield(struct wf_worker *worker)
 
 bool wf_job_has_not_answered(const struct wf_worker *worker)
 {
-    /* acquire [S1]: the strand is initialised. */
+    /* acquire [S1]: the fork context is initialized. */
     struct wf_strand *strand = wf_load_acquire(&worker->strand);
     return strand == NULL || wf_jobs_is_asked(&strand->jobs, ASK_YIELD);
 }
@@ -909,7 +917,7 @@ void wf_job_ask_all(struct wf_worker *worker)
 {
     struct wf_sched *sched = worker->sched;
     for (unsigned i = 0; i < sched->options.workers; i++) {
-        /* acquire [S1]: the strand is initialised. */
+        /* acquire [S1]: the fork context is initialized. */
         struct wf_strand *strand = wf_load_acquire(&sched->workers[i].strand);
         if (strand != NULL) {
             wf_jobs_ask(&strand->jobs, ASK_WAKE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job.h - jobs of strands, on other workers. Forks and joins that need more than what is
- * compiled into the program are in job.c, too.
+ * job.h - slow paths of fork and join, and forks that other workers run. The fast paths are
+ * compiled into the program.
  */
 #ifndef WF_SCHED_JOB_H
 #define WF_SCHED_JOB_H
@@ -14,20 +14,21 @@ struct wf_sched;
 struct wf_task;
 struct wf_worker;
 
-/* Worker: takes a job from a strand that has left it; from one at or of another worker;
- * from a guest's. Returns a fiber to run it on, or NULL. */
+/* Worker: steal a fork from a fork context that was suspended on this worker, from one on
+ * another worker (running or suspended there), or from one of an external thread. Return a
+ * fiber to run the fork on, or NULL. */
 struct wf_task *wf_job_take_own(struct wf_worker *worker);
 struct wf_task *wf_job_steal(struct wf_worker *worker, struct wf_worker *victim);
 struct wf_task *wf_job_steal_from_guests(struct wf_worker *worker);
 
-/* Is there something that wf_job_steal() could take? A look. */
+/* Returns whether wf_job_steal() could find a public fork. A hint. */
 bool wf_job_has_public(const struct wf_worker *victim);
 
 /*
- * Jobs that nobody joins, from the heap of who spawns them. When one has run, the function
- * in its word WF_JOB_AFTER is called with it. Spawn says false if there is no strand for
- * it, or no memory: run it here, then. Run_spawned runs the last one that was spawned here
- * since the mark and that nobody has taken; false if there is none.
+ * Forks that are never joined, in memory of the spawner. When one has run, the function in its
+ * word WF_JOB_AFTER is called with it. wf_job_spawn() returns false if there is no fork context
+ * or no memory; the caller then runs the fork itself. wf_job_run_spawned() runs the fork
+ * spawned last here since the mark that no thief has stolen; it returns false if there is none.
  */
 enum {
     WF_JOB_AFTER = 5,
@@ -36,51 +37,55 @@ bool wf_job_spawn(struct wf_job *job);
 int64_t wf_job_spawn_mark(void);
 bool wf_job_run_spawned(int64_t mark);
 
-/* A job has run: tells who waits for it, or calls the function after it. */
+/* Finishes a fork that has run: wakes its waiter, or calls the function in its word
+ * WF_JOB_AFTER. */
 void wf_job_end(struct wf_job *job);
 
-/* Returns when wf_job_end() was called for a job that was neither forked nor spawned. */
+/* Waits until wf_job_end() has been called for a fork that was neither forked nor spawned. */
 void wf_job_await(struct wf_job *job);
 
 /*
- * For loops, which most often are over before a worker could wake up: forks that wake
- * nobody, until wf_job_speak_up() is called after 20 us or the watch finds them. Begin
- * says whether it begins here; end gets that.
+ * For loops, which usually end before a worker could wake up: forks that wake no worker until
+ * wf_job_speak_up() is called after 20 us, or until the monitor finds them.
+ * wf_job_begin_silently() returns whether the silence begins here; pass that to
+ * wf_job_end_silently().
  */
 bool wf_job_begin_silently(void);
 void wf_job_end_silently(bool begun);
 void wf_job_speak_up(void);
 
-/* The same, by who knows what time it is. */
+/* Same as wf_job_begin_silently() and wf_job_speak_up(), for a caller that knows the time. */
 bool wf_job_begin_silently_at(int64_t now);
 void wf_job_speak_up_at(int64_t now);
 
-/* As weft_jobs_safe_point(), by a caller that knows what time it is. True: other tasks ran, so
- * it is later now. */
+/* Same as weft_jobs_safe_point(), for a caller that knows the time. Returns true if other tasks
+ * ran, so that the time has to be read again. */
 bool wf_job_safe_point_at(int64_t now);
 
-/* The address below which calls that fork go to a fresh stack, for the stack that runs here;
- * NULL if it is not known. */
+/* Returns the address below which calls that fork continue on a fresh stack, for the current
+ * stack; NULL if it is not known. */
 char *wf_job_stack_floor(void);
 
-/* Can another worker take what is forked here? */
+/* Returns whether other workers can steal forks of the caller. */
 bool wf_job_may_fork(void);
 
-/* So many forks in each other are public at once here; 0: nobody can take any. */
+/* Returns the number of nested forks that are published immediately here; 0 if no worker can
+ * steal any. */
 unsigned wf_job_eager_forks(void);
 
-/* Would a fork be taken by somebody, as far as can be seen? */
+/* Returns whether a worker would probably steal a fork. */
 bool wf_job_is_wanted(void);
 
-/* Any thread: asks whoever forks at this worker to let its tasks run. False: nobody forks
- * there. */
+/* Any thread: asks the computation that forks on this worker to let the worker's tasks run.
+ * Returns false if no fork context runs there. */
 bool wf_job_ask_to_yield(struct wf_worker *worker);
 
-/* Has it not yielded though it was asked, or cannot be asked? It computes without a fork, or has no
- * processor. */
+/* Returns whether a request to yield is still unanswered, or could not be posted: the worker
+ * computes without a fork, or has no CPU. */
 bool wf_job_has_not_answered(const struct wf_worker *worker);
 
-/* Worker that is about to sleep: asks who forks to wake it. */
+/* Worker that is about to park: asks the fork context on every worker to wake one when it
+ * publishes. */
 void wf_job_ask_all(struct wf_worker *worker);
 
 #endif

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join.c - waiting for the end of a task.
+ * join.c - joining a task: waiting for its end.
  *
- * A task has one place for a joiner, guarded by one of the heap's join locks,
- * and the flag JOIN_INTEREST, which says that the place may be taken; it stays when
- * the joiner gives up. A task that ends without the flag touches no lock.
+ * A task has one slot for a joiner, guarded by one of the heap's join locks, and the flag
+ * JOIN_INTEREST, which says that the slot may be in use. The flag stays set when the joiner
+ * gives up. A task that ends without the flag touches no lock.
  *
  *   Joiner, under the lock                 Completer
- *   J1  place taken: refused               K1  RUNNING to COMPLETE; no flag: done
+ *   J1  slot in use: refused               K1  RUNNING to COMPLETE; no flag: done
  *   J2  set the flag, unless COMPLETE      K2  lock; take the joiner out; claim
  *       (then there is nothing to wait         and finish its wait; unlock
  *       for)                               K3  wake it
- *   J3  take the place, unlock, suspend
+ *   J3  fill the slot, unlock, suspend
  *
- * J2 and K1 are steps of one word: either the completer sees the flag, and then
- * finds the joiner behind the lock, or the joiner sees COMPLETE. A joiner that
- * gives up takes its node out under the lock (waitq.h, W2 and W3).
+ * J2 and K1 are transitions of one word. Either the completer sees the flag, and then finds the
+ * joiner behind the lock, or the joiner sees COMPLETE. A joiner that gives up takes its node
+ * out under the lock (waitq.h, W2 and W3).
  *
- * A fiber has two shorter ways: if the task has ended, there is nothing to wait for;
- * and if its worker would run the task next, it lends its worker to it (loan.c).
+ * A fiber has two shorter ways. If the task has ended, there is nothing to wait for. If its
+ * worker would run the task next, it hands its worker to the task (loan.c).
  *
  * Checked by tests/model/join_model.c.
  */
@@ -57,7 +57,7 @@ void wf_join_answer(struct wf_task *task)
     }
 }
 
-/* The task has ended: takes its result and ends the handle. */
+/* Takes the result of a task that has ended, and ends the handle. */
 static int take_result(struct wf_join *join)
 {
     struct wf_task *task = join->task;
@@ -152,7 +152,7 @@ void weft_join_init(weft_join_future *future, weft_task *task, int *result)
     wf_wait_init(&join->wait);
 }
 
-/* On a fiber: takes the result of a task that has ended. */
+/* On a fiber: takes the result of a task that has ended, and ends the handle. */
 static int take_ended(struct wf_worker *worker, struct wf_task *task, int *result)
 {
     if (result != NULL) {
@@ -164,7 +164,7 @@ static int take_ended(struct wf_worker *worker, struct wf_task *task, int *resul
     return 0;
 }
 
-/* On a fiber, after a loan. */
+/* On a fiber: ends a join after a join handoff. */
 static int join_lent(struct wf_fiber *self, struct wf_join *join)
 {
     if (join->refused) {

@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loan.c - a fiber lends its worker to the one that it joins.
+ * loan.c - join handoff: a fiber hands its worker to the task that it joins.
  *
- * A fiber that joins one which its worker would run next need not wait as others do:
- * it leaves its stack for the other's, which comes back to it when it has ended. No
- * lock, no wake, no queue; the lender stays RUNNING all the time, as if it had called
- * a function.
+ * A fiber that joins a fiber which its worker would run next need not wait in the usual way. It
+ * switches to the stack of the joined fiber, which switches back when it has ended. No lock, no
+ * wake-up, no queue. The joiner (lender in the code) stays RUNNING all the time, as if it had
+ * called a function.
  *
- *   Lender A, worker W                      Borrower B, on W
- *   N1  take B out of W's LIFO slot         E1  complete B; no JOIN_INTEREST: go back
- *   N2  B->lender = A                           to A. Else lock: go back, if B still
- *   N3  switch to B; who arrives there          has a lender
- *       stores A->lent_to = B [O1]          E2  to leave before its end, cut: lock;
- *   N4  (back) A->lent_to = NULL                take the lender out and enlist it as
- *                                               the joiner of B; unlock; pend it
- *   Canceller of A
+ *   Joiner A, worker W                      Joined fiber B, on W
+ *   N1  take B out of W's queue             E1  complete B; no JOIN_INTEREST: switch
+ *   N2  B->lender = A                           back to A. Else lock: switch back, if
+ *   N3  switch to B; on arrival there           B still has a lender
+ *       store A->lent_to = B [O1]           E2  to leave before its end, cut: lock;
+ *   N4  (back) A->lent_to = NULL                clear the lender and enqueue it as the
+ *                                               joiner of B; unlock; make it IDLE
+ *   Canceler of A
  *   C1  B = A->lent_to [O1]; lock B's join lock
  *   C2  set JOIN_INTEREST of B, unless complete; A->lent_to is still B [O1]
- *   C3  take the lender out and enlist it, as in E2; unlock; schedule A
+ *   C3  clear the lender and enqueue it, as in E2; unlock; schedule A
  *
- * The join lock is B's. Who takes A out of its loan does so under that lock, after B
- * has got JOIN_INTEREST, which it keeps. So a completion without the flag (E1) has
- * come before any taking, and A is B's to go back to; one with the flag finds out
- * behind the lock.
+ * The join lock is B's. A thread that ends A's handoff does so under that lock, after B has got
+ * JOIN_INTEREST, which it keeps. So a completion without the flag (E1) comes before any such
+ * thread, and B may switch back to A. A completion with the flag finds out behind the lock.
  *
- * C1 may be late: B may have ended, and its slot may be another task by now; slots stay
- * tasks for ever (heap.h). Then C2 may set the flag of a stranger, which costs that
- * one's completer a look behind the lock. But if A->lent_to is B after the flag was
- * set, A is lent to just this B: it cannot end before the lock is free.
+ * C1 may be late: B may have ended, and its slot may be another task by now, since slots stay
+ * tasks forever (heap.h). Then C2 may set the flag of an unrelated task, which costs that
+ * task's completer a look behind the lock. But if A->lent_to is B after the flag was set, A has
+ * handed its worker to exactly this B, which cannot end before the lock is free.
  *
- * A canceller that comes before N3 finds no loan. It has left its mark in A's state,
- * which is seen when B leaves or ends.
+ * A canceler that comes before N3 finds no handoff. It has left its mark in A's state, which is
+ * seen when B leaves or ends.
  *
- * B may be a lender itself. When it leaves, everybody below it does; each is pended
- * after its own loan was cut, because then it may go on elsewhere.
+ * B may itself be the joiner in another handoff. When a task leaves, every joiner below it
+ * leaves, too. Each becomes IDLE after its own handoff was cut, because from then on it may
+ * resume elsewhere.
  *
  * Edges.
- * [O1] N3's store releases, C1 and C2 acquire: there is a task where B is, A's context
- *      is saved, and what it has written for C3 is seen.
+ * [O1] N3's store releases, C1 and C2 acquire: B's slot is a task, A's context is saved, and
+ *      what A has written for C3 is visible.
  *
  * Checked by tests/model/loan_model.c.
  */
@@ -58,21 +58,20 @@ bool wf_loan_make(struct wf_fiber *self, struct wf_worker *worker, struct wf_joi
         return false;
     }
     self->join = join;
-    /* relaxed: only this worker looks before [O1]. */
+    /* relaxed: only this worker reads it before [O1]. */
     wf_store_relaxed(&borrower->lender, self);
     if (!wf_fiber_lend(self, worker, borrower)) {
-        /* relaxed: as above, only this worker looks. */
+        /* relaxed: as above, only this worker reads it. */
         wf_store_relaxed(&borrower->lender, (struct wf_fiber *)NULL);
         wf_worker_push(worker, join->task);
         return false;
     }
-    /* relaxed: a canceller that misses this finds the borrower complete. */
+    /* relaxed: a canceler that misses this finds the joined task complete. */
     wf_store_relaxed(&self->lent_to, (struct wf_task *)NULL);
     return true;
 }
 
-/* Under the join lock: the lender is the borrower's no more, and waits as a joiner
- * does, or is refused. */
+/* Under the join lock: ends the handoff. The joiner waits in the usual way, or is refused. */
 static void enlist(struct wf_fiber *borrower, struct wf_fiber *lender)
 {
     /* relaxed: under the lock; and see E1 above. */
@@ -84,7 +83,7 @@ static void enlist(struct wf_fiber *borrower, struct wf_fiber *lender)
     }
 }
 
-/* The lender has been taken out of its loan; it may go on elsewhere after this. */
+/* Makes a joiner whose handoff has ended IDLE, or queues it. It may resume elsewhere after this. */
 static void let_go(struct wf_fiber *lender)
 {
     struct wf_task *task = &lender->task;
@@ -94,10 +93,10 @@ static void let_go(struct wf_fiber *lender)
     }
 }
 
-/* Takes out the lender of this one. NULL if it has none, or none any more. */
+/* Ends the handoff to this fiber. Returns its joiner, or NULL if there is none (any more). */
 static struct wf_fiber *take_lender(struct wf_fiber *borrower)
 {
-    /* relaxed: whoever takes it out does so under the lock. */
+    /* relaxed: it is cleared only under the lock. */
     if (wf_load_relaxed(&borrower->lender) == NULL) {
         return NULL;
     }
@@ -127,7 +126,7 @@ void wf_loan_cut(struct wf_fiber *borrower)
 struct wf_fiber *wf_loan_complete(struct wf_fiber *borrower, int result)
 {
     struct wf_task *task = &borrower->task;
-    /* relaxed: if anybody has taken it out, there is the flag. */
+    /* relaxed: if another thread has cleared it, the flag is set. */
     struct wf_fiber *lender = wf_load_relaxed(&borrower->lender);
     task->result = result;
     if ((wf_state_complete(&task->state) & WF_STATE_JOIN_INTEREST) == 0) {
@@ -146,7 +145,8 @@ struct wf_fiber *wf_loan_complete(struct wf_fiber *borrower, int result)
     return lender;
 }
 
-/* C2, under the join lock of the task: is the lender lent to it, and not to go on yet? */
+/* C2, under the join lock of the task: returns whether the joiner has handed its worker to this
+ * task, which has not ended. */
 static bool is_lent_to(struct wf_fiber *lender, struct wf_task *task)
 {
     if (!wf_state_join_register(&task->state)) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local.c - values that each fiber, and each plain thread, has for itself.
+ * local.c - fiber-local storage: values that each fiber and each plain thread has for itself.
  *
- * Keys are places in one table of the process. The values of a fiber are an array
- * that is made when it first sets one, and kept with it; a plain thread's are kept
+ * Keys are slots in one table of the process. The values of a fiber are an array that is
+ * allocated when the fiber first sets one, and kept with it. Those of a plain thread are kept
  * with its record.
  *
  * Edges.
- * [K1] creating a key releases its place; starting a fiber that inherits, and ending one,
- *      acquire it: the functions are seen.
+ * [K1] creating a key releases its slot; starting a fiber that inherits, and ending one,
+ *      acquire it: the functions are visible.
  */
 #include "sched/local.h"
 
@@ -27,7 +27,7 @@
 
 enum {
     KEYS_MAX = WEFT_LOCAL_KEYS_MAX,
-    /* A destructor may set values again; after so many rounds they are left alone. */
+    /* A destructor may set values again. After this number of rounds they are left alone. */
     ROUNDS_MAX = 4,
 };
 
@@ -39,7 +39,7 @@ enum key_state {
 
 struct key {
     _Atomic(uint32_t) state;
-    void *(*inherit)(void *value); /* NULL: it is not inherited */
+    void *(*inherit)(void *value); /* NULL: the value is not inherited */
     void (*destructor)(void *value);
 };
 
@@ -55,11 +55,11 @@ int weft_local_create_inherited(weft_local *out, void *(*inherit)(void *value),
 {
     for (unsigned i = 0; i < KEYS_MAX; i++) {
         uint32_t state = KEY_FREE;
-        /* relaxed: decides who has the place; filled below. */
+        /* relaxed: decides which creator gets the slot; it is filled below. */
         if (wf_cas_relaxed(&keys[i].state, &state, (uint32_t)KEY_TAKEN)) {
             keys[i].inherit = inherit;
             keys[i].destructor = destructor;
-            /* release [K1]: the functions are seen. */
+            /* release [K1]: the functions are visible. */
             wf_store_release(&keys[i].state, (uint32_t)KEY_READY);
             *out = (weft_local){ .index = i };
             return 0;
@@ -68,7 +68,7 @@ int weft_local_create_inherited(weft_local *out, void *(*inherit)(void *value),
     return -EAGAIN;
 }
 
-/* Where the values of whoever runs here are kept. */
+/* Returns where the values of the current fiber or thread are kept. */
 static void ***locals_here(const char *call)
 {
     const struct wf_worker *worker = wf_worker_current();
@@ -85,7 +85,7 @@ static void ***locals_here(const char *call)
 
 static void must_be_key(weft_local key, const char *call)
 {
-    /* relaxed: a check of the caller's. */
+    /* relaxed: only checks the caller's argument. */
     if (key.index >= KEYS_MAX || wf_load_relaxed(&keys[key.index].state) != KEY_READY) {
         wf_fatal("%s: no such key; make one with weft_local_create()", call);
     }
@@ -115,7 +115,8 @@ void *weft_local_get(weft_local key)
     return locals != NULL && *locals != NULL ? (*locals)[key.index] : NULL;
 }
 
-/* The values of whoever runs here; NULL if it has none, or is a stackless task. */
+/* Returns the values of the current fiber or thread; NULL if it has none, or is a stackless
+ * task. */
 static void **known_locals(void)
 {
     struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
@@ -156,7 +157,7 @@ int wf_local_inherit(void ***locals)
     return 0;
 }
 
-/* Calls the destructors of the values that are set. False if there was none. */
+/* Calls the destructors of the values that are set. Returns false if there was none. */
 static bool end_round(void **locals)
 {
     bool any = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * op.c - an operation on an object that may have to wait.
+ * op.c - operation on an object that may have to wait.
  */
 #include "sched/op.h"
 
@@ -20,7 +20,7 @@ void wf_op_wait(struct wf_op *op, struct wf_turn *turn)
     }
 }
 
-/* This task waits for it. */
+/* With the latch held: makes this task wait for the operation. */
 static void wait_in_turn(struct wf_op *op, struct wf_task *waiter, struct wf_turn *turn)
 {
     wf_wait_node_init(&op->node, &op->own, 0); /* It may have been a select's before. */
@@ -28,7 +28,8 @@ static void wait_in_turn(struct wf_op *op, struct wf_task *waiter, struct wf_tur
     wf_op_wait(op, turn);
 }
 
-/* This task. Aborts if another one has begun to wait at the same moment. */
+/* Returns the calling task. Aborts if another task has started to wait on this operation at the
+ * same time. */
 static struct wf_task *sole_waiter(const struct wf_op *op)
 {
     if (wf_unlikely(wf_wait_is_waiting(&op->own))) {
@@ -57,7 +58,7 @@ int wf_op_end(struct wf_op *op)
     return result;
 }
 
-/* It has its result, and may be awaited again. */
+/* Resets an operation that has its result, so that it can be awaited again. */
 static void renew(struct wf_op *op)
 {
     op->result = 0;
@@ -115,7 +116,7 @@ int wf_op_suspend(struct wf_op *op, struct wf_turn *turn, weft_time deadline)
     }
     struct wf_thread *thread = wf_thread_known();
     if (thread == NULL) {
-        /* The first wait of this thread: it needs memory, which is not allocated in a turn. */
+        /* The first wait of this thread allocates memory, which is not done with the latch held. */
         wf_turn_end(turn);
         return wf_thread_await(&op->future, deadline);
     }
@@ -132,7 +133,8 @@ void wf_op_leave(struct wf_op *op, struct wf_turn *turn)
     }
 }
 
-/* Who claims it does so in its turn, and may be at the node without the latch then. */
+/* A granter claims with the latch held, and may use the node after it has released the latch.
+ * So only an operation that still waits leaves the queue. */
 bool wf_op_cancel(weft_future *future)
 {
     struct wf_op *op = (struct wf_op *)future;
@@ -146,7 +148,7 @@ bool wf_op_cancel(weft_future *future)
     return wf_wait_abandon(&op->own, WF_WAIT_CANCELLED);
 }
 
-/* The node of an operation that was claimed is the granter's until the wait has ended. */
+/* The node of a claimed operation belongs to the granter until the wait has ended. */
 bool wf_turn_claim_this(struct wf_turn *turn, struct wf_op *op)
 {
     (void)wf_waitq_remove(&op->node);

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * op.h - an operation on an object that may have to wait (weft/op.h).
+ * op.h - operation on an object that may have to wait (weft/op.h).
  *
- * What all of them have in common is here: a wait and one node of it, a future that polls
- * and cancels them. An object begins with its latch (base/latch.h), and has queues of those
- * who wait for something. Whoever holds the latch has its turn at the object, and gives it
- * up with new bits for the object. A kind of operation says what it does in its turn:
+ * This is the common part of all operations: a wait with one node, and a future that polls and
+ * cancels them. An object begins with its latch (base/latch.h) and has queues of waiters. The
+ * holder of the latch is in the object's critical section, called a turn, and releases the
+ * latch with new bits for the object. A kind of operation defines what it does with the latch
+ * held:
  *
- *   take     has what is wanted, if it can be had
- *   enlist   it cannot: the operation waits, in a queue
- *   leave    the operation was in the queue, and gives up
- *   end      later, without the latch: a grant was received. It may find that another was
- *            faster: then it begins again
+ *   take     takes what is wanted, if it is available
+ *   enlist   it is not: enqueues the operation as a waiter
+ *   leave    the operation was in the queue and gives up
+ *   end      later, without the latch: a grant was received. It may find that another
+ *            caller was faster; then the operation begins again
  *
- * So one wait may be shared by operations on several objects (select.c): it has its turn at
- * all of them at once.
+ * So operations on several objects may share one wait (select.c), which holds the latches of
+ * all of them at the same time.
  *
- * An operation that is cancelled leaves first, and gives up its wait then: so who is in a
- * queue waits, or is a branch of a select that was decided and will leave. A poll gives
- * WEFT_ECANCELED then, or ends the operation if the grant was faster; it must not wait again.
- * All of that is under the latch, so the claim of one that waits at a single object is a store.
+ * An operation that is canceled first leaves the queue and then gives up its wait. So an
+ * operation in a queue is waiting, or is a branch of a decided select that is about to leave. A
+ * poll then returns WEFT_ECANCELED, or ends the operation if the grant was faster. It must not
+ * wait again. All of that happens under the latch, so claiming an operation that waits for a
+ * single object is a plain store.
  *
- * A granter claims operations and fills them in its turn (waitq.h, G1 and G2). It ends their
- * waits (G3) when it has given up the latch, and wakes them then (G4): for who is let go may
- * free the object.
+ * A granter claims operations and fills them with the latch held (waitq.h, G1 and G2). It ends
+ * their waits (G3) after it has released the latch, and then wakes them (G4), because a waiter
+ * that is released may free the object.
  */
 #ifndef WF_SCHED_OP_H
 #define WF_SCHED_OP_H
@@ -34,22 +36,22 @@
 #include "sched/await.h"
 #include "sched/waitq.h"
 
-/* One's turn at an object: its latch is held. */
+/* A critical section at an object: its latch is held. */
 struct wf_turn {
     _Atomic(uint32_t) *word;
-    uint32_t bits;          /* the object's, new ones at the end */
-    struct wf_list granted; /* nodes of those that were claimed */
+    uint32_t bits;          /* the object's; new ones are stored at the end */
+    struct wf_list granted; /* nodes of the claimed operations */
 };
 
 struct wf_op {
-    weft_future future; /* its ops are those of a struct wf_op_ops */
+    weft_future future; /* its ops are part of a struct wf_op_ops */
     struct wf_wait own;
     struct wf_wait_node node;
     void *object;
-    int result;     /* the granter's answer */
+    int result;     /* set by the granter */
     bool cancelled; /* must not wait again */
-    bool is_back;   /* begins again, after another was faster */
-    bool flag;      /* these are the kind's */
+    bool is_back;   /* begins again because another caller was faster */
+    bool flag;      /* the rest belongs to the kind of operation */
     uint32_t count;
     int64_t time;
     void *data;
@@ -58,15 +60,17 @@ struct wf_op {
 struct wf_op_ops {
     weft_future_ops future; /* WF_OP_FUTURE */
     bool is_alone;          /* cannot be a branch of a select */
-    /* A result, or WEFT_PENDING: it cannot be had now. */
+    /* Returns a result, or WEFT_PENDING if what is wanted is not available. */
     int (*take)(struct wf_op *op, struct wf_turn *turn);
-    /* After that, in the same turn: where in the object the queue is at whose end it waits. */
+    /* Afterwards, in the same critical section: offset in the object of the queue at whose end
+     * the operation waits. */
     size_t queue;
-    /* Or what it does instead; see wf_op_enlist(). NULL: nothing else. */
+    /* Replaces the above; see wf_op_enlist(). NULL: the default. */
     void (*enlist)(struct wf_op *op, struct wf_turn *turn);
-    /* It was taken out of the queue. NULL: there is nothing more to do. */
+    /* Called after the operation was removed from the queue. NULL: nothing more to do. */
     void (*leave)(struct wf_op *op, struct wf_turn *turn);
-    /* After a grant: a result, or WEFT_PENDING: begins again. NULL: the granter's. */
+    /* After a grant: returns a result, or WEFT_PENDING to begin again. NULL: the granter's
+     * result. */
     int (*end)(struct wf_op *op);
 };
 
@@ -78,7 +82,7 @@ bool wf_op_cancel(weft_future *future);
         .poll = wf_op_poll, .cancel = wf_op_cancel                                                 \
     }
 
-/* Prepares an operation; the kind's members are zero. */
+/* Prepares an operation. The members of the kind are zeroed. */
 static inline struct wf_op *wf_op_init(weft_op *op, const struct wf_op_ops *ops, void *object)
 {
     struct wf_op *self = (struct wf_op *)op;
@@ -100,16 +104,16 @@ static inline const struct wf_op_ops *wf_op_ops_of(const struct wf_op *op)
     return wf_container_of(op->future.ops, struct wf_op_ops, future);
 }
 
-/* This future as an operation; NULL if it is another kind of future. */
+/* Returns this future as an operation; NULL if it is another kind of future. */
 static inline struct wf_op *wf_op_of(weft_future *future)
 {
     return future->ops->poll == wf_op_poll ? (struct wf_op *)future : NULL;
 }
 
-/* After a grant: the result, or WEFT_PENDING. */
+/* After a grant: returns the result, or WEFT_PENDING. */
 int wf_op_end(struct wf_op *op);
 
-/* In enlist: puts the operation at the end of this queue, or makes it the first. */
+/* In enlist: puts the operation at the end of this queue, or at its front. */
 static inline void wf_op_enlist(struct wf_op *op, struct wf_waitq *queue)
 {
     wf_waitq_add(queue, &op->node);
@@ -120,11 +124,11 @@ static inline void wf_op_enlist_first(struct wf_op *op, struct wf_waitq *queue)
     wf_waitq_add_first(queue, &op->node);
 }
 
-/* In a turn: the operation cannot have what it wants, and waits. */
+/* With the latch held: makes the operation wait, because what it wants is not available. */
 void wf_op_wait(struct wf_op *op, struct wf_turn *turn);
 
-/* In a turn: takes the operation, which may be in a queue, out of it. It must not be with a
- * granter. */
+/* With the latch held: removes the operation from its queue, if it is in one. No granter may
+ * have claimed it. */
 void wf_op_leave(struct wf_op *op, struct wf_turn *turn);
 
 static inline struct wf_op *wf_op_of_link(struct wf_list *link)
@@ -132,20 +136,21 @@ static inline struct wf_op *wf_op_of_link(struct wf_list *link)
     return wf_container_of(wf_container_of(link, struct wf_wait_node, link), struct wf_op, node);
 }
 
-/* In a turn: the first operation in a queue, which may be decided; or NULL. */
+/* With the latch held: returns the first operation in a queue, which may be decided; NULL if
+ * there is none. */
 static inline struct wf_op *wf_op_first(const struct wf_waitq *queue)
 {
     return wf_waitq_is_empty(queue) ? NULL : wf_op_of_link(queue->nodes.next);
 }
 
-/* In a turn: the one behind this one, or NULL. */
+/* With the latch held: returns the operation behind this one, or NULL. */
 static inline struct wf_op *wf_op_after(const struct wf_waitq *queue, const struct wf_op *op)
 {
     struct wf_list *next = op->node.link.next;
     return next == &queue->nodes ? NULL : wf_op_of_link(next);
 }
 
-/* Begins a turn at an object, which begins with its word. */
+/* Begins a critical section at an object, whose first member is its latch. */
 static inline void wf_turn_begin(struct wf_turn *turn, void *object)
 {
     turn->word = object;
@@ -153,10 +158,10 @@ static inline void wf_turn_begin(struct wf_turn *turn, void *object)
     turn->bits = wf_latch_lock(turn->word);
 }
 
-/* Lets those go who were claimed. */
+/* Ends the waits of the claimed operations and wakes their tasks. */
 void wf_turn_fire(struct wf_turn *turn);
 
-/* Ends it: gives up the latch, and lets those go who were claimed. */
+/* Ends the critical section: releases the latch, then wakes the claimed operations. */
 static inline void wf_turn_end(struct wf_turn *turn)
 {
     wf_latch_unlock(turn->word, turn->bits);
@@ -165,11 +170,11 @@ static inline void wf_turn_end(struct wf_turn *turn)
     }
 }
 
-/* Takes this operation, which is in a queue, out of it, and claims it. False: it is decided. */
+/* Removes this operation from its queue and claims it. Returns false if it is already decided. */
 bool wf_turn_claim_this(struct wf_turn *turn, struct wf_op *op);
 
-/* Claims the first operation of the queue that still waits, for the granter to fill. NULL:
- * there is none, and the queue is empty. */
+/* Claims the first operation in the queue that still waits, for the granter to fill. Returns
+ * NULL if there is none; the queue is then empty. */
 static inline struct wf_op *wf_turn_claim(struct wf_turn *turn, struct wf_waitq *queue)
 {
     struct wf_op *op;
@@ -178,11 +183,11 @@ static inline struct wf_op *wf_turn_claim(struct wf_turn *turn, struct wf_waitq 
     return op;
 }
 
-/* Claims all of a queue, which get this answer. */
+/* Claims all operations in a queue, with this result. */
 void wf_turn_claim_all(struct wf_turn *turn, struct wf_waitq *queue, int result);
 
-/* May this fiber or thread have what is ready at once? Not if it is cancelled, or has had too
- * much in this poll. Counts it. */
+/* Returns whether this fiber or thread may take a ready result without further checks, and
+ * counts it. It may not if it is canceled or has used up its budget in this poll. */
 static inline bool wf_op_may_take(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -198,18 +203,18 @@ static inline bool wf_op_may_take(void)
     return true;
 }
 
-/* wf_await_enter() for a call whose prepared form is a weft_op. */
+/* Same as wf_await_enter(), for a call whose prepared form is a weft_op. */
 static inline int wf_op_enter(weft_time *deadline, const char *call)
 {
     return wf_await_enter(deadline, call, "in a body, prepare a weft_op and await it");
 }
 
-/* The rest of wf_op_await(): in a turn, waits for what cannot be had now. */
+/* Slow part of wf_op_await(): with the latch held, waits for what is not available. */
 int wf_op_suspend(struct wf_op *op, struct wf_turn *turn, weft_time deadline);
 
 /*
  * Completes the operation, or waits for it, on a fiber or a plain thread that has passed
- * wf_op_enter(). Inlined, with the ops of the operation, so that take() is, too.
+ * wf_op_enter(). Inlined with the ops of the operation, so that take() is inlined, too.
  */
 static inline __attribute__((always_inline)) int
 wf_op_await_entered(struct wf_op *op, const struct wf_op_ops *ops, weft_time deadline)
@@ -224,11 +229,11 @@ wf_op_await_entered(struct wf_op *op, const struct wf_op_ops *ops, weft_time dea
     return result;
 }
 
-/* The same, not inlined, for a caller that has found the object busy. */
+/* Same as wf_op_await_entered(), not inlined, for a caller that has found the object busy. */
 int wf_op_await_slowly(weft_op *op, weft_time deadline);
 
-/* Both steps, in the call of that name. Aborts where there is no stack to suspend, and says what
- * to use instead. */
+/* Does both steps, for the named call. Aborts if there is no stack to suspend, and says what to
+ * use instead. */
 static inline __attribute__((always_inline)) int wf_op_await_inline(struct wf_op *op,
                                                                     const struct wf_op_ops *ops,
                                                                     weft_time deadline,
@@ -238,7 +243,7 @@ static inline __attribute__((always_inline)) int wf_op_await_inline(struct wf_op
     return wf_likely(err == 0) ? wf_op_await_entered(op, ops, deadline) : err;
 }
 
-/* The same, not inlined. */
+/* Same as wf_op_await_inline(), not inlined. */
 int wf_op_await(weft_op *op, weft_time deadline, const char *call);
 
 #endif

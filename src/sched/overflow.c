@@ -2,17 +2,16 @@
 /*
  * overflow.c - stack overflow detection: names the fiber whose stack is used up.
  *
- * A fiber that runs into the guard below its stack gets SIGSEGV. The handler runs on
- * an alternate signal stack and reports which fiber it was and what to change. Then
- * the fault goes to the handler that was installed before: the process ends, or does
- * what it did before about faults. Any other fault goes there directly. If that handler
- * returns and the same overflow comes again, the default action ends the process.
+ * A fiber that runs into the guard below its stack gets SIGSEGV. The handler runs on an
+ * alternate signal stack and reports which fiber it was and what to change. Then it passes the
+ * fault to the handler that was installed before: the process ends, or handles the fault as it
+ * did before. All other faults are passed on directly. If that handler returns and the same
+ * overflow occurs again, the default action ends the process.
  *
- * The handlers are installed while at least one runtime exists. The last runtime
- * restores the previous handlers, unless the program has installed another one on
- * top: that one may pass faults on to ours, so ours stays valid (the library is
- * never unloaded) and is not installed a second time by the next runtime, which
- * would make the two call each other for ever.
+ * The handlers are installed while at least one runtime exists. The last runtime restores the
+ * previous handlers, unless the program has installed another one on top. That one may pass
+ * faults on to ours, so ours stays valid (the library is never unloaded), and the next runtime
+ * does not install it a second time, which would make the two call each other forever.
  *
  * The handler is async-signal-safe: it formats its text by hand.
  */
@@ -42,7 +41,8 @@ static bool installed[sizeof signals / sizeof signals[0]]; /* under the lock */
 static unsigned runtimes;                                  /* under the lock */
 static struct wf_lock lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
 
-/* Where this thread's last fault was, if it was an overflow whose older handler has returned. */
+/* Address of this thread's last fault, if it was an overflow whose previous handler has
+ * returned. */
 static WF_TLS_MODEL _Thread_local const void *returned_from;
 
 struct text {
@@ -120,7 +120,7 @@ static void pass_to_old(int number, siginfo_t *info, void *context)
     if ((old.sa_flags & (int)SA_RESETHAND) != 0) {
         *place = (struct sigaction){ .sa_handler = SIG_DFL };
     }
-    bool was_sent = info->si_code <= 0; /* by kill() and its like: no fault */
+    bool was_sent = info->si_code <= 0; /* by kill() or similar: not a fault */
     if (!is_default) {
         call_old(&old, number, info, context);
     } else if (!was_sent || old.sa_handler == SIG_DFL) {
@@ -129,7 +129,7 @@ static void pass_to_old(int number, siginfo_t *info, void *context)
         if (was_sent) {
             (void)raise(number);
         }
-        /* Else the instruction is tried again, and ends the process. */
+        /* Otherwise the instruction is retried, and ends the process. */
     }
 }
 
@@ -143,7 +143,7 @@ static void report_segment(const struct wf_stack *segment)
     (void)!write(STDERR_FILENO, text.bytes, text.length);
 }
 
-/* Reports an overflow; false if the fault is another. */
+/* Reports an overflow. Returns false if the fault is a different one. */
 static bool report_overflow(const char *address)
 {
     const struct wf_fiber *fiber = wf_fiber_of(wf_thread_running());
@@ -151,7 +151,7 @@ static bool report_overflow(const char *address)
     bool is_of_segment = is_in_guard(segment, address);
     bool is_of_fiber = fiber != NULL && is_in_guard(fiber->stack, address);
     if ((is_of_segment || is_of_fiber) && address == returned_from) {
-        return true; /* As before. */
+        return true; /* Already reported. */
     }
     if (is_of_segment) {
         report_segment(segment);
@@ -165,10 +165,11 @@ static void handle_fault(int number, siginfo_t *info, void *context)
 {
     bool is_overflow = report_overflow(info->si_addr);
     if (is_overflow && info->si_addr == returned_from) {
-        /* The older handler has returned, and changed nothing: it would be called for ever. */
+        /* The previous handler has returned without changing anything: it would be called
+         * forever. */
         struct sigaction action = { .sa_handler = SIG_DFL };
         (void)sigaction(number, &action, NULL);
-        return; /* The instruction is tried again, and ends the process. */
+        return; /* The instruction is retried, and ends the process. */
     }
     pass_to_old(number, info, context);
     returned_from = is_overflow ? info->si_addr : NULL;

@@ -7,18 +7,18 @@
 
 #include <stdbool.h>
 
-/* Any thread, for each runtime: catches faults from before its first fiber runs until
- * after its last one. The last runtime restores the handlers that were there before. */
+/* Any thread, for each runtime: catches faults from before its first fiber runs until after its
+ * last one has ended. The last runtime restores the previous handlers. */
 void wf_overflow_watch(void);
 void wf_overflow_unwatch(void);
 
-/* A stack for signal handlers, for threads that run fibers. */
+/* An alternate stack for signal handlers, for threads that run fibers. */
 struct wf_signal_stack {
     void *map; /* NULL: none */
 };
 
-/* This thread: gives it a stack for signal handlers, unless it has one. Without
- * memory it goes on without. */
+/* This thread: gives it a stack for signal handlers, unless it has one. Without memory it
+ * continues without one. */
 void wf_signal_stack_init(struct wf_signal_stack *stack);
 void wf_signal_stack_fini(struct wf_signal_stack *stack);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * park.c - where one thread sleeps until another wakes it. Edges [P1] and [P2], see
- * park.h.
+ * park.c - parker: one thread sleeps until another wakes it. Edges [P1] and [P2], see park.h.
  */
 #include "sched/park.h"
 
@@ -16,7 +15,7 @@ enum {
     AWAY = WF_PARK_AWAY
 };
 
-/* Takes a notification, if there is one. */
+/* Consumes a notification. Returns false if there is none. */
 static bool take(struct wf_park *park)
 {
     uint32_t word = NOTIFIED;
@@ -29,7 +28,7 @@ typedef int (*wait_fn)(_Atomic(uint32_t) *word, uint32_t expected, int64_t deadl
 static inline bool sleep_with(struct wf_park *park, int64_t deadline, wait_fn wait)
 {
     uint32_t word = EMPTY;
-    /* relaxed: nothing is read by it; if it is NOTIFIED already, take() acquires. */
+    /* relaxed: no data is read because of it; if it is NOTIFIED already, take() acquires. */
     if (!wf_cas_relaxed(&park->word, &word, (uint32_t)PARKED)) {
         return take(park);
     }
@@ -42,8 +41,8 @@ static inline bool sleep_with(struct wf_park *park, int64_t deadline, wait_fn wa
             continue; /* Woken for no reason. */
         }
         word = PARKED;
-        /* relaxed: a wake that came with the deadline makes it fail, and the next
-         * take() acquires. */
+        /* relaxed: a wake that coincides with the deadline makes it fail, and the next take()
+         * acquires. */
         if (wf_cas_relaxed(&park->word, &word, (uint32_t)EMPTY)) {
             return false;
         }
@@ -63,7 +62,7 @@ bool wf_park_sleep_real(struct wf_park *park, int64_t deadline)
 bool wf_park_leave(struct wf_park *park)
 {
     uint32_t word = EMPTY;
-    /* release [P2]: who wakes it there comes after what it did before. If it is NOTIFIED
+    /* release [P2]: a thread that wakes it there sees what it did before. If it is NOTIFIED
      * already, take() acquires. */
     if (wf_cas_release(&park->word, &word, (uint32_t)AWAY)) {
         return true;
@@ -80,8 +79,8 @@ bool wf_park_come_back(struct wf_park *park)
 
 bool wf_park_wake(struct wf_park *park)
 {
-    /* acq_rel [P1] [P2]: the sleeper sees what this thread wrote; and if that sleeps
-     * elsewhere, this comes after it left. */
+    /* acq_rel [P1] [P2]: the sleeper sees what this thread wrote. If it sleeps elsewhere, this
+     * thread sees what it did before it left. */
     uint32_t before = wf_xchg_acq_rel(&park->word, (uint32_t)NOTIFIED);
     if (before == PARKED) {
         wf_futex_wake(&park->word, 1);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * room.c - waiting for room in the inject queue.
+ * room.c - waiting for space in the inject queue.
  *
- *   Waiter, under the lock             Worker that has taken some out
+ *   Waiter, under the lock             Worker that has fetched tasks
  *   A1  link, waiting += 1             B1  (the length went down)
  *   A2  full fence [N1]                B2  full fence [N1]
- *   A3  room after all? Unlink         B3  waiting > 0: lock, wake as many as
- *                                          it took out
+ *   A3  space after all? Unlink        B3  waiting > 0: lock, wake as many as
+ *                                          it fetched
  *
- * One fence comes first: A3 sees the room, or B3 sees the waiter. A waiter that
- * is woken tries again, and may find that others were faster; then it waits
- * again, at the end of the line.
+ * One fence comes first: A3 sees the space, or B3 sees the waiter. A waiter that is woken tries
+ * again, and may find that other submitters were faster. Then it waits again, at the end of the
+ * queue.
  *
  * Edges.
  * [N1] the fences of A2 and B2, as above.
@@ -30,9 +30,9 @@ void wf_room_init(struct wf_room *room)
 /* Under the lock. */
 static void count_waiting(struct wf_room *room, int32_t change)
 {
-    /* relaxed: written under the lock; readers stand behind the fence [N1]. */
+    /* relaxed: written under the lock; readers are behind the fence [N1]. */
     uint32_t waiting = wf_load_relaxed(&room->waiting) + (uint32_t)change;
-    /* relaxed: written under the lock; readers stand behind the fence [N1]. */
+    /* relaxed: written under the lock; readers are behind the fence [N1]. */
     wf_store_relaxed(&room->waiting, waiting);
 }
 
@@ -92,7 +92,7 @@ void wf_room_future_init(struct wf_room_future *future, struct wf_room *room,
     future->future.ops = &room_ops;
 }
 
-/* Wakes one waiter; false if there is none. */
+/* Wakes one waiter. Returns false if there is none. */
 static bool wake_one(struct wf_room *room)
 {
     struct wf_task *task = NULL;
@@ -114,7 +114,7 @@ static bool wake_one(struct wf_room *room)
 
 void wf_room_freed(struct wf_room *room, const struct wf_inject *inject, size_t count)
 {
-    /* fence [N1], B2: the length went down before. */
+    /* fence [N1], B2: the length went down before this. */
     wf_fence_full();
     /* relaxed: behind the fence. */
     if (wf_load_relaxed(&room->waiting) == 0 || !wf_inject_has_room(inject)) {

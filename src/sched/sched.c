@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sched.c - the scheduler of one runtime: start, stop, and the way of a task
- * that has become runnable into a queue.
+ * sched.c - scheduler of one runtime: start, stop, and which queue a runnable task goes to.
  *
  *   pinned                      the inbox of its worker
  *   woken on one of our workers the LIFO slot of that worker
@@ -66,12 +65,13 @@ static void free_sched(struct wf_sched *sched)
 
 void wf_sched_fini(struct wf_sched *sched)
 {
-    /* Not before: who is refused in a shutdown may have been promised a stack first. */
+    /* Not earlier: a spawner that was refused during the shutdown may have reserved a stack
+     * first. */
     wf_stacks_fini(&sched->stacks);
     wf_heap_retire(sched->heap, free_sched);
 }
 
-/* Ends the first count workers, which have no task, and joins them. */
+/* Joins the first count workers, which have no task. */
 static void join_workers(struct wf_sched *sched, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -89,8 +89,8 @@ int wf_sched_start(struct wf_sched *sched)
         started += err == 0;
     }
     if (err != 0) {
-        /* relaxed: workers that have started leave again, and read nothing because of
-         * it; the wake brings it. */
+        /* relaxed: workers that have started exit again, and read no data because of it; the
+         * wake-up makes it visible. */
         wf_store_relaxed(&sched->drain.phase, (uint32_t)WF_PHASE_STOPPED);
         wf_sched_wake_all(sched);
         join_workers(sched, started);
@@ -101,8 +101,8 @@ int wf_sched_start(struct wf_sched *sched)
 
 void wf_sched_drain(struct wf_sched *sched)
 {
-    /* The pool first: every job that it has accepted is then found and canceled
-     * by the walk through all tasks. */
+    /* The pool first: the walk through all tasks then finds and cancels every job that the pool
+     * has accepted. */
     wf_pool_close(sched);
     wf_drain_close(sched);
     wf_room_close(&sched->room);
@@ -123,7 +123,7 @@ bool wf_sched_has_work(const struct wf_sched *sched)
     if (wf_inject_len(&sched->inject) > 0) {
         return true;
     }
-    /* Without stealing a ring concerns its owner only. */
+    /* Without stealing, only its owner takes from a ring. */
     for (unsigned i = 0; sched->options.stealing && i < sched->options.workers; i++) {
         if (wf_ring_len(&sched->workers[i].ring) > 0 || wf_job_has_public(&sched->workers[i])) {
             return true;
@@ -137,7 +137,7 @@ static bool has_work(void *sched)
     return wf_sched_has_work(sched);
 }
 
-/* Wakes a worker if need be. Says whether it has. */
+/* Wakes a worker if necessary. Returns whether it has. */
 static bool wake_one(struct wf_sched *sched)
 {
     uint32_t worker = wf_idle_notify(&sched->idle, has_work, sched);
@@ -157,7 +157,7 @@ void wf_sched_notify_injected(struct wf_sched *sched)
     if (wake_one(sched) || wf_idle_searching(&sched->idle) > 0) {
         return;
     }
-    /* All are busy: if one of them computes and forks, it may let the task go first. */
+    /* All workers are busy. If one of them computes and forks, it may let the task run first. */
     for (unsigned i = 0; i < sched->options.workers; i++) {
         if (wf_job_ask_to_yield(&sched->workers[i])) {
             return;
@@ -178,8 +178,8 @@ void wf_sched_deliver(struct wf_sched *sched, struct wf_task *task)
     struct wf_worker *target = &sched->workers[task->pin - 1];
     uint32_t index = target->index;
     (void)wf_mpsc_push(&target->inbox, &task->node);
-    /* fence [I1]: the worker sees the task when it looks once more before it
-     * sleeps, or is seen parked here. */
+    /* fence [I1]: the worker sees the task when it looks once more before it parks, or is seen
+     * parked here. */
     wf_fence_full();
     if (wf_idle_is_parked(&sched->idle, index)) {
         wf_worker_wake(target);

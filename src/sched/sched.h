@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sched.h - the scheduler of one runtime: its workers and what they share.
+ * sched.h - scheduler of one runtime: its workers and the state they share.
  */
 #ifndef WF_SCHED_SCHED_H
 #define WF_SCHED_SCHED_H
@@ -27,7 +27,7 @@ struct wf_task;
 struct wf_timer_ops;
 struct wf_worker;
 
-/* Set up by rt/config.c; all fields are final: no zero stands for a default. */
+/* Filled in by rt/config.c. All fields are final: no zero stands for a default. */
 struct wf_sched_options {
     unsigned workers;
     bool stealing;
@@ -63,7 +63,7 @@ struct wf_sched {
     struct wf_heap *heap;            /* constant */
     struct wf_worker *workers;       /* constant: options.workers of them */
     unsigned fork_number;            /* constant: see base/fork.h */
-    sigset_t signals;                /* constant: the mask of the runtime's creator */
+    sigset_t signals;                /* constant: signal mask of the runtime's creator */
     struct wf_inject inject;
     struct wf_idle idle;
     struct wf_drain drain;
@@ -71,16 +71,16 @@ struct wf_sched {
     struct wf_watch watch;
     struct wf_pool pool;
     struct wf_guests guests;
-    struct wf_stacks stacks; /* of fibers */
+    struct wf_stacks stacks; /* for fibers */
     struct wf_strands strands;
     const struct wf_timer_ops *timer_ops; /* constant once started */
-    void *timers;                         /* theirs */
+    void *timers;                         /* timer state */
     struct wf_io *io;                     /* constant once started */
-    _Atomic(uint32_t) next_pin;           /* any thread: takes workers in turn */
-    _Atomic(uint64_t) outside_spawned;    /* any thread: ids of tasks from outside */
+    _Atomic(uint32_t) next_pin;           /* any thread: assigns workers round-robin */
+    _Atomic(uint64_t) outside_spawned;    /* any thread: numbers tasks spawned from outside */
 };
 
-/* Allocates everything; starts nothing. 0 or -ENOMEM. */
+/* Allocates everything; starts nothing. Returns 0 or -ENOMEM. */
 int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options,
                   struct weft_runtime *runtime);
 
@@ -88,26 +88,27 @@ int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options
 int wf_sched_start(struct wf_sched *sched);
 
 /* Refuses new tasks, cancels all tasks and blocking jobs, and waits until they have ended. The
- * workers keep running, so that timers and events still reach plain threads. Once, from a thread
- * outside. */
+ * workers keep running, so that timers and events still reach plain threads. Once, from a
+ * thread outside of the runtime. */
 void wf_sched_drain(struct wf_sched *sched);
 
 /* Ends every thread, after wf_sched_drain(). */
 void wf_sched_stop(struct wf_sched *sched);
 
-/* Frees everything, now or with the last reference to a task. */
+/* Frees everything, immediately or with the last reference to a task. */
 void wf_sched_fini(struct wf_sched *sched);
 
 /* Any thread: queues a task that is new or was just woken. */
 void wf_sched_schedule(struct wf_task *task);
 
-/* Any thread, after publishing stealable work: wakes a worker if need be. */
+/* Any thread, after publishing stealable work: wakes a worker if necessary. */
 void wf_sched_notify(struct wf_sched *sched);
 
-/* The same, for work in the inject queue: if all workers are busy, asks one that forks. */
+/* Same as wf_sched_notify(), for work in the inject queue: if all workers are busy, asks one
+ * that forks to yield. */
 void wf_sched_notify_injected(struct wf_sched *sched);
 
-/* Does any queue that every worker can take from hold work? */
+/* Returns whether a queue that every worker can take from has work. */
 bool wf_sched_has_work(const struct wf_sched *sched);
 
 /* Any thread: puts a task into the inbox of its worker. */

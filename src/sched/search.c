@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * search.c - what a worker does when its own queues are empty: it looks at the
- * others' and at last sleeps. Who may search and who is woken is idle.c's.
+ * search.c - work stealing and parking: what a worker does when its own queues are empty. How
+ * many workers search and which one is woken is decided in idle.c.
  *
- * A search goes through the rings of all workers from a random one on, then
- * through the LIFO slots of workers whose poll takes long, then to the inject
- * queue; again and again for a short time, because a thread that sleeps and is
- * woken costs more than a few looks around. The LIFO slot comes last and only
- * from a worker that has been in one poll for 50 us: taking it earlier moves a
- * task away from the worker that has its data and was about to run it.
+ * A search visits the rings of all workers, starting at a random one, then their forks and
+ * those of external threads (job.c), then the LIFO slots of workers that are stalled in a long
+ * poll, then the inject queue. It repeats this for a short time, because parking and waking a
+ * thread costs more than a few rounds. Of the steals, the LIFO slot comes last, and only from a
+ * worker that has been in one poll for 50 us: stealing it earlier would take the task away from
+ * the worker that has its data in the cache and was about to run it.
  *
  * Edges: worker.c's [F1], idle.c's [I1].
  */
@@ -21,8 +21,8 @@
 #include "sched/worker.h"
 
 enum {
-    PAUSES_MAX = 64,       /* between two looks */
-    YIELD_AFTER_NS = 5000, /* then the core is offered to others */
+    PAUSES_MAX = 64,       /* between two rounds */
+    YIELD_AFTER_NS = 5000, /* then each round yields the CPU */
 };
 
 static struct wf_task *steal_from(struct wf_worker *worker, struct wf_worker *victim)
@@ -42,12 +42,12 @@ static struct wf_task *steal_from(struct wf_worker *worker, struct wf_worker *vi
 
 static struct wf_task *steal_lifo_from(struct wf_worker *worker, struct wf_worker *victim)
 {
-    /* relaxed: only a look; the exchange below takes. */
+    /* relaxed: only a hint; the exchange below takes the task. */
     if (wf_load_relaxed(&victim->lifo) == NULL ||
         wf_worker_poll_age(victim, wf_clock_real()) < WF_WORKER_STALL_NS) {
         return NULL;
     }
-    /* acquire [F1]: the task is seen as its waker left it. */
+    /* acquire [F1]: the thief sees the task as its waker left it. */
     struct wf_task *task = wf_xchg_acquire(&victim->lifo, (struct wf_task *)NULL);
     if (task != NULL) {
         wf_counter_add(&worker->counters.lifo_stolen, 1);
@@ -57,7 +57,7 @@ static struct wf_task *steal_lifo_from(struct wf_worker *worker, struct wf_worke
 
 typedef struct wf_task *(*steal_fn)(struct wf_worker *worker, struct wf_worker *victim);
 
-/* Every other worker once, from a random one on. */
+/* Calls steal for every other worker once, starting at a random one, until one returns a task. */
 static struct wf_task *steal_round(struct wf_worker *worker, steal_fn steal)
 {
     struct wf_sched *sched = worker->sched;
@@ -76,7 +76,8 @@ static struct wf_task *steal_round(struct wf_worker *worker, steal_fn steal)
     return NULL;
 }
 
-/* All that waits for a worker that is long in one poll, or has no processor. */
+/* Moves all tasks of a worker that is stalled in one poll, or has no CPU, into this worker's
+ * queues. */
 static struct wf_task *take_over(struct wf_worker *worker, struct wf_worker *victim)
 {
     if (wf_worker_poll_age(victim, wf_clock_real()) < WF_WORKER_STALL_NS) {
@@ -100,8 +101,7 @@ void wf_worker_take_over(struct wf_worker *worker)
     }
 }
 
-/* What the timers of a worker that is long in one poll wake comes into this worker's own
- * queues. */
+/* Fires the timers of a stalled worker. The tasks that they wake go into this worker's queues. */
 static struct wf_task *stand_in_for(struct wf_worker *worker, struct wf_worker *victim)
 {
     (void)worker;
@@ -111,7 +111,7 @@ static struct wf_task *stand_in_for(struct wf_worker *worker, struct wf_worker *
     return NULL;
 }
 
-/* The same for events, which one driver sees of all. */
+/* Does the same for I/O events. One driver sees the events of all workers. */
 static void help_driver(struct wf_driver *driver)
 {
     if (driver != NULL && driver->ops->is_left(driver)) {
@@ -122,7 +122,7 @@ static void help_driver(struct wf_driver *driver)
 void wf_worker_stand_in(struct wf_worker *worker)
 {
     struct wf_watch *watch = &worker->sched->watch;
-    /* relaxed: a hint; who misses it is told at the watch's next look. */
+    /* relaxed: a hint. A worker that misses it sees the monitor's next report. */
     if (wf_unlikely(wf_load_relaxed(&watch->overdue) != 0)) {
         /* relaxed: a hint, as above. */
         wf_store_relaxed(&watch->overdue, 0u);
@@ -156,16 +156,16 @@ static struct wf_task *look_around(struct wf_worker *worker)
     return task;
 }
 
-/* Timers that fired while it was looking have filled its own queues. */
+/* Timers that fired during the search may have filled the worker's own queues. */
 static bool has_own_task(const struct wf_worker *worker)
 {
-    /* relaxed: only the owner fills it. */
+    /* relaxed: only the owner fills the slot. */
     return wf_load_relaxed(&worker->lifo) != NULL || wf_ring_len(&worker->ring) > 0 ||
            worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox) ||
            wf_away_has_jobs(&worker->away);
 }
 
-/* Something that only this worker can see to. */
+/* Returns whether something is pending that only this worker can do. */
 static bool has_own_duty(const struct wf_worker *worker)
 {
     enum wf_phase phase = wf_drain_phase(&worker->sched->drain);
@@ -173,8 +173,8 @@ static bool has_own_duty(const struct wf_worker *worker)
            (phase == WF_PHASE_CLOSING && !worker->closing);
 }
 
-/* More events than the ring has room for would send their tasks to the end of the inject
- * queue, behind those whose events come later. */
+/* Limits the events to the space in the ring. The tasks of further events would overflow to the
+ * end of the inject queue, behind tasks whose events arrive later. */
 void wf_worker_poll_driver(struct wf_worker *worker)
 {
     if (worker->driver != NULL) {
@@ -182,7 +182,7 @@ void wf_worker_poll_driver(struct wf_worker *worker)
     }
 }
 
-/* Looks around for a while. */
+/* Searches for up to search_ns. */
 static struct wf_task *search_rounds(struct wf_worker *worker)
 {
     int64_t start = wf_clock_real();
@@ -195,7 +195,7 @@ static struct wf_task *search_rounds(struct wf_worker *worker)
         }
         int64_t elapsed = wf_clock_real() - start;
         if (elapsed >= limit) {
-            return NULL; /* And sleeps in the driver, if there is one. */
+            return NULL; /* The worker then parks in the driver, if it has one. */
         }
         wf_worker_poll_driver(worker);
         if (elapsed >= YIELD_AFTER_NS) {
@@ -215,22 +215,22 @@ void wf_worker_stop_search(struct wf_worker *worker)
     worker->searching = false;
     worker->woken_to_work = false;
     wf_worker_enter(worker, WEFT_WORKER_RUNNING);
-    /* The last one looks once more, for those who kept silent because of it. */
+    /* The last searcher looks once more, for submitters that relied on it and woke no worker. */
     if (wf_idle_found(&sched->idle) && wf_sched_has_work(sched)) {
         wf_sched_notify(sched);
     }
 }
 
-/* When its next timer is due. */
+/* Returns when the worker's next timer is due. */
 static int64_t next_deadline(const struct wf_worker *worker)
 {
-    /* relaxed: behind the fence [I1] of wf_idle_park(): whoever makes it earlier
+    /* relaxed: behind the fence [I1] of wf_idle_park(). A thread that sets an earlier deadline
      * from now on wakes this worker (time/timer.c). */
     return wf_load_relaxed(&worker->next_deadline);
 }
 
-/* Its own timers that are due. A function that one calls may take long: whoever is
- * counted on as a searcher would keep others waiting meanwhile. False if none is. */
+/* Fires the worker's own timers. Returns false if none is due. A timer callback may take long,
+ * so the worker stops being a searcher first: others would rely on it meanwhile. */
 static bool fire_own(struct wf_worker *worker)
 {
     int64_t next = next_deadline(worker);
@@ -245,7 +245,7 @@ static bool fire_own(struct wf_worker *worker)
     return true;
 }
 
-/* Sleeps once. Returns false if that ended by the timeout. */
+/* Parks once. Returns false if the park timeout ended it. */
 static bool sleep_once(struct wf_worker *worker)
 {
     const struct wf_sched_options *options = &worker->sched->options;
@@ -275,11 +275,11 @@ static uint64_t polls_of_all(const struct wf_sched *sched)
 }
 
 /*
- * A timeout beside work that nobody searches for may mean that a wake was lost;
- * or that a submitter has pushed and not yet notified, or that its worker is about
- * to take it. So the worker sleeps once more, and it counts if the next timeout
- * finds the same and nobody has polled anything in between. Returns true to sleep
- * once more.
+ * Decides what a park timeout means. If work is queued and no worker searches, a wake-up may
+ * have been lost. But a submitter may also have pushed and not yet notified, or the owner of
+ * the queue may be about to take the task. So the worker parks once more, and the event is
+ * counted only if the next timeout finds the same and no worker has polled any task in between.
+ * Returns true to park once more.
  */
 static bool judge_timeout(struct wf_worker *worker, bool woken)
 {
@@ -295,7 +295,8 @@ static bool judge_timeout(struct wf_worker *worker, bool woken)
     return again;
 }
 
-/* Sleeps until there is a reason not to. */
+/* Parks, unless there is work to steal or something that only this worker can do. Returns after
+ * a wake-up, an event, a due timer or a park timeout. */
 static void park(struct wf_worker *worker)
 {
     struct wf_sched *sched = worker->sched;
@@ -307,8 +308,8 @@ static void park(struct wf_worker *worker)
     wf_idle_park(&sched->idle, worker->index, worker->searching);
     worker->searching = false;
 
-    /* Behind the fence [I1] of wf_idle_park(): what was published before it is
-     * seen here, and what comes later sees this worker parked. */
+    /* Behind the fence [I1] of wf_idle_park(): this sees work that was published before the
+     * fence, and a submitter that publishes later sees this worker parked. */
     bool has_work = wf_sched_has_work(sched);
     if (!has_work && !has_own_duty(worker)) {
         if (worker->shares) {
@@ -316,8 +317,8 @@ static void park(struct wf_worker *worker)
             wf_watch_hurry(&sched->watch);
         }
         wf_counter_add(&worker->counters.parks, 1);
-        /* A driver may wake tasks while it is in there; better to wake the watch
-         * once too often. */
+        /* A driver may wake tasks while the worker is parked in it. One needless wake-up of the
+         * monitor is better than a missing one. */
         worker->watch_asleep = true;
         while (judge_timeout(worker, sleep_once(worker))) {
         }
@@ -331,13 +332,13 @@ static void park(struct wf_worker *worker)
         wf_idle_search(&sched->idle);
         worker->searching = true;
     }
-    /* Not SEARCHING yet: who was woken most often finds its task at once. */
+    /* Not SEARCHING yet: a woken worker usually finds its task immediately. */
     wf_worker_enter(worker, WEFT_WORKER_RUNNING);
     worker->watch_asleep = wf_watch_is_asleep(&sched->watch);
     if (next_deadline(worker) != WF_NEVER) {
         wf_worker_be_watched(worker); /* Its timers must not wait for a long poll. */
     }
-    wf_worker_poll_driver(worker); /* What has ended its sleep, or came with it. */
+    wf_worker_poll_driver(worker); /* The events that ended the park, and later ones. */
     (void)fire_own(worker);
 }
 
@@ -349,7 +350,7 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
         return NULL;
     }
     if (fire_own(worker)) {
-        return NULL; /* What it has woken comes first, and then what else is due. */
+        return NULL; /* Tasks that the timers woke run first, then whatever else is due. */
     }
     struct wf_task *job = wf_job_take_own(worker);
     if (job != NULL) {

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shell.c - polls that wait for a fork: the loop that polls suspends, and its worker goes
- * on with a spare one.
+ * shell.c - poll fibers: stackless polls that wait for a fork. The loop that polls suspends,
+ * and its worker continues with a spare loop.
  *
- * A task without a stack is polled by the loop of its worker, on the loop's stack. If such
- * a poll forks, and another worker takes the fork, the join has to wait in the middle of
- * the poll. So the poll gets a shell: a fiber whose stack is the loop's. It is pinned, in
- * no queue, and RUNNING, as is the task. To wait, the shell leaves as any fiber does; the
- * loop that it leaves for is a spare one.
+ * A stackless task is polled by the loop of its worker, on the loop's stack. If such a poll
+ * forks, and another worker steals the fork, the join has to wait in the middle of the poll. So
+ * the poll gets a poll fiber: a fiber whose stack is the loop's. It is pinned, in no queue, and
+ * RUNNING, like the task. To wait, the poll fiber leaves as any fiber does; the loop that it
+ * leaves for is a spare one.
  *
  *   loop A                    loop B, spare
  *   poll T; T forks
- *   the shell takes over A's
- *     context; leaves   --->  begins, or comes back from its last poll: of the shell, as
- *                             far as it can tell; settles that, polls others
- *                             polls the shell, which was woken
+ *   the poll fiber takes over
+ *     A's context; leaves --> begins, or returns from its last poll: that of the poll
+ *                             fiber, as far as it can tell; finishes that poll, polls
+ *                             others
+ *                             polls the poll fiber, which was woken
  *   (back) B is spare   <---
- *   T goes on; the poll ends
+ *   T continues; the poll ends
  *
- * So each loop is the running one, or spare, or a shell's. The spare one is there before
- * the shell needs it: who gets none has no shell, and runs its forks itself.
+ * So each loop is the running one, or spare, or a poll fiber's. The spare loop exists before
+ * the poll fiber needs it: a poll that gets none has no poll fiber, and runs its forks itself.
  *
- * The first loop of a worker is on the stack of its thread, and any of them may be the
- * last one. At the end, when there are no tasks and no shells any more, that one goes back
- * to the first, which returns.
+ * The first loop of a worker is on the stack of its thread, and any loop may be the last one.
+ * At the end, when no tasks and no poll fibers are left, that loop switches back to the first
+ * one, which returns.
  *
- * All of it happens on one thread. Checked by tests/model/fork_model.c.
+ * All of this happens on one thread. Checked by tests/model/fork_model.c.
  */
 #include "sched/shell.h"
 
@@ -47,7 +48,7 @@ static unsigned stack_class(void)
     return (unsigned)wf_stack_class(WF_STACK_JOB);
 }
 
-/* The loop that runs changes. Returns the one before, with its context. */
+/* Changes the running loop. Returns the previous one, with its context. */
 static struct wf_loop *change_to(struct wf_worker *worker, struct wf_loop *loop)
 {
     struct wf_loop *before = worker->loops.running;
@@ -57,7 +58,7 @@ static struct wf_loop *change_to(struct wf_worker *worker, struct wf_loop *loop)
     return before;
 }
 
-/* What a spare loop does: it begins at the end of a poll, like one that comes back. */
+/* Runs a spare loop: it begins at the end of a poll, like one that returns from it. */
 WF_NO_TSAN static void spare_main(void *carried)
 {
     struct wf_worker *worker = carried;
@@ -82,7 +83,7 @@ static void free_loop(struct wf_worker *worker, struct wf_loop *loop)
     wf_free(&worker->sched->options.allocator, loop, sizeof *loop, _Alignof(struct wf_loop));
 }
 
-/* A stack for a loop, and a promise for it. */
+/* Takes a stack for a loop, and reserves it. */
 static struct wf_stack *take_stack(struct wf_worker *worker)
 {
     struct wf_stacks *stacks = &worker->sched->stacks;
@@ -170,7 +171,7 @@ void wf_loops_fini(struct wf_worker *worker)
     }
 }
 
-/* --- Shells ----------------------------------------------------------------------------- */
+/* --- Poll fibers ---------------------------------------------------------------------------- */
 
 static struct wf_fiber *make_shell(struct wf_worker *worker)
 {
@@ -185,7 +186,7 @@ struct wf_fiber *wf_shell_get(struct wf_worker *worker)
     return worker->shell != NULL ? worker->shell : make_shell(worker);
 }
 
-/* The loop becomes the shell's, and a spare one runs. */
+/* Makes the loop the poll fiber's, and a spare one the running one. */
 static void step_out(struct wf_worker *worker, struct wf_fiber *shell)
 {
     struct wf_loop *loop = change_to(worker, take_spare(&worker->loops));
@@ -195,7 +196,8 @@ static void step_out(struct wf_worker *worker, struct wf_fiber *shell)
     worker->current = &shell->task;
 }
 
-/* The shell has been polled: the loop that did so is spare. */
+/* The poll fiber was resumed: makes the loop that did so spare, and its own loop the running
+ * one. */
 static void step_in(struct wf_worker *worker, struct wf_fiber *shell, struct wf_task *polled)
 {
     struct wf_loop *loop = shell->arg;

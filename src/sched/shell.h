@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shell.h - polls that wait for a fork: the loop that polls suspends, and its worker goes
- * on with a spare one. The protocol is in shell.c.
+ * shell.h - poll fibers: stackless polls that wait for a fork. The loop that polls suspends,
+ * and its worker continues with a spare loop. The protocol is in shell.c.
  */
 #ifndef WF_SCHED_SHELL_H
 #define WF_SCHED_SHELL_H
@@ -13,10 +13,10 @@ struct wf_fiber;
 struct wf_worker;
 
 enum {
-    WF_LOOPS_KEPT = 2, /* that a worker keeps for later, besides the first one */
+    WF_LOOPS_KEPT = 2, /* spare loops that a worker keeps, besides the first one */
 };
 
-/* A loop of a worker, on a stack of its own. */
+/* A worker loop, on a stack of its own. */
 struct wf_loop {
     struct wf_stack *stack;    /* constant */
     struct wf_context context; /* while it is spare */
@@ -25,26 +25,27 @@ struct wf_loop {
 
 /* The loops of a worker; owner only. */
 struct wf_loops {
-    struct wf_loop home; /* the first one, on the stack of the thread */
+    struct wf_loop home; /* the first one, on the thread's stack */
     struct wf_stack home_stack;
     struct wf_loop *running; /* the one whose context is worker->loop */
     struct wf_loop *spare;   /* list */
-    unsigned spares;         /* in it, besides the first one */
+    unsigned spares;         /* in the list, besides the first one */
 };
 
-/* On the worker's thread, before its loop; and after it. */
+/* On the worker's thread, before and after its loop. */
 void wf_loops_init(struct wf_worker *worker);
 void wf_loops_fini(struct wf_worker *worker);
 
-/* In a poll without a stack: its shell, made now if it has none. NULL: no memory. */
+/* In a stackless poll: returns its poll fiber, which is made now if there is none. NULL if
+ * there is no memory. */
 struct wf_fiber *wf_shell_get(struct wf_worker *worker);
 
-/* In a poll that has a shell: lets the worker go on with others, until the shell is woken;
- * and the same, queued at once. */
+/* In a poll that has a poll fiber: lets the worker run other tasks until the poll fiber is
+ * woken. wf_shell_yield() queues it immediately. */
 void wf_shell_suspend(struct wf_worker *worker);
 void wf_shell_yield(struct wf_worker *worker);
 
-/* After a poll that has made a shell. */
+/* Ends the poll fiber after a poll that has made one. */
 void wf_shell_end(struct wf_worker *worker);
 
 #endif

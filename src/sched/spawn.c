@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn.c - making stackless tasks, and polling them.
+ * spawn.c - creating and polling stackless tasks.
  *
- * Cancellation. A task that is cancelled is polled once more. Before that its
- * current await is cancelled, and the body does not run until that has ended: so
- * no list ever holds a node of an await that the body has given up, and no
- * operation a buffer. Each later await answers WEFT_ECANCELED at once. A body
- * that still says "pending", without awaiting anything, waits for a waker of its
- * own that may never come; it has been told, and is ended.
+ * Cancellation. A task that is canceled is polled once more. Before that, its current await is
+ * canceled, and the task's function does not run until that has ended. So no list ever holds a
+ * node of an await that the function has given up, and no operation holds a buffer of one. Each
+ * later await returns WEFT_ECANCELED immediately. A function that still returns WEFT_PENDING
+ * without awaiting anything waits for a waker of its own that may never come. It has seen the
+ * cancellation, and is ended.
  *
  * Edges: heap.c's [H2], the store of the state word.
  */
@@ -37,11 +37,12 @@ _Static_assert(offsetof(struct stackless, state) % 32 == 0, "the state is aligne
 
 static bool must_cancel(const struct wf_task *task)
 {
-    /* relaxed: a flag; if it is set meanwhile, the task is polled again. */
+    /* relaxed: a flag; if it is set later, the task is polled again. */
     return wf_state_must_cancel(wf_load_relaxed(&task->state));
 }
 
-/* The flags of a body that is not awaited as a future are free but for the low bits (future.c). */
+/* If the function is not awaited as a future, its flags are unused except for the low bits
+ * (future.c). */
 static _Atomic(uint32_t) *counter_of(struct stackless *self)
 {
     return (_Atomic(uint32_t) *)&self->co.flags;
@@ -101,7 +102,7 @@ static uint64_t new_id(struct wf_sched *sched, unsigned slab)
     if (slab != sched->heap->outside) {
         return wf_spawn_id(&sched->workers[slab]);
     }
-    /* relaxed: any order of numbers will do. */
+    /* relaxed: the order of the numbers does not matter. */
     uint64_t count = wf_fetch_add_relaxed(&sched->outside_spawned, 1);
     return count * (sched->options.workers + 1) + slab + 1;
 }
@@ -167,7 +168,7 @@ void wf_spawn_pin(struct wf_sched *sched, struct wf_worker *worker, struct wf_ta
     } else if (worker != NULL) {
         task->pin = (uint16_t)(worker->index + 1);
     } else {
-        /* relaxed: any order of turns will do. */
+        /* relaxed: the order of the turns does not matter. */
         uint32_t turn = wf_fetch_add_relaxed(&sched->next_pin, 1);
         task->pin = (uint16_t)(turn % sched->options.workers + 1);
     }
@@ -175,14 +176,14 @@ void wf_spawn_pin(struct wf_sched *sched, struct wf_worker *worker, struct wf_ta
 
 static void publish(struct wf_task *task, bool detached)
 {
-    /* release [H2]: the task is whole. */
+    /* release [H2]: the task is initialized. */
     wf_store_release(&task->state, wf_spawn_state(detached));
 }
 
 /*
- * Refused: the body never runs and its state stays the caller's. A walker may
- * hold a reference by now, so the task is completed, not freed; whoever drops
- * the last reference frees it.
+ * Refuses a spawn: the task's function never runs and its state stays the caller's. A walker
+ * may hold a reference by now, so the task is completed, not freed; the last reference frees
+ * it.
  */
 static int refuse(struct wf_task *task, bool detached, int error)
 {
@@ -194,7 +195,7 @@ static int refuse(struct wf_task *task, bool detached, int error)
     return error;
 }
 
-/* Publishes first: once it is queued, it may run and be gone. */
+/* Publishes the task first: once it is queued, it may run and be gone. */
 static int start_outside(struct wf_sched *sched, struct wf_task *task, bool detached)
 {
     publish(task, detached);
@@ -265,7 +266,7 @@ int wf_spawn_wait(struct wf_sched *sched, struct wf_task **out, const weft_spec 
         int err = wf_spawn(sched, out, spec);
         if (err != -EAGAIN) {
             if (err != 0 && granted) {
-                /* The room that was granted is not used: pass it on. */
+                /* The space that was granted is not used: pass it on. */
                 wf_room_freed(&sched->room, &sched->inject, 1);
             }
             return err;

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * strand.c - whoever forks has a strand: a stack of jobs, and a place where thieves find
+ * strand.c - fork context: the fork stack of a computation that forks, and where thieves find
  * it.
  *
- * A fiber gets its strand at its first fork and gives it back when it waits or ends
- * without forks that were not joined. While it runs, its worker names the strand to
- * thieves. When it waits with forks, they must not wait with it: all of them become
- * public, and the strand is put into the list of the worker it leaves, away, where
- * every worker looks. Whoever goes on with the fiber takes it out again.
+ * A fiber gets its fork context at its first fork. It gives the context back when it suspends
+ * or ends without unjoined forks. While it runs, its worker names the fork context to thieves.
+ * When it suspends with forks, these must not wait with it: all of them become public, and the
+ * fork context is put into the away list of the worker it leaves, where every worker looks.
+ * When the fiber resumes, the fork context is taken out again.
  *
  *   attach ---> at a worker ---leave---> away ---arrive---> at a worker ---> given back
  *                    (worker->strand)     (worker->away)
  *
- * A strand is away only as long as it has something public: who takes the last job takes
- * it out of the list, so that a list that is not empty means work.
+ * A fork context is in the away list only while it has a public fork: the thief that steals the
+ * last one unlinks it. So a list that is not empty means work.
  *
- * A strand belongs to one scheduler and is freed with it, not before. A thief relies on
- * both (jobs.c): it reads a worker's strand, and by the time it steals, the strand may be
- * at another worker or belong to another fiber, but it is still a strand of the thief's
- * own runtime. So the pool of free strands is the scheduler's: if runtimes shared it, a
- * late thief would run the forks of another runtime.
+ * A fork context belongs to one scheduler and is freed with it, not before. A thief relies on
+ * both (jobs.c): it reads a worker's fork context, and by the time it steals, the fork context
+ * may be at another worker or belong to another fiber, but it still belongs to the thief's own
+ * runtime. So the pool of free fork contexts is per scheduler: if runtimes shared it, a late
+ * thief would run the forks of another runtime.
  *
  * Edges.
- * [S1] a worker's strand is stored with release, thieves acquire it: it is initialised.
- * And idle.c's [I1]: jobs are published before wf_sched_notify(), and a worker that is
- * about to sleep looks at all strands once more.
+ * [S1] a worker's fork context is stored with release, thieves acquire it: it is initialized.
+ *
+ * And idle.c's [I1]: forks are published before wf_sched_notify(), and a worker that is about
+ * to park looks at all fork contexts once more.
  */
 #include "sched/strand.h"
 
@@ -37,7 +38,7 @@
 #include "sched/sched.h"
 #include "sched/worker.h"
 
-/* Of those who have no strand: full, so that the first fork comes to the library. */
+/* Used by callers without a fork context. It is full, so that the first fork calls the library. */
 static weft_jobs nothing;
 
 __thread weft_jobs *weft_jobs_of_thread WF_TLS_MODEL __attribute__((used)) = &nothing;
@@ -47,7 +48,7 @@ static size_t slots_size(void)
     return WF_STRAND_SLOTS * sizeof(struct wf_job);
 }
 
-/* Maps memory that is committed as it is used. NULL if there is none. */
+/* Maps memory that is committed as it is used. Returns NULL if there is none. */
 static struct wf_job *map_slots(void)
 {
 #ifdef WF_MODEL /* Memory that the checker knows. */
@@ -68,7 +69,7 @@ static void unmap_slots(struct wf_job *slots)
 #endif
 }
 
-/* The table of a pool: part n holds the strands with the indices 2^n to 2^(n+1) - 1. */
+/* The table of a pool: part n holds the fork contexts with the indices 2^n to 2^(n+1) - 1. */
 static unsigned part_of(uint32_t index)
 {
     return 31 - (unsigned)__builtin_clz(index);
@@ -85,7 +86,8 @@ static struct wf_strand **place_of(const struct wf_strands *pool, uint32_t index
     return &pool->parts[part][index - (UINT32_C(1) << part)];
 }
 
-/* Under the lock: makes room in the table. False if there is no memory. */
+/* Under the lock: allocates the part of the table for this index. Returns false if there is no
+ * memory. */
 static bool have_place(struct wf_strands *pool, uint32_t index)
 {
     struct wf_strand ***part = &pool->parts[part_of(index)];
@@ -174,7 +176,7 @@ uint32_t wf_strands_made(struct wf_strands *pool)
     return made;
 }
 
-/* The cache is not empty. */
+/* Takes a fork context out of a cache that is not empty. */
 static struct wf_strand *take(struct wf_strand_cache *cache)
 {
     struct wf_strand *strand = cache->first;
@@ -214,19 +216,19 @@ void wf_strand_use(struct wf_strand *strand)
     WF_TLS_STORE(weft_jobs_of_thread, strand != NULL ? wf_jobs_public(&strand->jobs) : &nothing);
 }
 
-/* This worker's thread forks here from now on, and thieves may know. */
+/* Makes this worker's thread fork there from now on, and names the fork context to thieves. */
 static void sit_down(struct wf_worker *worker, struct wf_strand *strand)
 {
     wf_strand_begin_turn(strand);
     wf_strand_use(strand);
-    /* release [S1]: the strand is initialised. */
+    /* release [S1]: the fork context is initialized. */
     wf_store_release(&worker->strand, strand);
 }
 
 static void get_up(struct wf_worker *worker)
 {
     wf_strand_use(NULL);
-    /* relaxed: who still has it steals from the strand wherever it is. */
+    /* relaxed: a thief that still has the pointer steals from the fork context wherever it is. */
     wf_store_relaxed(&worker->strand, (struct wf_strand *)NULL);
 }
 
@@ -247,13 +249,13 @@ struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *se
     self->own.strand = strand->index;
     strand->steps = WF_STRAND_STEPS_MIN;
     sit_down(worker, strand);
-    /* Forks take long, and only an awake watch asks them to yield. */
+    /* Computations that fork take long, and only an awake monitor asks them to yield. */
     wf_worker_be_watched(worker);
     wf_watch_hurry(&worker->sched->watch);
     return strand;
 }
 
-/* The strand has no forks: it can be another's. */
+/* Gives back a fork context without forks, for another fiber to use. */
 static void detach(struct wf_worker *worker, struct wf_fiber *self)
 {
     struct wf_strand *strand = strand_of(worker, self);
@@ -263,7 +265,7 @@ static void detach(struct wf_worker *worker, struct wf_fiber *self)
     give(&worker->strands, strand);
 }
 
-/* Puts a strand with public jobs into the list. */
+/* Puts a fork context with public forks into the list. */
 static void put_away(struct wf_away *away, struct wf_strand *strand)
 {
     strand->away = away;
@@ -313,10 +315,10 @@ void wf_strand_arrive(struct wf_worker *worker, struct wf_fiber *self)
         }
         wf_unlock(&away->lock);
     }
-    /* Whoever has gone to sleep meanwhile could not ask here. */
+    /* A worker that parked meanwhile could not post a request here. */
     wf_jobs_close(&strand->jobs);
     sit_down(worker, strand);
-    /* Nor could it see these jobs on their way from the list to here. */
+    /* Nor could it see these forks on their way from the list to here. */
     if (wf_strand_has_public(strand)) {
         wf_sched_notify(worker->sched);
     }

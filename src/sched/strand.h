@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * strand.h - whoever forks has a strand: a stack of jobs (queue/jobs.h), and a place where
+ * strand.h - fork context: the fork stack (queue/jobs.h) of a computation that forks, and where
  * thieves find it. The protocol is in strand.c.
  */
 #ifndef WF_SCHED_STRAND_H
@@ -23,75 +23,76 @@ enum {
     WF_STRAND_SLOTS = 4,
 #else
     WF_STRAND_PARTS = 16,
-    WF_STRAND_SLOTS = 1 << 16, /* forks that were not joined, of one strand */
+    WF_STRAND_SLOTS = 1 << 16, /* unjoined forks of one fork context */
 #endif
-    /* In a runtime. A fiber or guest that gets none runs its forks itself. */
+    /* Per runtime. A fiber or external thread that gets none runs its forks itself. */
     WF_STRANDS_MAX = (1 << WF_STRAND_PARTS) - 1,
-    WF_STRANDS_CACHED = 8,               /* the most that a worker keeps */
-    WF_STRAND_STACK_RESERVE = 16 * 1024, /* of the C stack: then calls go to a fresh one */
+    WF_STRANDS_CACHED = 8,               /* maximum that a worker keeps */
+    WF_STRAND_STACK_RESERVE = 16 * 1024, /* of the C stack: below it, calls move to a fresh one */
     WF_STRAND_STEPS_MIN = 1,             /* between two safe points */
     WF_STRAND_STEPS_MAX = 4096,
 };
 
-/* Freed with its scheduler: a worker may look at it at any time, and finds a strand of its own
- * runtime, which may belong to another fiber by then. */
+/* Freed with its scheduler. A thief may hold a pointer to it at any time and always finds a
+ * fork context of its own runtime, which may belong to another fiber by then. */
 struct wf_strand {
     struct wf_jobs jobs;
     struct wf_sched *sched; /* constant */
     uint32_t index;         /* constant: from 1 */
-    struct wf_strand *next; /* whoever has it: in a list of free ones */
-    struct wf_away *away;   /* owner: where it has been put, or NULL */
-    struct wf_list link;    /* under away's lock; not linked once it has nothing public */
+    struct wf_strand *next; /* holder: link in a list of free ones */
+    struct wf_away *away;   /* owner: the list it was put into, or NULL */
+    struct wf_list link;    /* under away's lock; unlinked once nothing is public */
     /* Owner only: */
-    uint32_t eager_forks;          /* so many are public at once */
-    bool shares;                   /* others may take from it while it is not away */
-    _Atomic(int64_t) silent_since; /* its forks are not to be taken yet; 0: they are */
-    int64_t turn_since;            /* its first safe point since it came here; 0: none yet */
+    uint32_t eager_forks;          /* forks that are published immediately */
+    bool shares;                   /* others may steal from it while it is not away */
+    _Atomic(int64_t) silent_since; /* its forks must not be stolen yet; 0: they may be */
+    int64_t turn_since;            /* first safe point since it arrived here; 0: none yet */
     int64_t looked_at;             /* its last safe point, or 0 */
-    int32_t steps;                 /* between safe points */
-    bool has_spawned;              /* the deque is initialised */
-    struct wf_deque spawned;       /* jobs that nobody joins; thieves take from it, too */
+    int32_t steps;                 /* between two safe points */
+    bool has_spawned;              /* the deque is initialized */
+    struct wf_deque spawned;       /* forks that are never joined; thieves steal from it, too */
 };
 
-/* Strands that have left their worker and have jobs that can be taken. */
+/* Fork contexts that have left their worker and have public forks. */
 struct wf_away {
     struct wf_lock lock; /* guards the list */
     struct wf_list list;
-    _Atomic(uint32_t) count; /* written under the lock; looked at by any thread */
+    _Atomic(uint32_t) count; /* written under the lock, read by any thread */
 };
 
 void wf_away_init(struct wf_away *away);
 
-/* Any worker: takes the oldest job of some strand that is away. NULL: there is none. */
+/* Any worker: steals the oldest fork of some fork context that is away. Returns NULL if there
+ * is none. */
 struct wf_job *wf_away_steal(struct wf_away *away);
 
 static inline bool wf_away_has_jobs(const struct wf_away *away)
 {
-    /* relaxed: a look; who takes holds the lock. */
+    /* relaxed: a hint; a thief holds the lock. */
     return wf_load_relaxed(&away->count) > 0;
 }
 
-/* Any thread: can something be taken from it? A look. */
+/* Any thread: returns whether a thief could steal something from it. A hint. */
 static inline bool wf_strand_has_public(const struct wf_strand *strand)
 {
     return wf_jobs_has_public(&strand->jobs) || !wf_deque_looks_empty(&strand->spawned);
 }
 
-/* Owner: from this time on its forks are silent; 0: not any more. */
+/* Owner: makes its forks silent from this time on; 0 ends that. */
 static inline void wf_strand_be_silent(struct wf_strand *strand, int64_t since)
 {
-    /* relaxed: a hint for thieves; nothing comes with it. */
+    /* relaxed: a hint for thieves; it carries no data. */
     wf_store_relaxed(&strand->silent_since, since);
 }
 
-/* Any thread: since when; 0 if not. */
+/* Any thread: returns since when its forks are silent; 0 if they are not. */
 static inline int64_t wf_strand_silent_since(const struct wf_strand *strand)
 {
-    /* relaxed: a hint; a thief that is wrong comes too early, or again. */
+    /* relaxed: a hint; a thief that is wrong comes too early, or once more. */
     return wf_load_relaxed(&strand->silent_since);
 }
 
-/* Owner: its next pause is a safe point, where its turn begins. */
+/* Owner: starts a new time slice. Its next pause is a safe point. */
 static inline void wf_strand_begin_turn(struct wf_strand *strand)
 {
     strand->turn_since = 0;
@@ -99,57 +100,57 @@ static inline void wf_strand_begin_turn(struct wf_strand *strand)
     strand->jobs.steps_left = 0;
 }
 
-/* Any thread: takes the oldest job that can be taken, or NULL. */
+/* Any thread: steals the oldest stealable fork. Returns NULL if there is none. */
 struct wf_job *wf_strand_steal(struct wf_strand *strand);
 
-/* A worker's free strands; owner only. */
+/* A worker's free fork contexts; owner only. */
 struct wf_strand_cache {
     struct wf_strand *first;
     uint32_t count;
 };
 
-/* The strands of a scheduler. */
+/* All fork contexts of a scheduler. */
 struct wf_strands {
     struct wf_sched *sched; /* constant */
     struct wf_lock lock;    /* guards the rest */
     struct wf_strand *free; /* list */
     uint32_t made;
-    struct wf_strand **parts[WF_STRAND_PARTS]; /* all, by index; entries are constant once made */
+    struct wf_strand **parts[WF_STRAND_PARTS]; /* all, by index; entries never change */
 };
 
 void wf_strands_init(struct wf_strands *pool, struct wf_sched *sched);
 
-/* Frees all strands. No thread uses the scheduler any more. */
+/* Frees all fork contexts. No thread may use the scheduler any more. */
 void wf_strands_fini(struct wf_strands *pool);
 
-/* Any thread: returns the number of strands, in use or not. */
+/* Any thread: returns the number of fork contexts, in use or free. */
 uint32_t wf_strands_made(struct wf_strands *pool);
 
-/* Any thread: takes a strand without forks, NULL if there is none, and gives it back. */
+/* Any thread: take a fork context without forks, NULL if there is none, and give it back. */
 struct wf_strand *wf_strand_take(struct wf_strands *pool);
 void wf_strand_give(struct wf_strand *strand);
 
-/* This thread forks there from now on; NULL: it must ask. */
+/* Makes this thread fork there from now on. NULL: its next fork takes the slow path. */
 void wf_strand_use(struct wf_strand *strand);
 
-/* Aborts if there are forks: whose are they? */
+/* Aborts if there are unjoined forks, naming their owner. */
 void wf_strand_must_be_empty(const struct wf_strand *strand, const char *whose, uint64_t id);
 
-/* How many forks to publish at once, for so many who could run them: the levels of a
- * binary tree, and one more for trees that are not even. */
+/* Returns how many forks to publish immediately for the given number of runners: the levels of
+ * a binary tree, and one more for unbalanced trees. */
 static inline uint32_t wf_strand_eager_forks(unsigned runners)
 {
     return 2 + 31 - (uint32_t)__builtin_clz(runners);
 }
 
-/* Gives what a cache holds back. */
+/* Gives all fork contexts of a cache back to the pool. */
 void wf_strand_flush(struct wf_strand_cache *cache);
 
-/* On this fiber, which has none: gives it one. NULL: there is none. */
+/* On this fiber, which has none: attaches a fork context. Returns NULL if there is none. */
 struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *self);
 
-/* On this fiber, which has one: before it leaves its worker, after it has come to one,
- * and at its end. */
+/* On this fiber, which has a fork context: call before it leaves its worker, after it has
+ * arrived on one, and when it ends. */
 void wf_strand_leave(struct wf_worker *worker, struct wf_fiber *self);
 void wf_strand_arrive(struct wf_worker *worker, struct wf_fiber *self);
 void wf_strand_end(struct wf_worker *worker, struct wf_fiber *self);

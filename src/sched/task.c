@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.c - waking, cancelling and completing a task. The steps of the state
- * word and its edges are in state.h; this file carries out what they ask for.
+ * task.c - waking, canceling and completing a task. The transitions of the state word and its
+ * edges are in state.h; this file does what they leave to the caller.
  */
 #include "sched/task.h"
 
@@ -25,9 +25,9 @@ void wf_task_wake(struct wf_task *task)
         carry_out(task, wf_state_wake(&task->state, WF_STATE_REF));
         return;
     }
-    /* Once the task is queued it may run, end, and let its runtime end, while
-     * this thread is still in the scheduler. So it keeps its reference, and
-     * with it the heap and the scheduler, until it is out of there. */
+    /* Once the task is queued, it may run, end, and let its runtime end while this thread is
+     * still in the scheduler. So this thread keeps its reference, and with it the heap and the
+     * scheduler, until it has returned from there. */
     wf_task_wake_ref(task);
     wf_task_release(task);
 }

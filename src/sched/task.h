@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.h - what the scheduler runs.
+ * task.h - task header: the common part of everything that the scheduler runs.
  *
- * One header for every kind of task. The kinds differ in their poll and in
- * where they go when they are woken: a stackless task into a run queue, a
- * blocking job to the pool, a plain thread's task to its futex.
+ * The kinds of tasks differ in their poll and in where they go when they are woken: a stackless
+ * task into a run queue, a blocking job to the pool, a plain thread's task to its futex.
  */
 #ifndef WF_SCHED_TASK_H
 #define WF_SCHED_TASK_H
@@ -24,25 +23,25 @@ struct wf_wait_node;
 
 struct wf_task_ops {
     const char *kind;
-    /* Runs the task: a result, WEFT_PENDING or WEFT_YIELDED. */
+    /* Runs the task. Returns a result, WEFT_PENDING or WEFT_YIELDED. */
     int (*poll)(struct wf_task *task);
-    /* The task was just woken: queue it. Any thread. */
+    /* Queues a task that was just woken. Any thread. */
     void (*schedule)(struct wf_task *task);
-    /* The task was just cancelled. Any thread. NULL if the next poll does. */
+    /* Handles a cancellation of the task. Any thread. NULL if the next poll does that. */
     void (*cancelled)(struct wf_task *task);
-    /* The last reference is gone. Any thread. */
+    /* Frees the task after the last reference is gone. Any thread. */
     void (*destroy)(struct wf_task *task);
 };
 
 struct wf_task {
     _Atomic(uint64_t) state;       /* any thread; see state.h */
-    struct wf_qnode node;          /* the queue's it is in */
+    struct wf_qnode node;          /* link of the queue that it is in */
     const struct wf_task_ops *ops; /* constant */
     struct wf_heap *heap;          /* constant: its memory and its scheduler */
     struct wf_wait_node *joiner;   /* under the join lock of the heap */
     uint64_t id;                   /* constant */
     const char *name;              /* constant; may be NULL */
-    int32_t result;                /* the poller's until COMPLETE, then all read.
+    int32_t result;                /* written by the poller until COMPLETE, then read by all.
                                     * WEFT_YIELDED: waits in a queue */
     uint16_t pin;                  /* constant: worker index + 1, or 0 */
     uint16_t home;                 /* constant: see heap.c */
@@ -57,7 +56,7 @@ static inline struct wf_task *wf_task_of(struct wf_qnode *node)
 
 static inline uint64_t wf_task_state(const struct wf_task *task)
 {
-    /* acquire [T2]: if it is complete, its result is seen. */
+    /* acquire [T2]: if the task is complete, its result is visible. */
     return wf_load_acquire(&task->state);
 }
 
@@ -73,9 +72,9 @@ static inline void wf_task_release(struct wf_task *task)
     }
 }
 
-/* Aborts, for the call of that name, if the handle was ended before and the memory of its task is
- * free. The memory of a task that is free stays the runtime's; but after its reuse, or when the
- * runtime is destroyed, and for a task of more than 1024 bytes, this is not detected. */
+/* Aborts, naming the call, if the handle was ended before and the memory of its task is free.
+ * Freed tasks stay the runtime's memory. The misuse is not detected after that memory was
+ * reused, after the runtime was destroyed, or for a task of more than 1024 bytes. */
 static inline void wf_task_check_handle(uint64_t state, const char *call)
 {
     if (wf_unlikely(wf_state_refs(state) == 0)) {
@@ -83,7 +82,8 @@ static inline void wf_task_check_handle(uint64_t state, const char *call)
     }
 }
 
-/* The same for a task that has not ended: it holds one reference itself, and its handle another. */
+/* Same as wf_task_check_handle(), for a task that has not ended: it holds one reference itself,
+ * and its handle another. */
 static inline void wf_task_check_running(uint64_t state, const char *call)
 {
     if (wf_unlikely(wf_state_refs(state) <= 1 && !wf_state_is_complete(state))) {
@@ -91,29 +91,29 @@ static inline void wf_task_check_running(uint64_t state, const char *call)
     }
 }
 
-/* Who queues it, before: for those who look at it. */
+/* Marks a task as queued, for observers. Call before queuing it. */
 static inline void wf_task_mark_queued(struct wf_task *task)
 {
     task->result = WEFT_YIELDED;
 }
 
-/* Who takes the task out of its queue to poll it. Returns the state. */
+/* Begins the poll of a task taken out of its queue. Returns the state. */
 static inline uint64_t wf_task_begin(struct wf_task *task)
 {
     task->result = 0;
     return wf_state_begin(&task->state);
 }
 
-/* Any thread: makes the task runnable and gives up the caller's reference. */
+/* Any thread: makes the task runnable and drops the caller's reference. */
 void wf_task_wake(struct wf_task *task);
 
-/* The same, but the caller keeps its reference. */
+/* Same as wf_task_wake(), but the caller keeps its reference. */
 void wf_task_wake_ref(struct wf_task *task);
 
-/* Any thread with a reference. */
+/* Any thread with a reference: cancels the task. */
 void wf_task_cancel(struct wf_task *task);
 
-/* Its poller, once: publishes the result, answers the joiner, drops the life. */
+/* Its poller, once: publishes the result, wakes the joiner, drops the self-reference. */
 void wf_task_complete(struct wf_task *task, int result);
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thread.c - plain threads: how they wait, and how ours are started.
+ * thread.c - plain threads: how they wait, and how the runtime's threads are started.
  *
- * A thread's task is RUNNING while the thread runs. To wait, the thread pends it
- * like any task, and sleeps on a word until its schedule function sets that. The
- * task is counted and on the C heap: a waker may outlive the thread.
+ * A thread's task is RUNNING while the thread runs. To wait, the thread makes it IDLE like any
+ * task and sleeps on a word until the task's schedule function sets it. The task is
+ * reference-counted and on the C heap, because a waker may outlive the thread.
  *
- * A blocking job that waits is cancelled like a task: cancelling it wakes its
- * thread, which then cancels the future and awaits its end.
+ * A blocking job that waits is canceled like a task: canceling it wakes its thread, which then
+ * cancels the future and awaits the end of that.
  *
- * Timeouts. When the deadline has passed the thread wakes itself, through the
- * state word like anybody else; if somebody was faster, that wake is on its way
- * and it waits for it. Then it cancels the future and awaits its end.
+ * Timeouts. When the deadline has passed, the thread wakes itself, through the state word like
+ * any other waker. If another waker was faster, that wake-up is on its way and the thread waits
+ * for it. Then it cancels the future and awaits the end of that.
  *
  * Edges.
- * [Y1] schedule releases the word, the thread acquires it: it sees what the
- *      waker wrote, and that the task is RUNNING.
+ * [Y1] schedule releases the word, the thread acquires it: it sees what the waker wrote, and
+ *      that the task is RUNNING.
  *
  * Checked by tests/model/thread_model.c.
  */
@@ -46,15 +46,15 @@ struct thread_task {
 WF_TLS_DEFINE(struct wf_thread *, wf_tls_thread);
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t service_key; /* set while a thread of ours must not end */
+static pthread_key_t service_key; /* set while a thread of the runtime must not end */
 static pthread_key_t key;
 static bool has_keys; /* both */
 
 static void thread_task_schedule(struct wf_task *task)
 {
     struct thread_task *self = (struct thread_task *)task;
-    /* release [Y1]: the thread sees what the waker wrote. The task may be gone
-     * after this; the address alone is harmless. */
+    /* release [Y1]: the thread sees what the waker wrote. The task may be gone after this;
+     * using only the address is harmless. */
     wf_store_release(&self->scheduled, 1u);
     wf_futex_wake(&self->scheduled, 1);
 }
@@ -81,7 +81,7 @@ static void thread_exit(void *arg)
     wf_free(&wf_alloc_default, self, sizeof *self, _Alignof(struct wf_thread));
 }
 
-/* A thread of ours ends in the middle of something. */
+/* Aborts: a thread of the runtime has ended in a callback or a task. */
 static void ended_early(void *arg)
 {
     (void)arg;
@@ -99,7 +99,7 @@ static void ended_early(void *arg)
 
 static void make_keys(void)
 {
-    /* In this order: the first destructor needs what the second one frees. */
+    /* In this order: the first destructor needs data that the second one frees. */
     if (pthread_key_create(&service_key, ended_early) != 0) {
         return;
     }
@@ -117,7 +117,7 @@ int wf_thread_prepare(void)
 
 void wf_thread_must_return(bool must)
 {
-#ifndef WF_MODEL /* whose threads return */
+#ifndef WF_MODEL /* threads of the model always return */
     if (wf_thread_prepare() == 0) {
         (void)pthread_setspecific(service_key, must ? &service_key : NULL);
     }
@@ -141,7 +141,7 @@ static struct wf_thread *create_self(void)
         return NULL;
     }
     task->task.ops = &thread_ops;
-    /* relaxed: nobody else knows the task yet. */
+    /* relaxed: no other thread knows the task yet. */
     wf_store_relaxed(&task->task.state, WF_STATE_RUNNING | WF_STATE_REF);
     self->waiter = &task->task;
     WF_TLS_STORE(wf_tls_thread, self);
@@ -228,26 +228,26 @@ static bool sleep_until_scheduled(struct thread_task *task, int64_t deadline)
     return true;
 }
 
-/* Goes on after a wake. */
+/* Continues after a wake-up. */
 static void go_on(struct thread_task *task)
 {
-    /* relaxed: the next wake comes after the task has pended again. */
+    /* relaxed: the next wake comes after the task has become IDLE again. */
     wf_store_relaxed(&task->scheduled, 0u);
     (void)wf_state_begin(&task->task.state);
 }
 
-/* Pends the thread's task until it is woken. Returns false after the deadline;
- * it runs again in both cases. */
+/* Makes the thread's task IDLE until it is woken. Returns false after the deadline. The task is
+ * RUNNING again in both cases. */
 static bool suspend(struct thread_task *task, int64_t deadline)
 {
     if (wf_state_pend(&task->task.state) == WF_STEP_SCHEDULE) {
-        /* Woken already; but what wakes itself for ever does not stop time. */
+        /* Woken already. A future that keeps waking itself must not defeat the deadline. */
         (void)wf_state_begin(&task->task.state);
         return deadline == WF_NEVER || wf_clock_now() < deadline;
     }
     bool woken = sleep_until_scheduled(task, deadline);
     if (!woken && wf_state_wake(&task->task.state, 0) != WF_STEP_SCHEDULE) {
-        /* Somebody else was faster, and is about to set the word. */
+        /* Another waker was faster, and is about to set the word. */
         woken = sleep_until_scheduled(task, WF_NEVER);
     }
     go_on(task);
@@ -259,15 +259,15 @@ void wf_thread_suspend(struct wf_thread *self)
     (void)suspend((struct thread_task *)self->waiter, WF_NEVER);
 }
 
-/* Is the blocking job that waits here cancelled, and no shield entered? */
+/* Returns whether the blocking job that waits here is canceled and not shielded. */
 static bool job_must_cancel(const struct wf_thread *self)
 {
     return self->running != NULL && wf_state_must_cancel(wf_task_state(self->running)) &&
            wf_state_shield(wf_task_state(self->waiter)) == 0;
 }
 
-/* One poll of the future, with a new budget: a stackless task whose awaits are always ready
- * returns here, where deadline and cancellation are looked at. */
+/* Polls the future once, with a new budget: a stackless task whose awaits are always ready
+ * returns here, where deadline and cancellation are checked. */
 static int poll_future(struct wf_thread *self, weft_future *future)
 {
     self->budget = WF_WORKER_BUDGET;
@@ -277,7 +277,7 @@ static int poll_future(struct wf_thread *self, weft_future *future)
     return result;
 }
 
-/* The same: a cancel may let a stackless task run to its end. */
+/* Cancels the future, also with a new budget: a cancel may let a stackless task run to its end. */
 static bool cancel_future(struct wf_thread *self, weft_future *future)
 {
     self->budget = WF_WORKER_BUDGET;
@@ -287,7 +287,7 @@ static bool cancel_future(struct wf_thread *self, weft_future *future)
     return ended;
 }
 
-/* Beginning with what the last poll has come to. */
+/* Awaits the future, starting with the result of its last poll. */
 static int await_on(struct wf_thread *self, weft_future *future, int64_t deadline, int result)
 {
     struct thread_task *task = (struct thread_task *)self->waiter;
@@ -342,8 +342,8 @@ int wf_thread_await_pending(struct wf_thread *self, weft_future *future, weft_ti
     return result;
 }
 
-/* What our threads block: asynchronous signals belong to the program's own threads. A
- * fault must still be delivered to the thread that made it. */
+/* Fills in the signals that threads of the runtime block. Asynchronous signals belong to the
+ * program's own threads. A fault must still be delivered to the thread that caused it. */
 static void fill_blocked(sigset_t *blocked)
 {
     (void)sigfillset(blocked);
@@ -388,7 +388,7 @@ void wf_thread_unblock_signals(const sigset_t *signals)
     for (int i = 1; i < NSIG; i++) {
         bool can_be_blocked = i != SIGKILL && i != SIGSTOP;
         if (can_be_blocked && sigismember(&now, i) != sigismember(&ours, i)) {
-            return; /* The program has set a mask of its own. */
+            return; /* The program has set its own mask. */
         }
     }
     (void)pthread_sigmask(SIG_SETMASK, signals, NULL);
@@ -397,7 +397,7 @@ void wf_thread_unblock_signals(const sigset_t *signals)
 char *wf_thread_stack_low(void)
 {
     void *low = NULL;
-#ifndef WF_MODEL /* whose threads have stacks of their own */
+#ifndef WF_MODEL /* threads of the model have stacks of their own */
     pthread_attr_t attributes;
     size_t size;
     if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
@@ -415,7 +415,7 @@ void wf_thread_set_name(const char *prefix, const char *name)
     (void)pthread_setname_np(pthread_self(), full);
 }
 
-/* Of the C++ runtime, if there is one. */
+/* Part of the C++ runtime, if the program has one. */
 extern void *__cxa_get_globals(void) __attribute__((weak));
 
 struct wf_seat wf_thread_seat(void)

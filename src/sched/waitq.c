@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waitq.c - the one way to wait. The protocol and its edges [W1] and [W2] are
- * in waitq.h.
+ * waitq.c - wait queues: the protocol by which every task waits and is woken. The protocol and
+ * its edges [W1] and [W2] are in waitq.h.
  */
 #include "sched/waitq.h"
 
@@ -31,7 +31,7 @@ int wf_wait_poll(struct wf_wait *wait)
 bool wf_wait_abandon(struct wf_wait *wait, enum wf_wait_state verdict)
 {
     uint32_t word = WF_WAIT_WAITING;
-    /* acquire [W1]: if it is DONE instead, what was granted is seen. */
+    /* acquire [W1]: if it is DONE instead, what was granted is visible. */
     if (wf_cas_acquire(&wait->word, &word, (uint32_t)verdict)) {
         return true;
     }

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watch.c - the thread that looks after workers that are busy for long.
+ * watch.c - monitor thread: looks after workers that are stalled in a long poll.
  *
- * A task in a LIFO slot is announced to nobody, because its worker takes it as
- * soon as the current poll ends. If that poll takes long, somebody must notice:
- * the watch looks at all workers every 500 us, and for one that is still in the
- * poll it was in before and has a task in its slot, wakes a sleeping worker to
- * fetch it. While there is none that sleeps it can only ask the busy ones to yield, and takes
- * the processor from one of them to do so: then it looks a third as often. (Each look costs a
- * computation on all processors of a virtual machine 15 us.) If one that has tasks does not
- * answer, or has no processor, all are asked, and take over what waits there; and if there are
- * events that only workers can fetch, all who fork are asked to look for them. While all of them
- * go from poll to poll as well it is calm, and looks every 12 ms; a worker that goes to sleep,
- * or begins to fork, ends that. While all fork and there is I/O it looks as often as ever, for
- * who waits for an event waits for this.
+ * A task in a LIFO slot is not announced, because its worker takes it as soon as the current
+ * poll ends. If that poll takes long, the monitor must notice. It scans all workers every 500
+ * us. If a worker is still in the same poll as before and has a task in its slot, the monitor
+ * wakes a parked worker to steal the task.
  *
- * An idle runtime makes no system call, so the watch sleeps without a timeout
- * once all workers have been parked for 10 ms; not at once, since waking it costs
- * a system call to whoever does it.
+ * While no worker is parked, the monitor can only ask the busy ones to yield, and takes a CPU
+ * from one of them to do so. Then it scans a third as often. (On a virtual machine, each scan
+ * costs a computation on all CPUs 15 us.) If a worker that has tasks does not answer, or has no
+ * CPU, the monitor asks all workers, and they take over the tasks that wait there. If there are
+ * events that only workers can fetch, it asks all computations that fork to poll for them.
  *
- *   Watch                              Worker that wakes
- *   V1  asleep = 1                     X1  (its count went up: unparked, or guests)
+ * While, in addition, all workers go from poll to poll, the monitor is calm and scans every 12
+ * ms. A worker that parks or begins to fork ends the calm phase. While all workers fork and
+ * there is I/O, the monitor scans at the usual rate, because tasks that wait for an event
+ * depend on it.
+ *
+ * An idle runtime makes no system call, so the monitor sleeps without a timeout once all
+ * workers have been parked for 10 ms. It does not do so immediately, since waking it costs the
+ * waker a system call.
+ *
+ *   Monitor                            Worker that wakes
+ *   V1  asleep = 1                     X1  (its count went up: unparked, or external threads)
  *   V2  full fence [V1]                X2  full fence [V1]
- *   V3  all workers parked?            X3  asleep? Remember, and wake the watch
- *       No guests?                         before the first fill of the slot;
- *   V4  sleep                              a guest wakes it at once
+ *   V3  all workers parked?            X3  asleep? Remember it, and wake the monitor
+ *       No external threads?               before the first fill of the slot;
+ *   V4  sleep                              an external thread wakes it immediately
  *
- * One fence comes first. If V2 does, X3 sees that the watch sleeps. If X2 does,
- * V3 sees the worker unparked and does not sleep. So the fill itself pays for
- * nothing but a look at a flag of its own worker.
+ * One fence comes first. If V2 does, X3 sees that the monitor sleeps. If X2 does, V3 sees the
+ * worker unparked and does not sleep. So filling the slot costs only a check of a flag in its
+ * own worker.
  *
  * Edges.
  * [V1] the fences of V2 and X2, as above.
@@ -44,24 +47,24 @@
 
 enum {
     LOOK_EVERY_NS = 500 * 1000,
-    LOOK_EVERY_BUSY_NS = 1500 * 1000,  /* while no worker sleeps */
-    LOOK_EVERY_CALM_NS = 12000 * 1000, /* and none is long in one poll */
-    CALM_LOOKS = 8,                    /* so many showed none */
+    LOOK_EVERY_BUSY_NS = 1500 * 1000,  /* while no worker is parked */
+    LOOK_EVERY_CALM_NS = 12000 * 1000, /* and none is in a long poll */
+    CALM_LOOKS = 8,                    /* scans without a long poll before that */
     SOON_LOOKS = 20,                   /* 10 ms */
-    QUIET_MAX = 3,                     /* one worker may be found asleep between its polls */
+    QUIET_MAX = 3,                     /* a single worker may be seen parked between its polls */
     QUIET_LOOKS = 20,                  /* 10 ms */
 };
 
-/* What the last looks have shown. */
+/* Results of the last scans. */
 struct looks {
-    unsigned quiet; /* so many in a row: all workers asleep */
-    unsigned calm;  /* so many in a row: none long in one poll */
-    unsigned soon;  /* so many to come are soon: events came while all fork */
+    unsigned quiet; /* scans in a row with all workers parked */
+    unsigned calm;  /* scans in a row without a worker in a long poll */
+    unsigned soon;  /* scans still to come at the short interval: events came while all fork */
 };
 
 bool wf_watch_is_asleep(const struct wf_watch *watch)
 {
-    /* fence [V1], X2: the count went up before. */
+    /* fence [V1], X2: the count went up before this. */
     wf_fence_full();
     /* relaxed: behind the fence. */
     return wf_load_relaxed(&watch->asleep) != 0;
@@ -74,18 +77,18 @@ void wf_watch_wake(struct wf_watch *watch)
 
 static bool is_stopped(const struct wf_watch *watch)
 {
-    /* relaxed: the watch reads nothing because of it; a wake comes with it. */
+    /* relaxed: the monitor reads no data because of it; a wake-up follows it. */
     return wf_load_relaxed(&watch->stopped) != 0;
 }
 
-/* Tasks that this worker would run if its poll ended. */
+/* Returns whether tasks wait that this worker would run if its poll ended. */
 static bool has_tasks(const struct wf_worker *worker)
 {
     return wf_ring_len(&worker->ring) > 0 || wf_worker_pinned_len(worker) > 0 ||
            wf_inject_len(&worker->sched->inject) > 0;
 }
 
-/* May there be events, for any worker, and nobody handles them? */
+/* Returns whether there may be events, for any worker, that no worker handles. */
 static bool has_left_driver(const struct wf_sched *sched)
 {
     struct wf_driver *driver = sched->workers[0].driver;
@@ -97,7 +100,7 @@ static bool all_are_busy(const struct wf_sched *sched)
     return wf_idle_unparked(&sched->idle) == sched->options.workers;
 }
 
-/* So that they take over what waits for one that does not answer. */
+/* Asks all workers, so that they take over the tasks of one that does not answer. */
 static void ask_all_to_yield(struct wf_sched *sched)
 {
     for (unsigned i = 0; i < sched->options.workers; i++) {
@@ -105,7 +108,8 @@ static void ask_all_to_yield(struct wf_sched *sched)
     }
 }
 
-/* Has somebody a task in its slot, or timers or events, that it does not get round to? */
+/* Returns whether a worker does not get round to a task in its slot, public forks, timers or
+ * events. */
 static bool sees_stall(struct wf_sched *sched, struct looks *looks)
 {
     bool waiting = false;
@@ -113,25 +117,25 @@ static bool sees_stall(struct wf_sched *sched, struct looks *looks)
     bool silent = false;
     bool are_left = has_left_driver(sched);
     bool has_events = are_left; /* until they are handled */
-    bool has_rest = false;      /* which workers must fetch themselves */
+    bool has_rest = false;      /* events that workers must fetch themselves */
     bool all_busy = all_are_busy(sched);
     int64_t now = wf_clock_real();
     for (unsigned i = 0; i < sched->options.workers; i++) {
         struct wf_worker *worker = &sched->workers[i];
-        /* relaxed: a look. One that forks yields when asked, so its polls are short. */
+        /* relaxed: a hint. A worker that forks yields when asked, so its polls are short. */
         bool forks = all_busy && wf_load_relaxed(&worker->strand) != NULL;
         if (wf_worker_poll_age(worker, now) < WF_WORKER_STALL_NS && !forks) {
             continue;
         }
         looks->calm = 0;
-        /* relaxed: looks; whoever is woken for it takes by exchange, or under a
-         * lock. */
+        /* relaxed: hints. The worker that is woken takes the task by exchange, or the timer
+         * under a lock. */
         bool has_lifo = wf_load_relaxed(&worker->lifo) != NULL;
-        /* relaxed: a look, as above. */
+        /* relaxed: a hint, as above. */
         bool has_timer = wf_load_relaxed(&worker->next_deadline) <= wf_clock_at(now);
         looks->soon = are_left && forks ? SOON_LOOKS : looks->soon;
         if (has_events && all_busy) {
-            /* Nobody will come soon; what is woken is given to one that forks. */
+            /* No worker will come soon. Woken tasks go to one that forks. */
             has_rest = worker->driver->ops->help(worker->driver);
             has_events = false;
         }
@@ -148,13 +152,13 @@ static bool sees_stall(struct wf_sched *sched, struct looks *looks)
         ask_all_to_yield(sched);
     }
     if (overdue) {
-        /* relaxed: a hint; who misses it is told at the next look. */
+        /* relaxed: a hint. A worker that misses it sees it at the next scan. */
         wf_store_relaxed(&sched->watch.overdue, 1u);
     }
     return waiting || overdue;
 }
 
-/* Do all workers sleep, and does nobody else fork? */
+/* Returns whether all workers are parked and no external thread forks. */
 static bool is_idle(const struct wf_sched *sched)
 {
     return wf_idle_unparked(&sched->idle) == 0 && !wf_guests_are_there(&sched->guests);
@@ -165,24 +169,23 @@ static void sleep_while_idle(struct wf_sched *sched)
     struct wf_watch *watch = &sched->watch;
     /* relaxed: before the fence, V1. */
     wf_store_relaxed(&watch->asleep, 1u);
-    /* fence [V1], V2: a worker that wakes from now on sees it. */
+    /* fence [V1], V2: a worker that wakes from now on sees the flag. */
     wf_fence_full();
     if (is_idle(sched) && !is_stopped(watch)) {
         (void)wf_park_sleep(&watch->park, WF_NEVER);
     }
-    /* relaxed: a worker that still believes it wakes the watch once too often. */
+    /* relaxed: a worker that still sees the old value wakes the monitor needlessly. */
     wf_store_relaxed(&watch->asleep, 0u);
 }
 
-/* Stacks of fibers that are no longer needed are given back while nobody needs
- * the processor. */
+/* Stacks that fibers no longer need are freed only while no worker needs the CPU. */
 static bool has_unparked(void *arg)
 {
     struct wf_sched *sched = arg;
     return wf_idle_unparked(&sched->idle) > 0 || is_stopped(&sched->watch);
 }
 
-/* Has somebody ended the calm? */
+/* Returns whether a worker has ended the calm phase. */
 static bool was_hurried(const struct wf_watch *watch, const struct looks *looks)
 {
     /* relaxed: a hint, see wf_watch_hurry(). */
@@ -196,7 +199,7 @@ static bool may_be_calm(const struct wf_sched *sched, const struct looks *looks)
     return are_busy && !was_hurried(&sched->watch, looks);
 }
 
-/* Sleeps until the next look. */
+/* Sleeps until the next scan. */
 static void pause_looking(struct wf_sched *sched, const struct looks *looks)
 {
     struct wf_watch *watch = &sched->watch;
@@ -246,7 +249,7 @@ void wf_watch_stop(struct wf_sched *sched)
     if (!watch->started) {
         return;
     }
-    /* relaxed: the wake below brings it, and is kept if the watch is awake. */
+    /* relaxed: the wake-up below makes it visible, and is remembered if the monitor is awake. */
     wf_store_relaxed(&watch->stopped, 1u);
     (void)wf_park_wake(&watch->park);
     (void)pthread_join(watch->thread, NULL);

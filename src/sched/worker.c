@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker.c - the loop of a worker: take a task, poll it, look after the rest.
+ * worker.c - worker loop: takes a task, polls it, and does periodic maintenance.
  *
- * Where the next task comes from:
+ * Sources of the next task, in order:
  *
- *   1  every interval polls: one from the inject queue
+ *   1  every few polls (the inject interval): one task from the inject queue
  *   2  the LIFO slot: the task woken last, whose data is in the cache
- *   3  the inbox and the ring, in turn
+ *   3  the inbox and the ring, alternating
  *   4  a batch from the inject queue
  *   5  other workers (search.c)
  *
- * The LIFO slot. Only the owner fills it; an older occupant is evicted to the
- * ring. Owner and thieves take it by exchange. After three polls in a row from
- * the slot, what is found there goes to the end of the ring instead, and the next
- * poll is the ring's, so two tasks that wake each other cannot keep others
- * waiting.
+ * The LIFO slot. Only the owner fills it and evicts the previous occupant to the ring. Owner
+ * and thieves take from it by exchange. After three consecutive polls from the slot, its
+ * occupant goes to the end of the ring instead and the next poll is served from the ring. So
+ * two tasks that wake each other cannot starve the others.
  *
- * Announcing. A task in the LIFO slot is not announced: its worker is about to
- * take it, and if it does not get there, the watch notices. A task in the ring is
- * announced at once if the current poll goes on (an eviction), and else after
- * the next task was chosen, if the ring is not empty then: a task that yields on
- * an otherwise idle worker wakes nobody.
+ * Announcing. A task in the LIFO slot is not announced: its worker is about to take it, and the
+ * monitor notices if it does not. A task in the ring is announced immediately if the current
+ * poll continues (an eviction). Otherwise it is announced after the next task has been chosen,
+ * if the ring is not empty then: a task that yields on an otherwise idle worker wakes no other
+ * worker.
  *
- * A batch that is fetched or stolen is in no queue for a moment, so another worker may
- * look and park meanwhile. If the worker is counted as a searcher, the last searcher
- * looks once more (idle.c, F2). If it is not, because it has stood in for a stalled
- * worker during its search, it announces the rest itself before it polls.
+ * While a worker moves a fetched or stolen batch, its tasks are in no queue, so another worker
+ * may look and park in that window. If the mover is counted as a searcher, the last searcher
+ * looks once more (idle.c, F2). If it is not, because it polled on behalf of a stalled worker
+ * during its search, it announces the rest of the batch itself before it polls.
  *
- * A tick ends after a number of polls or some time, whichever is first. The
- * clock is read every few polls, more often when polls are long.
+ * A tick ends after a number of polls or after some time, whichever comes first. The clock is
+ * read every few polls, more often when polls are long.
  *
  * Edges.
- * [F1] the fill of the LIFO slot releases it, a thief's take acquires it: the task
- *      is seen as its waker left it.
+ * [F1] filling the LIFO slot releases it, a thief's exchange acquires it: the thief sees the
+ *      task as its waker left it.
  */
 #include "sched/worker.h"
 
@@ -50,8 +49,8 @@
 #include "sched/sched.h"
 #include "sched/thread.h"
 
-/* A clock read costs about 30 ns: once in so much time or so many polls. More
- * polls would let a tick run on for long when short polls turn into long ones. */
+/* A clock read costs about 30 ns, so it is done once per this time or number of polls. A larger
+ * number would let a tick overrun when short polls turn into long ones. */
 #define CLOCK_EVERY_NS    100000
 #define CLOCK_EVERY_POLLS 16
 
@@ -111,21 +110,21 @@ void wf_worker_wake(struct wf_worker *worker)
 int64_t wf_worker_poll_age(struct wf_worker *worker, int64_t now)
 {
     uint64_t poll = wf_counter_read(&worker->counters.polls);
-    /* relaxed: a rule of thumb; two observers that mix their notes make the
-     * age wrong for a moment, and taking a LIFO slot early does no harm. */
+    /* relaxed: a heuristic. Two observers that interleave make the age wrong for a moment, and
+     * stealing a LIFO slot too early does no harm. */
     if (wf_load_relaxed(&worker->seen_poll) != poll) {
-        /* relaxed: as said above, a rule of thumb. */
+        /* relaxed: a heuristic, as above. */
         wf_store_relaxed(&worker->seen_since, now);
         wf_store_relaxed(&worker->seen_poll, poll);
         return 0;
     }
-    /* relaxed: as said above, a rule of thumb. */
+    /* relaxed: a heuristic, as above. */
     return now - wf_load_relaxed(&worker->seen_since);
 }
 
 void wf_worker_fire_timers(struct wf_worker *worker, int64_t now)
 {
-    /* relaxed: a look; what is due is taken out under a lock. */
+    /* relaxed: a hint; due timers are removed under a lock. */
     if (wf_unlikely(now >= wf_load_relaxed(&worker->next_deadline))) {
         worker->sched->timer_ops->fire(worker->sched, worker->index, now);
     }
@@ -141,7 +140,7 @@ static bool shuffles(struct wf_worker *worker)
 #endif
 }
 
-/* Tells others of work in the ring, if they could take it. */
+/* Wakes a worker for tasks in the ring, if other workers can steal them. */
 static void announce(struct wf_worker *worker)
 {
     if (worker->shares) {
@@ -169,12 +168,12 @@ void wf_worker_push(struct wf_worker *worker, struct wf_task *task)
         return;
     }
 
-    /* relaxed: only the owner fills it, so an empty slot stays empty. */
+    /* relaxed: only the owner fills the slot, so an empty slot stays empty. */
     if (wf_load_relaxed(&worker->lifo) == NULL) {
         /* release [F1]: a thief sees the task as its waker left it. */
         wf_store_release(&worker->lifo, task);
     } else {
-        /* release [F1]: as above; the evicted task is this thread's own. */
+        /* release [F1]: as above. The evicted task was stored by this thread. */
         struct wf_task *evicted = wf_xchg_release(&worker->lifo, task);
         if (evicted != NULL) {
             wf_counter_add(&worker->counters.evictions, 1);
@@ -193,7 +192,7 @@ void wf_worker_be_watched(struct wf_worker *worker)
     }
 }
 
-/* The list of pinned tasks has changed. */
+/* Publishes the length of the list of pinned tasks after a change. */
 static void note_pinned(struct wf_worker *worker)
 {
     /* relaxed: a hint for the monitor. */
@@ -206,12 +205,12 @@ void wf_worker_push_pinned(struct wf_worker *worker, struct wf_task *task)
     note_pinned(worker);
 }
 
-/* Queues a task at the end of its poll, behind everybody else. */
+/* Queues a task at the end of its poll, behind all other tasks. */
 static void requeue(struct wf_worker *worker, struct wf_task *task)
 {
     wf_task_mark_queued(task);
     if (task->pin != 0) {
-        /* Those in the inbox have come before. */
+        /* Tasks in the inbox were queued earlier. */
         wf_mpsc_take_all(&worker->inbox, &worker->pinned);
         wf_worker_push_pinned(worker, task);
         return;
@@ -222,11 +221,11 @@ static void requeue(struct wf_worker *worker, struct wf_task *task)
 
 static struct wf_task *take_lifo(struct wf_worker *worker)
 {
-    /* relaxed: only a look; the exchange below takes. */
+    /* relaxed: only a hint; the exchange below takes the task. */
     if (wf_load_relaxed(&worker->lifo) == NULL) {
         return NULL;
     }
-    /* relaxed: this thread has filled it; a thief may have been faster. */
+    /* relaxed: this thread filled the slot; a thief may have been faster. */
     struct wf_task *task = wf_xchg_relaxed(&worker->lifo, (struct wf_task *)NULL);
     if (task != NULL && worker->lifo_streak >= WF_WORKER_LIFO_MAX) {
         push_ring(worker, task);
@@ -259,7 +258,7 @@ static bool has_pinned(const struct wf_worker *worker)
     return worker->pinned.first != NULL || !wf_mpsc_is_empty(&worker->inbox);
 }
 
-/* Inbox and ring in turn, so that neither keeps the other waiting. */
+/* Alternates between inbox and ring, so that neither starves the other. */
 static struct wf_task *take_fifo(struct wf_worker *worker)
 {
     if (wf_likely(!has_pinned(worker))) {
@@ -270,7 +269,8 @@ static struct wf_task *take_fifo(struct wf_worker *worker)
     return task != NULL ? task : take_pinned(worker);
 }
 
-/* So many tasks were taken out of the inject queue. */
+/* Counts a batch that was fetched from the inject queue, and wakes submitters that wait for
+ * space. */
 static void note_fetched(struct wf_worker *worker, size_t count)
 {
     wf_counter_add(&worker->counters.inject_fetches, 1);
@@ -278,7 +278,8 @@ static void note_fetched(struct wf_worker *worker, size_t count)
     wf_room_freed(&worker->sched->room, &worker->sched->inject, count);
 }
 
-/* Up to max tasks from the inject queue: one to run, the others into the ring. */
+/* Fetches up to max tasks from the inject queue. Returns the first and moves the others into
+ * the ring. */
 static struct wf_task *fetch(struct wf_worker *worker, size_t max)
 {
     struct wf_inject *inject = &worker->sched->inject;
@@ -302,7 +303,8 @@ static struct wf_task *fetch_one(struct wf_worker *worker)
     return wf_inject_len(&worker->sched->inject) == 0 ? NULL : fetch(worker, 1);
 }
 
-/* How many to take of so many in the inject queue: a fair share, others come for theirs. */
+/* Returns the batch size to fetch from an inject queue of this length: a fair share, since
+ * other workers fetch theirs. */
 static size_t share_of(const struct wf_worker *worker, size_t length)
 {
     size_t count = length / worker->sched->options.workers;
@@ -312,7 +314,8 @@ static size_t share_of(const struct wf_worker *worker, size_t length)
     if (count > WF_WORKER_FETCH_MAX) {
         count = WF_WORKER_FETCH_MAX;
     }
-    /* Up to half of the ring: one full of tasks that yield would only overflow. */
+    /* Fill at most half of the ring: if it is full of tasks that yield, more would only
+     * overflow. */
     size_t room = wf_ring_room(&worker->ring);
     size_t max = room > WF_RING_SLOTS / 2 ? room - WF_RING_SLOTS / 2 + 1 : 1;
     return count < max ? count : max;
@@ -340,7 +343,7 @@ void wf_worker_fetch_ahead(struct wf_worker *worker)
     }
 }
 
-/* After the next task was chosen: does another one wait in the ring? */
+/* Announces tasks that are left in the ring after the next task has been chosen. */
 static void announce_rest(struct wf_worker *worker)
 {
     worker->unannounced = false;
@@ -349,13 +352,13 @@ static void announce_rest(struct wf_worker *worker)
     }
 }
 
-/* Every so often: what comes last otherwise comes first, so that tasks which yield and
- * wake each other do not keep it waiting. */
+/* Runs every few polls and serves the sources that otherwise come last, so that tasks which
+ * yield and wake each other do not starve them. */
 static struct wf_task *take_last(struct wf_worker *worker)
 {
     worker->polls_to_inject = wf_interval_polls(&worker->interval);
     worker->job_turn = !worker->job_turn;
-    /* relaxed: a rule of thumb. Those who yield go on with their forks themselves. */
+    /* relaxed: a heuristic. Fibers that yield run their forks themselves. */
     bool may_fork = worker->job_turn && wf_load_relaxed(&worker->yielding) == 0;
     struct wf_task *job = may_fork ? wf_job_take_own(worker) : NULL;
     return job != NULL ? job : fetch_one(worker);
@@ -371,7 +374,7 @@ struct wf_task *wf_worker_next(struct wf_worker *worker)
         task = take_lifo(worker);
     }
     if (task == NULL) {
-        /* From here on it is a task's turn that has waited. */
+        /* From here on, a task from a FIFO queue runs. */
         worker->lifo_streak = 0;
         task = take_fifo(worker);
     }
@@ -394,10 +397,10 @@ struct wf_task *wf_worker_next_direct(struct wf_worker *worker)
     return wf_worker_next(worker);
 }
 
-/* Is this task in the LIFO slot, and may it run next? */
+/* Returns whether this task is in the LIFO slot and may run next. */
 static bool is_next_lifo(const struct wf_worker *worker, const struct wf_task *task)
 {
-    /* relaxed: only a look; an exchange takes. */
+    /* relaxed: only a hint; an exchange takes the task. */
     return wf_load_relaxed(&worker->lifo) == task &&
            (worker->lifo_streak < WF_WORKER_LIFO_MAX || wf_ring_len(&worker->ring) == 0);
 }
@@ -408,14 +411,14 @@ bool wf_worker_take_direct(struct wf_worker *worker, struct wf_task *task)
         return false;
     }
     if (is_next_lifo(worker, task)) {
-        /* relaxed: this thread has filled it; a thief may have been faster. */
+        /* relaxed: this thread filled the slot; a thief may have been faster. */
         if (wf_xchg_relaxed(&worker->lifo, (struct wf_task *)NULL) == NULL) {
             return false;
         }
         worker->lifo_streak++;
         wf_counter_add(&worker->counters.lifo_hits, 1);
     } else {
-        /* relaxed: only the owner fills it. */
+        /* relaxed: only the owner fills the slot. */
         if (wf_load_relaxed(&worker->lifo) != NULL ||
             wf_ring_pop_only(&worker->ring, &task->node) == NULL) {
             return false;
@@ -458,8 +461,9 @@ void wf_worker_settle_left(struct wf_worker *worker)
     }
 }
 
-/* Back from a poll. Fibers pass the worker on among themselves: it may be another one's
- * result, or nobody's, if that one has ended. */
+/* Finishes a poll after control has returned to the loop. Fibers switch directly to each other,
+ * so the result may belong to another task than the one that was polled, or to none if that
+ * fiber has ended. */
 static inline void end_poll(struct wf_worker *worker, int result)
 {
     struct wf_task *task = worker->current;
@@ -479,7 +483,7 @@ void wf_worker_run(struct wf_worker *worker, struct wf_task *task)
     end_poll(worker, result);
 }
 
-/* What a worker looks after between ticks. */
+/* Does the maintenance between ticks. */
 static struct wf_task *maintain(struct wf_worker *worker, int64_t now)
 {
     wf_interval_sample(&worker->interval, (uint64_t)(now - worker->tick_start), worker->tick_polls);
@@ -499,7 +503,7 @@ static struct wf_task *maintain(struct wf_worker *worker, int64_t now)
 static uint32_t clock_countdown(const struct wf_worker *worker)
 {
     if (worker->interval.had_outlier) {
-        return 1; /* Polls may have become long: look at the next one. */
+        return 1; /* Polls may have become long: measure the next one. */
     }
     double polls = CLOCK_EVERY_NS / worker->interval.average_ns;
     uint32_t left = worker->sched->options.tick_polls - worker->tick_polls;
@@ -508,7 +512,7 @@ static uint32_t clock_countdown(const struct wf_worker *worker)
     return count == 0 ? 1 : count;
 }
 
-/* After a poll. Returns a task that maintenance has brought, to run next. */
+/* Counts a poll. Returns a task that maintenance has fetched, to run next. */
 static struct wf_task *count_poll(struct wf_worker *worker)
 {
     if (wf_likely(--worker->polls_to_clock != 0)) {
@@ -532,8 +536,8 @@ static struct wf_task *count_poll(struct wf_worker *worker)
     return task;
 }
 
-/* The queues are empty: ends the tick, so that the search is not counted as
- * time in tasks. */
+/* Ends the tick because the queues are empty, so that the search is not counted as time spent
+ * in tasks. */
 static void end_tick(struct wf_worker *worker)
 {
     worker->tick_polls += worker->clock_period - worker->polls_to_clock;
@@ -546,7 +550,7 @@ static void end_tick(struct wf_worker *worker)
     }
 }
 
-/* After a poll: the task to run next, if somebody has chosen one. */
+/* Returns the task to run after a poll, if one has been chosen already. */
 static struct wf_task *take_chosen(struct wf_worker *worker)
 {
     if (!worker->counted) {
@@ -558,7 +562,7 @@ static struct wf_task *take_chosen(struct wf_worker *worker)
     return task;
 }
 
-/* Beginning with this task, or NULL. */
+/* Runs the loop. Starts with the given task, which may be NULL. */
 static void run_until_stopped(struct wf_worker *worker, struct wf_task *task)
 {
     while (wf_drain_phase(&worker->sched->drain) != WF_PHASE_STOPPED) {
@@ -569,7 +573,7 @@ static void run_until_stopped(struct wf_worker *worker, struct wf_task *task)
             end_tick(worker);
             task = wf_worker_search(worker);
             if (worker->unannounced && !worker->searching) {
-                announce_rest(worker); /* It has stood in: no other worker looks for it. */
+                announce_rest(worker); /* No searcher looks for it. */
             }
         }
         if (task != NULL) {
@@ -592,7 +596,7 @@ void wf_worker_in_child(void)
 {
     struct wf_worker *worker = wf_worker_current();
     if (worker != NULL) {
-        worker->polls_to_clock = 1; /* The next poll looks at the clock, and refuses. */
+        worker->polls_to_clock = 1; /* The next poll reads the clock and aborts there. */
         wf_thread_unblock_signals(&worker->sched->signals);
     }
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * barrier.c - a place where so many wait for each other.
+ * barrier.c - barrier at which a fixed number of parties wait for each other.
  *
- * Those who have come wait in the queue, which is guarded by the latch in the word; they are
- * counted beside it. The last one to come does not wait: it claims all others, lets them go,
- * and the count begins anew. One who gives up has not come.
+ * The parties that have arrived wait in the queue, which is guarded by the latch in the word,
+ * and are counted beside it. The last party to arrive does not wait: it claims all others,
+ * wakes them, and the count starts again from 0. A party that gives up has not arrived.
  *
- * Edges: latch.h's [E1]: what was done before coming is seen by all who go.
+ * Edges: latch.h's [E1]: all parties see what each of them did before it arrived.
  *
  * Checked by tests/model/barrier_model.c.
  */
@@ -18,12 +18,12 @@ struct wf_barrier {
     _Atomic(uint32_t) word; /* the latch alone */
     uint32_t parties;
     struct wf_waitq waiters; /* under the latch */
-    uint32_t come;           /* in the queue */
+    uint32_t come;           /* number of parties in the queue */
 };
 
 _Static_assert(sizeof(struct wf_barrier) <= sizeof(weft_barrier), "weft_barrier is too small");
 
-/* The last one lets the others go. */
+/* The last party to arrive wakes the others. */
 static int wait_take(struct wf_op *op, struct wf_turn *turn)
 {
     struct wf_barrier *barrier = op->object;
@@ -50,7 +50,8 @@ static void wait_leave(struct wf_op *op, struct wf_turn *turn)
     barrier->come--;
 }
 
-/* Alone: who has come to a barrier counts on all the others who have. */
+/* Alone: a party that has arrived relies on all other parties that have, so it cannot be in a
+ * select. */
 static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
                                            .is_alone = true,
                                            .take = wait_take,

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cond.c - waiting for a change of what a mutex guards.
+ * cond.c - condition variable: wait for a change of data that a mutex guards.
  *
- * A wait enlists itself, under the latch in the word, before it unlocks the mutex: so who
- * changes something after that, and signals, finds it. When it was signalled, or has given
- * up, it locks the mutex, and that it does not give up.
+ * A waiter enqueues itself, under the latch in the word, before it unlocks the mutex. So a task
+ * that changes something after that, and signals, finds the waiter. When the waiter was
+ * signaled, or has given up, it locks the mutex again. That step cannot be given up.
  *
- * A waiter that is cancelled when it has been signalled has been signalled: so no signal is
- * lost.
+ * A waiter that is canceled after it was signaled has been signaled, so no signal is lost.
  *
- * Edges: latch.h's [E1]; what the mutex guards is ordered by the mutex.
+ * Edges: latch.h's [E1]; the mutex orders the data that it guards.
  *
  * Checked by tests/model/cond_model.c.
  */
@@ -56,7 +55,7 @@ static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
 
 enum stage {
     BEGINS,
-    WAITS, /* to be signalled */
+    WAITS, /* for the signal */
     LOCKS, /* the mutex */
     ENDED,
 };
@@ -85,7 +84,7 @@ static int cond_poll(weft_future *future)
     return self->result;
 }
 
-/* Ends the wait for the signal, but not that for the mutex. */
+/* Ends the wait for the signal, but not the wait for the mutex. */
 static bool cond_cancel(weft_future *future)
 {
     weft_cond_future *self = (weft_cond_future *)future;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.c - something that has happened, for all who wait.
+ * event.c - event: a flag that wakes all waiters when it is set.
  *
- * The word says whether it is SET; the latch in the word guards the queue. Who sets it
- * claims all who wait, gives up the latch with the word SET, which is its last access to the
- * event, and then lets them go.
+ * The word says whether the event is SET; the latch in the word guards the queue. The setter
+ * claims all waiters, releases the latch with the word SET, which is its last access to the
+ * event, and then wakes them.
  *
- * Edges: latch.h's [E1]: set releases the word, who finds it SET acquires it: what was
- * written before is seen. One who waited sees it by the end of its wait.
+ * Edges: latch.h's [E1]: set releases the word, a caller that finds it SET acquires it: it sees
+ * what was written before. A waiter sees that through the end of its wait.
  *
  * Checked by tests/model/event_model.c.
  */
@@ -47,7 +47,7 @@ void weft_event_reset(weft_event *event)
 bool weft_event_is_set(const weft_event *event)
 {
     const struct wf_event *self = (const struct wf_event *)event;
-    /* acquire latch.h's [E1]: what was written before it was set. */
+    /* acquire latch.h's [E1]: sees what was written before the event was set. */
     return (wf_load_acquire(&self->word) & SET) != 0;
 }
 

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mutex.c - a lock for tasks and threads.
+ * mutex.c - mutex for fibers, stackless tasks and threads.
  *
- * Its word says whether it is LOCKED, and whether somebody is WAITING in the queue. The
+ * The word says whether the mutex is LOCKED, and whether a task is WAITING in the queue. The
  * queue is guarded by the latch in the same word (latch.h), which is held for a few
  * instructions.
  *
- *   To lock                                To unlock
- *   A1  free: LOCKED, by CAS [MX1]          B1  LOCKED alone: free, by CAS [MX1]
- *   A2  look again, for a moment           B2  else take the latch; claim the first
- *   A3  take the latch; free: LOCKED;          who waits; give up the latch, with
- *       else WAITING, and enlist           B3  the word free; or, if it waits for
+ *   Lock                                   Unlock
+ *   A1  free: LOCKED, by CAS [MX1]         B1  LOCKED alone: free, by CAS [MX1]
+ *   A2  spin for a moment                  B2  else take the latch; claim the first
+ *   A3  take the latch; free: LOCKED;          waiter; release the latch, with
+ *       else WAITING, and enqueue          B3  the word free; or, if it has waited
  *   A4  woken: it was handed over; or          long, LOCKED: handed over
- *       as A1; or as A3, in front          B4  wake it
+ *       as A1; or as A3, at the front      B4  wake it
  *
- * Nobody is forgotten. WAITING is set under the latch when somebody is enlisted, and cleared
- * under the latch when the queue is empty: so a holder that unlocks sees it, and wakes the
- * first. Who was woken with the word free may find that another has come before it, and waits
- * again; or it gives up: in both cases that other one unlocks after it, and wakes the next.
- * If nobody has come before it, it takes the lock, even if it was cancelled meanwhile.
+ * No waiter is forgotten. WAITING is set under the latch when a waiter is enqueued, and cleared
+ * under the latch when the queue is empty. So a holder that unlocks sees it, and wakes the
+ * first waiter. A waiter that was woken with the word free may find that another task has
+ * locked the mutex first. It waits again, or it gives up: in both cases that other task unlocks
+ * later, and wakes the next waiter. If no other task was first, the waiter takes the lock, even
+ * if it was canceled meanwhile.
  *
  * Why the word is free in B3. If the lock were always handed over, each change of the holder
- * would take as long as it takes a task to run: with a line of waiters it would be held by
- * somebody who does not run, most of the time. Why it is handed over after a millisecond:
- * else one who comes back again and again could keep others out for ever.
+ * would take as long as it takes a task to be scheduled: with a queue of waiters, the holder
+ * would most of the time be a task that does not run. Why it is handed over after a
+ * millisecond: otherwise a task that locks again and again could keep others out forever.
  *
  * Edges.
- * [MX1] unlock releases the word, lock acquires it: what the last holder wrote is seen. One
- *      that it is handed over to sees it by the end of its wait (waitq.h, W1).
+ * [MX1] unlock releases the word, lock acquires it: the holder sees what the last holder wrote.
+ *       A waiter that the lock is handed over to sees it through the end of its wait (waitq.h,
+ *       W1).
  *
  * Checked by tests/model/mutex_model.c.
  */
@@ -48,8 +50,8 @@ enum {
     LOCKED = 1 << WF_LATCH_SHIFT,
     WAITING = 2 << WF_LATCH_SHIFT,
 
-    /* Between two looks, each time for longer: meanwhile the holder may come back several
-     * times, with all in its cache. */
+    /* First pause between two attempts; each pause doubles. During a pause the holder may lock
+     * again several times with everything in its cache. */
     PAUSE_MIN = 8,
 
 #ifdef WF_MODEL
@@ -68,11 +70,11 @@ struct wf_mutex {
 
 _Static_assert(sizeof(struct wf_mutex) <= sizeof(weft_mutex), "weft_mutex is too small");
 
-/* A1: takes it if it is free, whoever waits. */
+/* A1: takes the mutex if it is free, regardless of waiters. */
 static bool take(struct wf_mutex *mutex)
 {
     uint32_t word = 0;
-    /* acquire [MX1]: what the last holder wrote. */
+    /* acquire [MX1]: sees what the last holder wrote. */
     while (!wf_cas_acquire(&mutex->word, &word, word | LOCKED)) {
         if ((word & LOCKED) != 0 || !wf_latch_is_open(word)) {
             return false;
@@ -111,7 +113,7 @@ static void lock_leave(struct wf_op *op, struct wf_turn *turn)
     }
 }
 
-/* A4. The flag: it was handed over. */
+/* A4. flag: the mutex was handed over. */
 static int lock_end(struct wf_op *op)
 {
     return op->flag || take(op->object) ? 0 : WEFT_PENDING;
@@ -134,13 +136,13 @@ bool weft_mutex_try_lock(weft_mutex *mutex)
     if (take(self)) {
         return true;
     }
-    /* Somebody may have had the latch, while it was free. */
+    /* The mutex may have been free while another thread held the latch. */
     uint32_t bits = wf_latch_lock(&self->word);
     wf_latch_unlock(&self->word, bits | LOCKED);
     return (bits & LOCKED) == 0;
 }
 
-/* A2. Not if others wait, and not if the holder cannot run meanwhile. */
+/* A2: spins for a moment, but not if others wait or the holder cannot run meanwhile. */
 static bool take_soon(struct wf_mutex *mutex)
 {
     const struct wf_worker *worker = wf_worker_current();
@@ -149,7 +151,7 @@ static bool take_soon(struct wf_mutex *mutex)
     }
     for (unsigned pause = PAUSE_MIN; pause <= PAUSE_MAX; pause *= 2) {
         wf_cpu_pause(pause);
-        /* relaxed: a look; taking it acquires. */
+        /* relaxed: only a hint; taking the mutex acquires. */
         uint32_t word = wf_load_relaxed(&mutex->word);
         if ((word & LOCKED) == 0 && take(mutex)) {
             return true;
@@ -189,7 +191,7 @@ void weft_mutex_hold(weft_mutex *mutex)
         weft_shield_enter();
     }
     while (weft_mutex_lock(mutex, WEFT_NEVER) != 0) {
-        (void)sched_yield(); /* A thread without memory for a wait. */
+        (void)sched_yield(); /* The thread has no memory for its first wait. */
     }
     if (is_task) {
         weft_shield_leave();
@@ -225,6 +227,6 @@ void weft_mutex_unlock(weft_mutex *mutex)
 
 bool weft_mutex_is_locked(const weft_mutex *mutex)
 {
-    /* relaxed: an answer that may be old when it arrives. */
+    /* relaxed: a snapshot that may be stale on return. */
     return (wf_load_relaxed(&((const struct wf_mutex *)mutex)->word) & LOCKED) != 0;
 }

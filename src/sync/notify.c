@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * notify.c - a notification, for one who waits or the next one who does.
+ * notify.c - notification of one waiter, or of the next task that waits.
  *
- * The word says whether a notification is STORED, and whether somebody is WAITING in the
- * queue, which is guarded by the latch in the same word. One is stored only while nobody
- * waits: then a CAS stores it, and another takes it. A waiter that is cancelled when it has
- * been notified has been notified: so none is lost.
+ * The word says whether a notification is STORED, and whether a task is WAITING in the queue,
+ * which is guarded by the latch in the same word. A notification is stored only while no task
+ * waits: then one CAS stores it, and another takes it. A waiter that is canceled after it was
+ * notified has been notified, so no notification is lost.
  *
- * To notify is always a read-modify-write, even if one is STORED already, or nobody waits for
- * a notification of all: who comes to wait next sees what the notifier did before.
+ * Notifying is always a read-modify-write, even if a notification is STORED already, or if
+ * weft_notify_all() finds no waiter: the next waiter sees what the notifier did before.
  *
  * Edges.
- * [NO1] who notifies releases the word, who takes the notification acquires it. One that
- *      waits sees it by the latch, and the end of its wait.
+ * [NO1] the notifier releases the word, the task that takes the notification acquires it. A
+ *       waiter sees it through the latch and the end of its wait.
  *
  * Checked by tests/model/event_model.c.
  */
@@ -32,13 +32,13 @@ struct wf_notify {
 
 _Static_assert(sizeof(struct wf_notify) <= sizeof(weft_notify), "weft_notify is too small");
 
-/* Stores one, if nobody waits. */
+/* Stores a notification if no task waits. Returns whether it did. */
 static bool store(struct wf_notify *notify)
 {
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: a guess that the CAS verifies. */
     uint32_t word = wf_load_relaxed(&notify->word);
     while (wf_latch_is_open(word) && (word & WAITING) == 0) {
-        /* release [NO1]: who takes it sees what was done before. */
+        /* release [NO1]: the task that takes it sees what was done before. */
         if (wf_cas_weak_release(&notify->word, &word, (uint32_t)STORED)) {
             return true;
         }
@@ -112,12 +112,12 @@ void weft_notify_wait_init(weft_op *op, weft_notify *notify)
     (void)wf_op_init(op, &wait_ops, notify);
 }
 
-/* Takes the one that is stored. */
+/* Takes the stored notification, if any. */
 static bool take(struct wf_notify *notify)
 {
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: a guess that the CAS verifies. */
     uint32_t word = wf_load_relaxed(&notify->word);
-    /* acquire [NO1]: what was done before the notification. */
+    /* acquire [NO1]: sees what was done before the notification. */
     return word == STORED && wf_cas_acquire(&notify->word, &word, 0u);
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * once.c - something that is done once.
+ * once.c - one-time initialization.
  *
- * The word says whether somebody is at it, BUSY, or it is DONE; the latch in the word guards
- * the queue. Who fails hands its turn to the first who waits; who succeeds lets all go. A
- * waiter that is cancelled when it is given the turn has it, and does it: so no turn is lost.
+ * The word says whether a task is BUSY with the initialization, or it is DONE; the latch in the
+ * word guards the queue. A task that fails passes the initialization on to the first waiter. A
+ * task that succeeds wakes all waiters. A waiter that is canceled after the initialization was
+ * passed to it still has to do it, so it is never lost.
  *
- * Edges: latch.h's [E1]: who is done releases the word, who finds it DONE acquires it:
- * what was done is seen. One who waited sees it by the end of its wait.
+ * Edges: latch.h's [E1]: the task that finishes releases the word, a caller that finds it DONE
+ * acquires it: it sees what was done. A waiter sees that through the end of its wait.
  *
  * Checked by tests/model/once_model.c.
  */
@@ -33,11 +34,11 @@ _Static_assert(sizeof(struct wf_once) <= sizeof(weft_once), "weft_once is too sm
 bool weft_once_is_done(const weft_once *once)
 {
     const struct wf_once *self = (const struct wf_once *)once;
-    /* acquire latch.h's [E1]: what was done. */
+    /* acquire latch.h's [E1]: sees what was done. */
     return (wf_load_acquire(&self->word) & DONE) != 0;
 }
 
-/* 0: done; 1: it is this one's to do; WEFT_PENDING: another is at it. */
+/* Returns 0 if it is done, 1 if the caller must do it, WEFT_PENDING if another task is doing it. */
 static int take_bits(uint32_t *bits)
 {
     if (*bits == 0) {

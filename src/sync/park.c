@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * park.c - waiting at an address.
+ * park.c - parking lot: waiting on an address.
  *
- * Addresses are spread over a table of places, each with a queue and a latch; those that
- * share one find their own among the others. Who parks asks under the latch whether it must
- * wait, and is enlisted before the latch is given up; who unparks has changed what is asked
- * for before it takes the latch. So one of them sees the other.
+ * Addresses are hashed into a table of buckets, each with a queue and a latch. Addresses that
+ * share a bucket share its queue, and each finds its own waiters there. A task that parks asks
+ * under the latch whether it must wait, and is enqueued before the latch is released. A task
+ * that unparks others has changed the answer before it takes the latch. So one of them sees the
+ * other.
  *
  * Edges: latch.h's [E1], as above.
  *
@@ -45,7 +46,7 @@ struct question {
     void *arg;
 };
 
-/* An operation has: object, the place; address; and what is asked. */
+/* A park operation: its object is the bucket; with its address and the question to ask. */
 struct parked {
     struct wf_op op;
     const void *address;

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rwlock.c - a lock for many readers or one writer.
+ * rwlock.c - reader-writer lock: many readers or one writer.
  *
- * Its word counts the readers that have it, and says whether a WRITER has it, and whether
- * somebody is WAITING in the queue, which is guarded by the latch in the same word.
+ * The word counts the readers that hold the lock, and says whether a WRITER holds it, and
+ * whether a task is WAITING in the queue, which is guarded by the latch in the same word.
  *
- *   To lock                                To unlock
- *   A1  free, or had by readers, to        B1  nobody waits, or other readers have
- *       read, while nobody waits: by           it: by CAS [X1]
- *       CAS [X1]                           B2  else take the latch; claim the first
- *   A2  take the latch; as A1; or              who waits and, if that is a reader,
- *       WAITING, and enlist                    all up to the next writer; give up
- *   A3  woken: it was handed over; or          the latch, with
- *       as A1, but readers join readers    B3  the word free; or, if the first waits
- *       whoever waits; or as A2, in            for long, theirs: handed over
- *       front                              B4  wake them
+ *   Lock                                   Unlock
+ *   A1  free; or to read, held by          B1  no task waits, or other readers hold
+ *       readers, while no task waits:          it: by CAS [X1]
+ *       by CAS [X1]                        B2  else take the latch; claim the first
+ *   A2  take the latch; as A1; or              waiter and, if that is a reader, all
+ *       WAITING, and enqueue                   up to the next writer; release the
+ *   A3  woken: it was handed over; or          latch, with
+ *       as A1, but readers join readers    B3  the word free; or, if the first has
+ *       regardless of waiters; or as           waited long, theirs: handed over
+ *       A2, at the front                   B4  wake them
  *
- * Nobody is forgotten: as in mutex.c. Who is woken and finds that another has come before it
- * waits again, or gives up; that other one unlocks after it. Nobody is kept out for ever:
- * readers that come while somebody waits do not join those who have it, so the last of them
- * leaves, and the first in the queue is woken; and after a millisecond it is handed over.
- * Why not at once, mutex.c says, too.
+ * No waiter is forgotten, as in mutex.c: a waiter that is woken and finds that another task has
+ * locked first waits again, or gives up; that other task unlocks later. No waiter is kept out
+ * forever: readers that arrive while a task waits do not join the readers that hold the lock,
+ * so the last of these leaves, and the first waiter is woken; and after a millisecond the lock
+ * is handed over. mutex.c also says why not immediately.
  *
- * Readers that can join others, after a downgrade or because the writer before them has left
- * the queue, have it handed over.
+ * The lock is handed over to readers that can join others, after a downgrade or because the
+ * writer before them has left the queue.
  *
  * Edges.
- * [X1] unlock releases the word, lock acquires it: what the last writer wrote is seen, and a
- *      writer sees that all readers are done. One that it is granted to sees it by the latch,
- *      and the end of its wait.
+ * [X1] unlock releases the word, lock acquires it: the holder sees what the last writer wrote,
+ *      and a writer sees that all readers are done. A waiter that the lock is granted to sees
+ *      it through the latch and the end of its wait.
  *
  * Checked by tests/model/rwlock_model.c.
  */
@@ -41,21 +41,21 @@
 enum {
     WRITER = 1 << WF_LATCH_SHIFT,
     WAITING = 2 << WF_LATCH_SHIFT,
-    READER = 4 << WF_LATCH_SHIFT, /* one of them */
+    READER = 4 << WF_LATCH_SHIFT, /* one reader */
 
-    HANDED_OVER = 1, /* count of an operation */
+    HANDED_OVER = 1, /* in the count of an operation */
 };
 
 #define PATIENCE_NS INT64_C(1000000)
 
 struct wf_rwlock {
     _Atomic(uint32_t) word;
-    struct wf_waitq waiters; /* under the latch; the flag of an operation: a writer */
+    struct wf_waitq waiters; /* under the latch; flag of an operation: it is a writer */
 };
 
 _Static_assert(sizeof(struct wf_rwlock) <= sizeof(weft_rwlock), "weft_rwlock is too small");
 
-/* The part of the word that one who has it has. */
+/* Returns the part of the word that a holder of this kind accounts for. */
 static uint32_t part_of(bool is_writer)
 {
     return is_writer ? WRITER : READER;
@@ -66,13 +66,13 @@ static bool is_free(uint32_t word)
     return word < READER && (word & WRITER) == 0;
 }
 
-/* May one have it, beside those who have it now? */
+/* Returns whether the lock can be held beside its present holders. */
 static bool can_have(uint32_t word, bool is_writer)
 {
     return is_writer ? is_free(word) : (word & WRITER) == 0;
 }
 
-/* And if it has just come? Then those who wait come first, unless it is free. */
+/* Also considers waiters: a new caller goes after them, unless the lock is free. */
 static bool may_have(uint32_t word, bool is_writer, bool is_new)
 {
     return can_have(word, is_writer) && (!is_new || is_free(word) || (word & WAITING) == 0);
@@ -86,13 +86,13 @@ static uint32_t with(uint32_t word, bool is_writer)
     return word + part_of(is_writer);
 }
 
-/* A1, or A3. */
+/* A1 or A3. */
 static bool take(struct wf_rwlock *lock, bool is_writer, bool is_new)
 {
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: a guess that the CAS verifies. */
     uint32_t word = wf_load_relaxed(&lock->word);
     while (wf_latch_is_open(word) && may_have(word, is_writer, is_new)) {
-        /* acquire [X1]: what the last writer wrote, and that readers are done. */
+        /* acquire [X1]: sees what the last writer wrote, and that readers are done. */
         if (wf_cas_weak_acquire(&lock->word, &word, with(word, is_writer))) {
             return true;
         }
@@ -117,7 +117,7 @@ static void look_for_waiters(struct wf_rwlock *lock, struct wf_turn *turn)
     }
 }
 
-/* Hands it over to the first ones, as far as they can have it. */
+/* Hands the lock over to the first waiters, as far as they can hold it together. */
 static void hand_over(struct wf_rwlock *lock, struct wf_turn *turn)
 {
     struct wf_op *first;
@@ -131,7 +131,7 @@ static void hand_over(struct wf_rwlock *lock, struct wf_turn *turn)
     look_for_waiters(lock, turn);
 }
 
-/* Lets the first ones try: a writer, or all readers up to the next one. */
+/* Wakes the first waiters to try: a writer, or all readers up to the next writer. */
 static void wake_first(struct wf_rwlock *lock, struct wf_turn *turn)
 {
     struct wf_op *first;
@@ -168,8 +168,8 @@ static void lock_leave(struct wf_op *op, struct wf_turn *turn)
     hand_over(op->object, turn);
 }
 
-/* A3. If readers were faster than a writer, those behind it may join them: it has left the
- * queue, and may not come back. */
+/* A3. If readers were faster than a writer, the readers behind it may join them: the writer has
+ * left the queue, and may not come back. */
 static int lock_end(struct wf_op *op)
 {
     if (op->count == HANDED_OVER || take(op->object, op->flag, false)) {
@@ -252,7 +252,7 @@ bool weft_rwlock_try_write(weft_rwlock *lock)
     return try_for(lock, true);
 }
 
-/* B2: gives up part of the word. */
+/* B2 to B4: gives up part of the word. */
 static void give_up_slowly(struct wf_rwlock *lock, uint32_t part)
 {
     struct wf_turn turn;
@@ -267,10 +267,10 @@ static void give_up_slowly(struct wf_rwlock *lock, uint32_t part)
     wf_turn_end(&turn);
 }
 
-/* B1: if nobody waits, or readers are left. */
+/* B1: gives up part of the word, if no task waits or readers remain. */
 static void give_up(struct wf_rwlock *lock, uint32_t part, const char *op)
 {
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: a guess that the CAS verifies. */
     uint32_t word = wf_load_relaxed(&lock->word);
     for (;;) {
         if (wf_unlikely(part == WRITER ? (word & WRITER) == 0 : word / READER == 0)) {
@@ -280,7 +280,7 @@ static void give_up(struct wf_rwlock *lock, uint32_t part, const char *op)
         if (!wf_latch_is_open(word) || ((word & WAITING) != 0 && is_last)) {
             break;
         }
-        /* release [X1]: the next one sees what this one did. */
+        /* release [X1]: the next holder sees what this one did. */
         if (wf_cas_weak_release(&lock->word, &word, word - part)) {
             return;
         }

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * semaphore.c - a number of permits.
+ * semaphore.c - counting semaphore with a fair queue.
  *
- * Its word has the number of permits that are there, and says whether somebody is WAITING
- * in the queue, and whether it is CLOSED. The queue is guarded by the latch in the same
+ * The word holds the number of available permits, and says whether a task is WAITING in the
+ * queue, and whether the semaphore is CLOSED. The queue is guarded by the latch in the same
  * word.
  *
- *   To acquire                             To release
- *   A1  nobody waits, and there are        B1  nobody waits: add, by CAS [SE1]
- *       enough: subtract, by CAS [SE1]      B2  else take the latch, and add; while
- *   A2  else take the latch; as A1;            there are enough for the first who
- *       or WAITING, and enlist                 waits, subtract and grant [SE1]
+ *   Acquire                                Release
+ *   A1  no task waits, and there are       B1  no task waits: add, by CAS [SE1]
+ *       enough: subtract, by CAS [SE1]     B2  else take the latch, and add; while
+ *   A2  else take the latch; as A1;            there are enough for the first
+ *       or WAITING, and enqueue                waiter, subtract and grant [SE1]
  *
- * While somebody waits, permits change under the latch only, so nobody overtakes the first
- * one, and it gets its permits as soon as there are enough. One that gives up may have held
- * up those behind it: it grants what they can have when it leaves.
+ * While a task waits, permits change only under the latch. So no caller overtakes the first
+ * waiter, which gets its permits as soon as there are enough. A waiter that gives up may have
+ * held up the waiters behind it: when it leaves, it grants them what they can have.
  *
- * Permits are granted by the releaser, and belong to the waiter from then on. A wait that
- * is cancelled at that moment has succeeded: so none are lost.
+ * The releaser grants the permits, and the waiter owns them from then on. A wait that is
+ * canceled at that moment has succeeded, so no permit is lost.
  *
  * Edges.
- * [SE1] release releases the word, acquire acquires it: who has a permit sees what those did
- *      who had it before. One that it is granted to sees it by the latch, and the end of its
- *      wait.
+ * [SE1] release releases the word, acquire acquires it: the holder of a permit sees what its
+ *       previous holders did. A waiter that it is granted to sees it through the latch and the
+ *       end of its wait.
  *
  * Checked by tests/model/semaphore_model.c.
  */
@@ -34,7 +34,7 @@
 enum {
     WAITING = 1 << WF_LATCH_SHIFT,
     CLOSED = 2 << WF_LATCH_SHIFT,
-    ONE = 4 << WF_LATCH_SHIFT, /* permit */
+    ONE = 4 << WF_LATCH_SHIFT, /* one permit */
 };
 
 struct wf_semaphore {
@@ -51,7 +51,8 @@ static uint32_t permits_of(uint32_t word)
     return word / ONE;
 }
 
-/* Can they be had at once? None of them always can: no waiter is overtaken by that. */
+/* Returns whether the permits are available immediately. Zero permits always are, unless it is
+ * closed: that overtakes no waiter. */
 static bool is_there(uint32_t word, uint32_t permits)
 {
     if (permits == 0) {
@@ -63,10 +64,10 @@ static bool is_there(uint32_t word, uint32_t permits)
 /* A1. */
 static bool take(struct wf_semaphore *semaphore, uint32_t permits)
 {
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: a guess that the CAS verifies. */
     uint32_t word = wf_load_relaxed(&semaphore->word);
     while (wf_latch_is_open(word) && is_there(word, permits)) {
-        /* acquire [SE1]: what those did who had them before. */
+        /* acquire [SE1]: sees what the previous holders of the permits did. */
         if (wf_cas_weak_acquire(&semaphore->word, &word, word - permits * ONE)) {
             return true;
         }
@@ -90,7 +91,7 @@ static int take_bits(uint32_t *bits, uint32_t permits)
     return 0;
 }
 
-/* Grants to the first ones what they can have. */
+/* Grants permits to the first waiters while there are enough. */
 static void serve(struct wf_semaphore *semaphore, struct wf_turn *turn)
 {
     struct wf_op *first;
@@ -189,10 +190,10 @@ static void release_slowly(struct wf_semaphore *semaphore, uint32_t permits)
 void weft_semaphore_release(weft_semaphore *semaphore, uint32_t permits)
 {
     struct wf_semaphore *self = (struct wf_semaphore *)semaphore;
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: a guess that the CAS verifies. */
     uint32_t word = wf_load_relaxed(&self->word);
     while (wf_latch_is_open(word) && (word & WAITING) == 0) {
-        /* release [SE1]: who acquires them sees what this one did. */
+        /* release [SE1]: the next holder of the permits sees what this one did. */
         if (wf_cas_weak_release(&self->word, &word, add(word, permits))) {
             return;
         }
@@ -221,6 +222,6 @@ void weft_semaphore_close(weft_semaphore *semaphore)
 
 uint32_t weft_semaphore_available(const weft_semaphore *semaphore)
 {
-    /* relaxed: an answer that may be old when it arrives. */
+    /* relaxed: a snapshot that may be stale on return. */
     return permits_of(wf_load_relaxed(&((const struct wf_semaphore *)semaphore)->word));
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wait_group.c - a number of things that are under way.
+ * wait_group.c - wait group: a count of pending work, and waiting until it is zero.
  *
- * The word counts them, and says whether somebody is WAITING in the queue, which is guarded
- * by the latch in the same word. The last one to finish, if somebody waits, claims all who
- * do, gives up the latch, which is its last access to the group, and lets them go.
+ * The word holds the count, and says whether a task is WAITING in the queue, which is guarded
+ * by the latch in the same word. If tasks wait, the call that ends the last pending work claims
+ * all of them, releases the latch, which is its last access to the group, and wakes them.
  *
  * Edges.
- * [O2] done releases the word, who finds none under way acquires it: what was done is seen.
- *      One who waited sees it by the latch, and the end of its wait.
+ * [O2] done releases the word, a caller that finds no pending work acquires it: it sees what
+ *      was done. A waiter sees it through the latch and the end of its wait.
  *
  * Checked by tests/model/barrier_model.c.
  */
@@ -39,7 +39,7 @@ void weft_wait_group_add(weft_wait_group *group, uint32_t count)
     wf_latch_unlock(&self->word, bits + count * ONE);
 }
 
-/* The last one, or one that meets another. */
+/* Ends the last pending work, or work whose end finds the latch held. */
 static void end_slowly(struct wf_wait_group *group)
 {
     struct wf_turn turn;
@@ -55,7 +55,7 @@ static void end_slowly(struct wf_wait_group *group)
 void weft_wait_group_done(weft_wait_group *group)
 {
     struct wf_wait_group *self = (struct wf_wait_group *)group;
-    /* relaxed: the exchange sees whether it is true. */
+    /* relaxed: a guess that the CAS verifies. */
     uint32_t word = wf_load_relaxed(&self->word);
     for (;;) {
         if (wf_unlikely(word / ONE == 0)) {
@@ -65,7 +65,7 @@ void weft_wait_group_done(weft_wait_group *group)
         if (!wf_latch_is_open(word) || (is_last && (word & WAITING) != 0)) {
             break;
         }
-        /* release [O2]: who waits for it sees what was done. */
+        /* release [O2]: waiters see what was done. */
         if (wf_cas_weak_release(&self->word, &word, word - ONE)) {
             return;
         }
@@ -102,7 +102,7 @@ int weft_wait_group_wait(weft_wait_group *group, weft_time deadline)
     if (wf_unlikely(err != 0)) {
         return err;
     }
-    /* acquire [O2]: what was done by those who have finished. */
+    /* acquire [O2]: sees what was done by the work that has ended. */
     uint32_t word = wf_load_acquire(&self->word);
     if (wf_latch_is_open(word) && word / ONE == 0) {
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interval.c - a tick every period.
+ * interval.c - interval timer: one tick per period.
  */
 #include <weft/time.h>
 
@@ -29,7 +29,7 @@ int weft_interval_advance(weft_interval *interval)
         interval->next = weft_time_add(now, interval->period);
         return 1;
     }
-    /* Unsigned: the two may be further apart than a duration can be. */
+    /* Unsigned: the two times may be further apart than the maximum duration. */
     uint64_t behind = (uint64_t)now - (uint64_t)planned;
     uint64_t period = (uint64_t)interval->period;
     interval->next = weft_time_add(now, (int64_t)(period - behind % period));

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * precise.c - the few timers that ask for less than a millisecond: a heap.
+ * precise.c - pairing heap of timers with sub-millisecond precision.
  *
- * A pairing heap: a tree in which no entry is earlier than its parent, so the
- * root is the earliest. All is done by one step, link: of two trees, the root
- * that is later becomes the first child of the other.
+ * A pairing heap is a tree in which no entry is earlier than its parent, so the root is the
+ * earliest. All operations are built from one step, link: of two trees, the one with the later
+ * root becomes the first child of the other.
  *
  *   insert   links the entry with the root
- *   remove   cuts the entry out with its subtree, links the entry's children
- *            into one tree, and that with the root
+ *   remove   cuts out the entry with its subtree, links the entry's children
+ *            into one tree, and links that with the root
  *   pop      removes the root
  *
- * The children of a removed entry are linked in two passes: neighbours with each
- * other, from the first to the last, then the pairs into one, from the last to
- * the first. It is the pairs that make it cheap: one pass would leave nearly all
- * of them children of one entry again, and each pop would cost O(n).
+ * The children of a removed entry are linked in two passes: first in neighboring pairs, from
+ * first to last, then the pairs into one tree, from last to first. The pairs make it cheap: a
+ * single pass would leave nearly all of the children under one entry again, and each pop would
+ * cost O(n).
  *
- * A tree can be as deep as it has entries (insert in descending order), so
- * nothing here recurses: the first pass keeps its pairs in a list through next,
- * newest first, which is the order that the second pass wants.
+ * A tree can be as deep as it has entries (after inserts in descending order), so nothing here
+ * recurses. The first pass keeps its pairs in a list through next, newest first, which is the
+ * order that the second pass needs.
  *
- * Rejected. A binary heap in an array: insert would allocate, and fail. A
- * balanced tree: each insert costs O(log n), and most entries are removed long
- * before they are due.
+ * Rejected. A binary heap in an array: insert would allocate, and could fail. A balanced tree:
+ * each insert costs O(log n), and most entries are removed long before they are due.
  */
 #include "time/precise.h"
 
 #include "base/assert.h"
 
-/* Makes one tree of two. Leaves next and prev of the root it returns alone. */
+/* Links two trees into one. Does not touch next and prev of the root that it returns. */
 static struct wf_precise_entry *link_trees(struct wf_precise_entry *a, struct wf_precise_entry *b)
 {
     struct wf_precise_entry *parent = b->deadline < a->deadline ? b : a;
@@ -42,7 +41,7 @@ static struct wf_precise_entry *link_trees(struct wf_precise_entry *a, struct wf
     return parent;
 }
 
-/* Makes one tree of siblings; first may be NULL. */
+/* Links siblings into one tree; first may be NULL. */
 static struct wf_precise_entry *link_siblings(struct wf_precise_entry *first)
 {
     struct wf_precise_entry *pairs = NULL;
@@ -79,7 +78,7 @@ void wf_precise_insert(struct wf_precise *heap, struct wf_precise_entry *entry)
     heap->root = heap->root != NULL ? link_trees(heap->root, entry) : entry;
 }
 
-/* Takes the subtree of an entry that is not the root out of the tree. */
+/* Cuts an entry that is not the root, with its subtree, out of the tree. */
 static void cut(struct wf_precise_entry *entry)
 {
     if (entry->prev->child == entry) {

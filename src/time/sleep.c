@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sleep.c - sleeping, and futures with a deadline.
+ * sleep.c - sleep, and futures with a timeout.
  *
- * Where there is a stack, a sleep is the await of something that never comes, with
- * a deadline. A stackless task awaits a future that is a timer.
+ * Where there is a stack, a sleep awaits a future that never completes, with a deadline. A
+ * stackless task awaits a future that is a timer.
  */
 #include <weft/time.h>
 
@@ -99,9 +99,9 @@ void weft_sleep_init(weft_sleep_future *future, weft_time deadline, unsigned fla
     sleep->future.ops = &sleep_ops;
 }
 
-/* A future and a sleep, side by side. */
+/* A timeout: a future and a sleep, polled side by side. */
 
-/* The inner future has its result: nobody waits for the sleep any more. */
+/* The inner future has completed: the sleep is not needed any more. */
 static int timeout_end(weft_timeout_future *self, int result)
 {
     (void)sleep_cancel(&self->sleep.future);
@@ -118,7 +118,7 @@ static int timeout_poll(weft_future *future)
         return timeout_end(self, result);
     }
     if (self->late == 0 && sleep_poll(&self->sleep.future) != 0) {
-        return WEFT_PENDING; /* Not late; or cancelled, and the inner one needs time. */
+        return WEFT_PENDING; /* Not late; or canceled, and the inner future needs time. */
     }
     self->late = 1;
     if (!self->inner->ops->cancel(self->inner)) {

@@ -1,70 +1,69 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer.c - what happens at a time.
+ * timer.c - timers: wake a task or call a function at a deadline.
  *
- * Each worker has a shard: a wheel (wheel.h) and a heap for what is wanted more
- * exactly than to the millisecond (precise.h), under a lock. The worker's
- * next_deadline says when the shard wants to be looked at; it may be too early,
- * since taking a timer out does not raise it, but never too late.
+ * Each worker has a shard: a wheel (wheel.h), and a heap for timers that need better than
+ * millisecond precision (precise.h), under a lock. The worker's next_deadline is the time at
+ * which the shard must be polled next. It may be too early, since removing a timer does not
+ * raise it, but it is never too late.
  *
  *   IDLE --arm--> ARMED --fire--> FIRED      and the task is woken, the function called
  *    ^               |
  *    +----disarm-----+
  *
  *   Fire, any thread                       Disarm, the waiter
- *   R1  lock; take out what is due         D1  a task's, and FIRED [A1]: done
- *   R2  a task: take a reference           D2  lock; ARMED: take it out
+ *   R1  lock; remove what is due           D1  a task's timer, and FIRED [A1]: done
+ *   R2  a task: take a reference           D2  lock; ARMED: remove it
  *       a function: link a call            D3  while a call of it is linked: wait, D2
  *   R3  FIRED [A1]; unlock                 D4  unlock
  *   R4  wake the tasks; call the function
  *   R5  lock; unlink the call; unlock
  *   R6  end the waits of D3
  *
- * D3 and R6 are the protocol of sched/callback.c, which also refuses a wait that would
- * never end, because the function waits for the stopper.
+ * D3 and R6 follow the protocol of sched/callback.c, which also refuses a wait that would never
+ * end because the function waits for the stopper.
  *
- * A timer is taken out by one of R1 and D2, since both hold the lock. In R2 the task
- * exists, because it waits for the timer. After R3 the waiter may have returned
- * from the frame that the timer is in, so nothing of it is used any more: the
- * reference was taken before, and the call has a copy of function and argument.
- * A function may therefore start or free its own timer. A timer that is started again
- * stays in its shard, so that its lock guards all of it while others stop it.
+ * Only one of R1 and D2 removes a timer, since both hold the lock. In R2 the task exists,
+ * because it waits for the timer. After R3 the waiter may have returned from the frame that
+ * contains the timer, so the timer is not touched any more: the reference was taken before, and
+ * the call has a copy of function and argument. A function may therefore restart or free its
+ * own timer. A restarted timer stays in its shard, so that the shard's lock guards all of it
+ * while other threads stop it.
  *
- * When a worker sleeps, it sleeps until its next_deadline. An earlier timer must
- * wake it:
+ * A worker sleeps until its next_deadline. An earlier timer must wake it:
  *
  *   Arm, any thread                        Park, the worker (search.c, idle.c)
- *   Q1  next_deadline = earlier            P1  set my bit: parked
+ *   Q1  next_deadline = earlier            P1  set own bit: parked
  *   Q2  full fence                         P3  full fence
  *   Q3  is the worker parked? Wake it      P4  sleep until next_deadline
  *
- * One fence comes first: Q3 sees the bit, or P4 sees the earlier deadline. The
- * worker itself needs neither; it is not asleep.
+ * One fence comes first: either Q3 sees the bit, or P4 sees the earlier deadline. The worker
+ * itself needs neither; it is not asleep.
  *
- * A plain thread, or one of another runtime, may stop a function's timer while the
- * runtime of the timer is destroyed:
+ * A plain thread, or a thread of another runtime, may stop a function's timer while the timer's
+ * runtime is destroyed:
  *
  *   Stop                                   Destroy, after the workers have ended
  *   U1  live_lock: find the home among     E1  live_lock: unlist the shards,
- *       the shards that are listed;            take all timers out of them
- *       count a user of them               E2  sleep until they have no user
+ *       the listed shards; count a             remove all timers from them
+ *       user of them                       E2  sleep until they have no user
  *   U2  D2 to D4                           E3  free the shards
- *   U3  live_lock: count the user out
+ *   U3  live_lock: uncount the user
  *
- * The home of a timer is left as it is in E1: only the owner of a timer changes that. A stop
- * that does not find the shards in U1 comes after E1, which is done with the timer; so the
- * timer may be freed. One that finds them keeps them until U3. It does not keep them
- * for long: the workers have ended, and with them every function. Threads of the timer's own
- * runtime skip U1 and U3, since a destroy waits for these threads first.
+ * E1 does not change the home of a timer: only the owner of a timer does. A stop that does not
+ * find the shards in U1 comes after E1, which is done with the timer; so the timer may be
+ * freed. A stop that finds them keeps them alive until U3. That does not take long: the workers
+ * have ended, and so has every function. Threads of the timer's own runtime skip U1 and U3,
+ * since a destroy waits for these threads first.
  *
- * Who fires: the worker, whenever it looks at the clock, and after a sleep; and
- * for a worker that is long in one poll, others (search.c), whom the watch wakes.
+ * Which thread fires: the worker, whenever it reads the clock, and after a sleep. For a worker
+ * that is in a long poll, other workers fire (search.c), which the monitor wakes.
  *
- * Order. A worker fires its timers in the order in which they are due, and queues their
- * tasks in that order: when several fire together, none goes to the LIFO slot, from which the
- * last one would run first. It stops before the ring is full, since an overflow moves tasks
- * to the inject queue, where later ones overtake them. The task of a timer that fires alone
- * uses the slot, and runs next, if those of earlier timers have left the ring.
+ * Order. A worker fires its timers in the order in which they are due, and queues their tasks
+ * in that order. When several fire together, none goes to the LIFO slot, from which the last
+ * one would run first. The worker stops before the ring is full, since an overflow moves tasks
+ * to the inject queue, where later tasks overtake them. The task of a timer that fires alone
+ * uses the LIFO slot, and runs next, if the tasks of earlier timers have left the ring.
  *
  * Edges.
  * [A1] firing releases the state, the waiter acquires it: as above.
@@ -91,12 +90,13 @@
 #include "sched/worker.h"
 
 enum {
-    /* Timers that fire in one go, so that tasks get their turn in between. */
+    /* Maximum number of timers fired in one go, so that tasks run in between. */
     FIRE_MAX = 256,
-    /* Not more than an empty ring takes, or an idle worker would put off its timers forever. */
+    /* At most what fits in an empty ring; otherwise an idle worker would defer its timers
+     * forever. */
     FIRE_BATCH = WF_RING_SLOTS < 64 ? WF_RING_SLOTS / 2 : 32,
     COARSE_STREAK_MAX = 64,
-    /* Polls for which a worker with a full ring may put off its timers. */
+    /* Number of polls for which a worker with a full ring may defer its timers. */
     DEFERRAL_MAX = 64,
 };
 
@@ -104,38 +104,38 @@ enum {
 struct call {
     struct wf_list link; /* under the shard's lock */
     struct wf_callback callback;
-    const struct wf_timer *timer; /* compared, not followed */
+    const struct wf_timer *timer; /* compared, never dereferenced */
     void (*function)(void *arg);
     void *arg;
 };
 
-/* What is to be done once the lock is free. */
+/* What to do after the lock is released. */
 struct batch {
     struct wf_task *tasks[FIRE_BATCH];
     unsigned count;
-    struct call call; /* with a function, the last one of the batch */
+    struct call call; /* if its function is set, the last timer of the batch */
 };
 
 /* The timers of a scheduler. */
 struct timers {
-    struct wf_list link; /* under live_lock, as users and is_ending */
-    unsigned users;      /* stops that use the shards, of threads that do not belong to them */
-    bool is_ending;      /* the shards are freed when there are no users */
+    struct wf_list link; /* under live_lock, like users and is_ending */
+    unsigned users;      /* stops by threads of no or another runtime that use the shards */
+    bool is_ending;      /* the shards are freed when users is 0 */
     unsigned count;
     struct wf_timer_shard shards[];
 };
 
-/* The timers of all runtimes: a timer may be stopped after the end of its runtime. */
+/* The timers of all runtimes: a timer may be stopped after its runtime has ended. */
 static struct wf_list live = { &live, &live };
 static struct wf_lock live_lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
-static _Atomic(uint32_t) departures; /* under live_lock: a futex for those that end */
+static _Atomic(uint32_t) departures; /* under live_lock: futex on which destroyers sleep */
 
 static struct wf_timer_shard *shards_of(const struct wf_sched *sched)
 {
     return ((struct timers *)sched->timers)->shards;
 }
 
-/* Under the lock: when does the shard want to be looked at? */
+/* Under the lock. Returns when the shard must be polled next. */
 static int64_t next_of(const struct wf_timer_shard *shard)
 {
     int64_t coarse = wf_wheel_next(&shard->wheel);
@@ -143,7 +143,7 @@ static int64_t next_of(const struct wf_timer_shard *shard)
     return coarse < precise ? coarse : precise;
 }
 
-/* Returns when the shard must be looked at for this timer. */
+/* Inserts a timer. Returns when the shard must be polled for it. */
 static int64_t insert(struct wf_timer_shard *shard, struct wf_timer *timer, int64_t deadline)
 {
     if (timer->is_precise) {
@@ -177,9 +177,10 @@ static struct wf_timer *pop_coarse(struct wf_timer_shard *shard, int64_t now)
 }
 
 /*
- * Under the lock: is the timer that is due first a coarse one? A coarse timer that is always
- * restarted with a time that is over is due at the beginning of its millisecond each time, and
- * so before precise ones; these come after a number of them.
+ * Under the lock. Returns whether the timer that is due first is a coarse one. A coarse timer
+ * that is restarted over and over with a time in the past is due at the beginning of its
+ * millisecond each time, and so before precise timers; after COARSE_STREAK_MAX coarse ones a
+ * precise one fires.
  */
 static bool is_coarse_first(struct wf_timer_shard *shard, int64_t now)
 {
@@ -191,7 +192,7 @@ static bool is_coarse_first(struct wf_timer_shard *shard, int64_t now)
     return precise > now || (precise >= coarse && shard->coarse_streak < COARSE_STREAK_MAX);
 }
 
-/* Under the lock. Takes out the timer that is due first, or returns NULL. */
+/* Under the lock. Removes and returns the timer that is due first, or NULL. */
 static struct wf_timer *pop(struct wf_timer_shard *shard, int64_t now)
 {
     if (is_coarse_first(shard, now)) {
@@ -202,31 +203,31 @@ static struct wf_timer *pop(struct wf_timer_shard *shard, int64_t now)
     return pop_precise(shard, now);
 }
 
-/* Is it one of these? It may be a pointer to what was there before. */
+/* Returns whether the shard is one of these. The pointer may be stale. */
 static bool is_one_of(const struct timers *timers, const struct wf_timer_shard *shard)
 {
     uintptr_t offset = (uintptr_t)shard - (uintptr_t)timers->shards;
     return offset < timers->count * sizeof *shard && offset % sizeof *shard == 0;
 }
 
-/* Some shard: this worker's, or, from outside, the next one's in turn. */
+/* Chooses a shard: this worker's or, on other threads, the next one in round-robin order. */
 static struct wf_timer_shard *choose_shard(struct wf_sched *sched)
 {
     const struct wf_worker *here = wf_worker_current();
     if (here != NULL && here->sched == sched) {
         return &shards_of(sched)[here->index];
     }
-    /* relaxed: any order of turns will do. */
+    /* relaxed: any round-robin order will do. */
     uint32_t turn = wf_fetch_add_relaxed(&sched->next_pin, 1);
     return &shards_of(sched)[turn % sched->options.workers];
 }
 
-/* Under the lock. True if the worker may sleep for too long now. */
+/* Under the lock. Inserts a timer. Returns true if the worker may now sleep for too long. */
 static bool insert_and_compare(struct wf_timer_shard *shard, struct wf_timer *timer,
                                int64_t deadline)
 {
     int64_t next = insert(shard, timer, deadline);
-    /* relaxed: read and written under the lock only; other reads are looks. */
+    /* relaxed: written under the lock only; reads without the lock are hints. */
     wf_store_relaxed(&timer->state, (uint32_t)WF_TIMER_ARMED);
     /* relaxed: written under the lock only. */
     if (next >= wf_load_relaxed(&shard->worker->next_deadline)) {
@@ -237,8 +238,8 @@ static bool insert_and_compare(struct wf_timer_shard *shard, struct wf_timer *ti
     return true;
 }
 
-/* After unlocking: Q2 and Q3. The worker itself does not sleep. If it is awake, the
- * watch must be, too: its poll may be long. */
+/* Q2 and Q3, after unlocking. The worker itself is not asleep. If the worker is awake, the
+ * monitor must be awake too: the worker's poll may be long. */
 static void wake_sleeper(struct wf_worker *worker)
 {
     if (worker == wf_worker_current()) {
@@ -256,9 +257,9 @@ static void wake_sleeper(struct wf_worker *worker)
 }
 
 /*
- * The time, or a little before, to move a wheel on to before something is inserted: one
- * that has slept for long would want to be looked at only to find out what is near,
- * and wake its worker for that. On the worker itself without a look at the clock.
+ * Returns the current time, or slightly before, to advance a wheel to before an insert. A wheel
+ * that has not moved for long would ask to be polled only to find out what is near, and wake
+ * its worker for that. On the worker itself the clock is not read.
  */
 static int64_t time_for_wheel(const struct wf_timer_shard *shard)
 {
@@ -280,7 +281,7 @@ void wf_timer_arm(struct wf_sched *sched, struct wf_timer *timer, int64_t deadli
     }
 }
 
-/* Under the lock: prepares to wait for a running function of this timer. False if there
+/* Under the lock. Prepares to wait for a running function of this timer. Returns false if there
  * is none that the caller may wait for. */
 static bool expect_call(const struct wf_timer_shard *shard, const struct wf_timer *timer,
                         struct wf_callback_wait *wait)
@@ -294,7 +295,7 @@ static bool expect_call(const struct wf_timer_shard *shard, const struct wf_time
     return false;
 }
 
-/* Under the lock. */
+/* Under the lock. Removes an armed timer. Returns whether it was armed. */
 static bool take_out(struct wf_timer_shard *shard, struct wf_timer *timer)
 {
     /* relaxed: decided under the lock. */
@@ -302,12 +303,12 @@ static bool take_out(struct wf_timer_shard *shard, struct wf_timer *timer)
         return false;
     }
     remove_entry(shard, timer);
-    /* relaxed: the waiter's own now. */
+    /* relaxed: the timer is the waiter's own now. */
     wf_store_relaxed(&timer->state, (uint32_t)WF_TIMER_IDLE);
     return true;
 }
 
-/* Does this thread belong to the runtime of the timer, which then outlives the call? */
+/* Returns whether this thread belongs to the timer's runtime, which then outlives the call. */
 static bool is_of_this_runtime(const struct wf_timer *timer)
 {
     const struct wf_worker *worker = wf_worker_current();
@@ -319,7 +320,7 @@ static bool is_of_this_runtime(const struct wf_timer *timer)
     return sched != NULL && is_one_of(sched->timers, timer->home);
 }
 
-/* U1: keeps the shards of a timer from being freed. NULL if the timer has none. */
+/* U1: keeps the shards of a timer from being freed. Returns NULL if the timer has none. */
 static struct timers *begin_use(const struct wf_timer *timer)
 {
     struct timers *found = NULL;
@@ -342,7 +343,7 @@ static void end_use(struct timers *timers)
     timers->users--;
     bool is_awaited = timers->is_ending && timers->users == 0;
     if (is_awaited) {
-        /* relaxed: written under the lock; the waiter takes that. */
+        /* relaxed: written under the lock, which the waiter takes. */
         wf_store_relaxed(&departures, wf_load_relaxed(&departures) + 1);
     }
     wf_unlock(&live_lock);
@@ -351,7 +352,7 @@ static void end_use(struct timers *timers)
     }
 }
 
-/* D2 to D4, of a function's timer whose shards stay. */
+/* D2 to D4, for a function's timer whose shards stay alive. */
 static bool stop(struct wf_timer *timer)
 {
     struct wf_callback_wait wait;
@@ -362,7 +363,7 @@ static bool stop(struct wf_timer *timer)
         wf_unlock(&shard->lock);
         wf_callback_await(&wait);
         wf_lock(&shard->lock);
-        /* The function may have started it anew. */
+        /* The function may have restarted the timer. */
         armed = take_out(shard, timer) || armed;
     }
     wf_unlock(&shard->lock);
@@ -401,7 +402,7 @@ bool wf_timer_disarm(struct wf_timer *timer)
     return armed;
 }
 
-/* Under the lock: what is due, up to a batch, or up to the first function. */
+/* Under the lock. Removes timers that are due: up to a batch, or up to the first function. */
 static void collect(struct wf_timer_shard *shard, int64_t now, struct batch *batch)
 {
     batch->count = 0;
@@ -446,10 +447,11 @@ static void carry_out(struct wf_timer_shard *shard, struct batch *batch)
     }
 }
 
-/* May the task of a timer that fires alone run next? Not before those of earlier timers. */
+/* Returns whether the task of a timer that fires alone may run next: not before the tasks of
+ * earlier timers. */
 static bool may_run_next(const struct wf_timer_shard *shard, const struct wf_worker *here)
 {
-    /* relaxed: only the owner fills it. */
+    /* relaxed: only the owner fills the slot. */
     return here == shard->worker && wf_load_relaxed(&here->lifo) == NULL &&
            wf_ring_has_passed(&here->ring, shard->queued);
 }
@@ -469,14 +471,14 @@ static void carry_out_in_order(struct wf_timer_shard *shard, struct batch *batch
     }
 }
 
-/* Can another batch be queued? When the ring overflows, tasks lose their order. */
+/* Returns whether another batch can be queued. When the ring overflows, tasks lose their order. */
 static bool has_room(const struct wf_worker *here)
 {
     return here == NULL || wf_ring_room(&here->ring) >= FIRE_BATCH;
 }
 
-/* Should the worker run some of its tasks first, to make room? If they only yield, there will
- * be none. */
+/* Returns whether the worker should first run some of its tasks, to make space in the ring. If
+ * they only yield, no space appears. */
 static bool must_defer(struct wf_timer_shard *shard, const struct wf_worker *here)
 {
     if (here != shard->worker) {
@@ -508,8 +510,8 @@ static void fire(struct wf_sched *sched, unsigned index, int64_t now)
         shard->fired_at = now;
         collect(shard, now, &batch);
         int64_t next = next_of(shard);
-        /* relaxed: written under the lock; whoever relies on a value behind a fence
-         * is told by who lowers it. */
+        /* relaxed: written under the lock. A worker that relies on a value after its fence is
+         * notified by the thread that lowers it. */
         wf_store_relaxed(&shard->worker->next_deadline, next);
         wf_unlock(&shard->lock);
         fired += batch.count + (batch.call.function != NULL);
@@ -518,7 +520,7 @@ static void fire(struct wf_sched *sched, unsigned index, int64_t now)
     } while (is_more && fired < FIRE_MAX && has_room(here));
 }
 
-/* Deadlines of fibers that wait. */
+/* Deadlines of waiting fibers. */
 
 static void alarm_arm(struct wf_sched *sched, struct wf_alarm *alarm, struct wf_task *task,
                       int64_t deadline)
@@ -578,7 +580,7 @@ int wf_timers_create(struct wf_sched *sched)
     return 0;
 }
 
-/* One that is still armed, due or not. */
+/* Removes and returns some armed timer, due or not; NULL if there is none. */
 static struct wf_timer *take_any(struct wf_timer_shard *shard)
 {
     struct wf_wheel_entry *coarse = wf_wheel_take_any(&shard->wheel);
@@ -586,7 +588,7 @@ static struct wf_timer *take_any(struct wf_timer_shard *shard)
                           : pop_precise(shard, INT64_MAX);
 }
 
-/* Under live_lock, E1. A stop that has begun before may hold the shard's lock. */
+/* E1, under live_lock. A stop that began earlier may hold the shard's lock. */
 static void take_all_out(struct wf_timer_shard *shard)
 {
     struct wf_timer *timer;
@@ -622,18 +624,19 @@ void wf_timers_destroy(struct wf_sched *sched)
     sched->timers = NULL;
 }
 
-/* Timers of users. */
+/* Timers of user code. */
 
 _Static_assert(sizeof(struct wf_timer) <= sizeof(weft_timer), "weft_timer is too small");
 
-/* A time that is over is as good as the last moment for which it was: so one that is
- * started with it again and again comes after the others that were due. */
+/* Moves a deadline in the past up to the latest time for which the shard has fired. So a timer
+ * that is restarted with such a deadline over and over comes after the other timers that were
+ * due. */
 static int64_t behind_others(const struct wf_timer_shard *shard, const struct wf_timer *timer,
                              int64_t deadline)
 {
     int64_t latest = shard->fired_at;
     if (!timer->is_precise && latest > 0) {
-        latest -= latest % WF_WHEEL_TICK_NS; /* Rounded up it must not come later. */
+        latest -= latest % WF_WHEEL_TICK_NS; /* Rounding up must not make it later. */
     }
     return deadline > latest ? deadline : latest;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer.h - what happens at a time: a task is woken, or a function is called.
+ * timer.h - timers: wake a task or call a function at a deadline.
  *
- * A timer is in the wheel of one worker, but any thread may put it there, take it
- * out, and fire it. It lives in the frame, future or object of whoever waits.
+ * A timer is in the shard of one worker, but any thread may arm, disarm and fire it. It is
+ * embedded in the waiter's frame, future or object.
  */
 #ifndef WF_TIME_TIMER_H
 #define WF_TIME_TIMER_H
@@ -23,22 +23,22 @@ struct wf_timer;
 struct wf_worker;
 
 enum wf_timer_state {
-    WF_TIMER_IDLE, /* zeroed, never armed, or taken out */
+    WF_TIMER_IDLE, /* zeroed, never armed, or removed */
     WF_TIMER_ARMED,
     WF_TIMER_FIRED,
 };
 
 /* The timers of one worker. */
 struct wf_timer_shard {
-    _Alignas(WF_CACHE_LINE) struct wf_lock lock; /* guards the following, and the entries in it */
+    _Alignas(WF_CACHE_LINE) struct wf_lock lock; /* guards the fields below, and their entries */
     struct wf_wheel wheel;
     struct wf_precise precise;
-    unsigned coarse_streak;   /* coarse ones in a row while a precise one was due */
-    int64_t fired_at;         /* the latest time it was fired for */
-    struct wf_list calls;     /* functions that run */
+    unsigned coarse_streak;   /* coarse timers in a row while a precise one was due */
+    int64_t fired_at;         /* the latest time for which it was fired */
+    struct wf_list calls;     /* running functions */
     struct wf_worker *worker; /* constant; its next_deadline is written under the lock */
-    uint64_t deferred_at;     /* the worker's: polls when it had no room; 0: it had room */
-    uint32_t queued;          /* the worker's: a mark in its ring behind what it has queued */
+    uint64_t deferred_at;     /* worker only: polls when the ring had no space; 0: it had space */
+    uint32_t queued;          /* worker only: mark in its ring behind the tasks that it queued */
 };
 
 struct wf_timer {
@@ -46,42 +46,42 @@ struct wf_timer {
         struct wf_wheel_entry coarse;
         struct wf_precise_entry precise;
     } entry;
-    struct wf_timer_shard *home; /* set when it is first armed; may be gone if it is not armed */
+    struct wf_timer_shard *home; /* set when first armed; may be freed if the timer is not armed */
     _Atomic(uint32_t) state;     /* see timer.c */
     bool is_precise;
-    /* A task to wake, constant; or, under the home's lock, a function to call. */
+    /* A task to wake (constant), or a function to call (under the home's lock). */
     struct wf_task *task;
     void (*function)(void *arg);
     void *arg;
 };
 
-/* Makes the timers of a scheduler and plugs them in. 0 or -ENOMEM. */
+/* Creates the timers of a scheduler and installs them. Returns 0 or -ENOMEM. */
 int wf_timers_create(struct wf_sched *sched);
 
-/* Frees them, when the last stop that uses them has returned. Armed timers never fire. */
+/* Frees them after the last stop that uses them has returned. Armed timers never fire. */
 void wf_timers_destroy(struct wf_sched *sched);
 
 /*
- * Any thread: arms a timer that is not armed, with task or function set. On a
- * worker of the scheduler in the wheel of that one, else in some.
+ * Any thread. Arms a timer that is not armed and has its task or function set. On a worker of
+ * the scheduler it goes to the shard of that worker, otherwise to any shard.
  */
 void wf_timer_arm(struct wf_sched *sched, struct wf_timer *timer, int64_t deadline);
 
 /*
- * Any thread, but one at a time for a timer: takes it out if it has not fired.
- * True if so: it never will. False if it has, or was not armed. When this returns,
- * no thread touches the timer and its function does not run, except as weft_timer_stop()
- * says.
+ * Any thread, but one at a time for each timer. Removes the timer if it is armed. Returns true
+ * if so: it will never fire. Returns false if it has fired or was not armed. When this returns,
+ * no thread touches the timer and its function does not run, except as described at
+ * weft_timer_stop().
  */
 bool wf_timer_disarm(struct wf_timer *timer);
 
-/* weft_sleep_until(), in the call of that name. */
+/* Sleeps like weft_sleep_until(). call is the name of the public call, for messages. */
 int wf_sleep_until(weft_time deadline, const char *call);
 
-/* Whoever waits for the timer. */
+/* For the waiter. Returns whether the timer has fired. */
 static inline bool wf_timer_has_fired(const struct wf_timer *timer)
 {
-    /* acquire [A1]: whoever fired it is done with it. */
+    /* acquire [A1]: the thread that fired the timer is done with it. */
     return wf_load_acquire(&timer->state) == WF_TIMER_FIRED;
 }
 

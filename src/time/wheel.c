@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wheel.c - timers to the millisecond: a hierarchical wheel of 6 x 2 x 64 slots.
+ * wheel.c - hierarchical timer wheel with millisecond ticks: 6 x 2 x 64 slots.
  *
- * Block b of level n is the 64^n ticks from b * 64^n on. An entry belongs to the lowest
- * level at which it is in the current block of the level above, or in the one after it;
- * there each block has a slot, and the two halves of the slots take turns:
+ * Block b of level n is the 64^n ticks from b * 64^n on. An entry belongs to the lowest level
+ * at which it is in the current block of the level above or in the block after that. At this
+ * level each block has a slot, and the two halves of the slots alternate:
  *
  *   elapsed 1000    level 0   ticks  960 .. 1023, 1024 .. 1087
  *                   level 1   ticks 1088 .. 4095, 4096 .. 8191, in slots of 64
  *                   level 2   ticks 8192 .. , in slots of 4096, and so on
  *
- * What time does. When elapsed enters a block of level n, the entries of the block
- * after that one belong further down. There may be many of them, and to move them
- * all at once would make others late. So each new tick moves some, and there is all of
- * the block for it, 64^n ticks. If calls are so late that elapsed enters a block
- * which has entries left, they are moved there and then: the cascade.
+ * Passing time. When elapsed enters a block of level n, the entries of the block after that one
+ * belong further down. There may be many of them, and moving them all together would make
+ * others late. So each new tick moves some, with the whole block, 64^n ticks, to finish. If
+ * calls are so late that elapsed enters a block that still has entries, they are moved
+ * immediately: the cascade.
  *
- * What stays true: no entry is below its level, and none is above it but in the block
- * after the current one of its level. So bitmaps alone find what comes first, and a
- * jump of any length costs no more than the entries it passes.
+ * Invariant: no entry is below its level, and an entry above its level is in the block after
+ * the current one of the level that holds it. So bitmaps alone find what comes first, and a
+ * jump of any length costs no more than the entries that it passes.
  *
- * The top level also takes what is further away than its slots reach, in its last
- * slot; what is still too far when that comes near goes to the last one again.
+ * The top level also holds entries that are further away than its slots reach, in its last
+ * slot. Entries that are still too far away when that slot comes near go to the last slot
+ * again.
  *
- * A tick that has passed counts as elapsed: level 0, the current slot. Pop empties
- * this slot before it moves elapsed on, so there is no list of due entries beside
- * the wheel.
+ * A tick that has passed counts as elapsed: level 0, the current slot. Pop empties this slot
+ * before it advances elapsed, so there is no list of due entries beside the wheel.
  *
- * The last entry of a slot has the slot's head on both sides. So remove knows
- * which bit to clear, and entries need not say where they are.
+ * The last remaining entry of a slot has the slot's head on both sides. So remove knows which
+ * bit to clear, and entries need not record their slots.
  *
- * Rejected. One round of 64 slots in each level: half the memory, but all entries of a
- * block are moved when it begins, and a million timers in a second then stop the wheel
- * for 10 ms every 64 ms, and for 150 ms every 4 s. A slot by distance from now
- * (deadline - now): the slots that time walks over are then others than those that
- * entries are in.
+ * Rejected. One round of 64 slots in each level: half the memory, but all entries of a block
+ * are moved when it begins, and a million timers in a second then stop the wheel for 10 ms
+ * every 64 ms, and for 150 ms every 4 s. A slot by distance from now (deadline - now): time
+ * then passes over other slots than those that hold the entries.
  */
 #include "time/wheel.h"
 
@@ -50,10 +49,10 @@ enum {
 _Static_assert(2 << DIGIT_BITS == WF_WHEEL_SLOTS, "two rounds of a digit");
 _Static_assert(WF_WHEEL_SLOTS == 128, "a level's bitmap is two words");
 
-/* Later than any tick of a deadline or of now: these are below 2^44. */
+/* Later than the tick of any deadline or of now: these are below 2^44. */
 #define NO_TICK UINT64_MAX
 
-/* In unsigned arithmetic rounding up cannot overflow. */
+/* Unsigned arithmetic, in which rounding up cannot overflow. */
 static uint64_t tick_due(int64_t deadline)
 {
     return deadline <= 0 ? 0 : ((uint64_t)deadline + WF_WHEEL_TICK_NS - 1) / WF_WHEEL_TICK_NS;
@@ -64,7 +63,7 @@ static uint64_t tick_reached(int64_t now)
     return now <= 0 ? 0 : (uint64_t)now / WF_WHEEL_TICK_NS;
 }
 
-/* The block of a level that a tick is in. */
+/* Returns the block of a level that contains a tick. */
 static uint64_t block_of(uint64_t tick, unsigned level)
 {
     return tick >> level * DIGIT_BITS;
@@ -75,7 +74,7 @@ static unsigned slot_index(unsigned level, uint64_t block)
     return level * WF_WHEEL_SLOTS + (unsigned)(block % WF_WHEEL_SLOTS);
 }
 
-/* The word of the bitmap that knows of a slot, and its bit there. */
+/* Return the bitmap word that covers a slot, and the slot's bit in it. */
 static uint64_t *bitmap_word(struct wf_wheel *wheel, unsigned index)
 {
     return &wheel->occupied[index / WF_WHEEL_SLOTS][index / 64 % 2];
@@ -99,8 +98,8 @@ void wf_wheel_init(struct wf_wheel *wheel, int64_t now)
     }
 }
 
-/* The tick at which something in this block of a level must be looked at: its own one
- * in level 0; when the block before it begins; or if that has begun, the next tick. */
+/* Returns the tick at which entries in this block of a level need attention: in level 0 their
+ * own tick; otherwise when the block before it begins or, if that has begun, the next tick. */
 static uint64_t look_at(const struct wf_wheel *wheel, unsigned level, uint64_t block)
 {
     uint64_t start = level == 0 ? block : (block - 1) << level * DIGIT_BITS;
@@ -113,7 +112,7 @@ static int64_t time_of(uint64_t tick)
                                                           : (int64_t)tick * WF_WHEEL_TICK_NS;
 }
 
-/* Puts an entry where elapsed wants it. Returns the tick at which to look at it. */
+/* Puts an entry where it belongs at elapsed. Returns the tick at which it needs attention. */
 static uint64_t place(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
 {
     uint64_t tick = tick_due(entry->deadline);
@@ -154,7 +153,7 @@ void wf_wheel_remove(struct wf_wheel *wheel, struct wf_wheel_entry *entry)
     wheel->count--;
 }
 
-/* The first block from this one on whose slot is occupied; NO_TICK if none is. */
+/* Returns the first block, starting at from, whose slot is occupied; NO_TICK if none is. */
 static uint64_t first_block(const uint64_t occupied[2], uint64_t from)
 {
     unsigned half = (unsigned)(from / 64 % 2);
@@ -167,11 +166,11 @@ static uint64_t first_block(const uint64_t occupied[2], uint64_t from)
     if (occupied[!half] != 0) {
         return start + 64 + (unsigned)__builtin_ctzll(occupied[!half]);
     }
-    /* What is before at has come round: far away, in the top level. */
+    /* Slots before at have wrapped around: they are far away, in the top level. */
     return occupied[half] != 0 ? start + 128 + (unsigned)__builtin_ctzll(occupied[half]) : NO_TICK;
 }
 
-/* The first occupied block of a level. The current one is empty but for level 0. */
+/* Returns the first occupied block of a level. The current block is empty except in level 0. */
 static uint64_t first_of_level(const struct wf_wheel *wheel, unsigned level)
 {
     if ((wheel->occupied[level][0] | wheel->occupied[level][1]) == 0) {
@@ -180,7 +179,7 @@ static uint64_t first_of_level(const struct wf_wheel *wheel, unsigned level)
     return first_block(wheel->occupied[level], block_of(wheel->elapsed, level) + (level > 0));
 }
 
-/* The tick at which the first occupied block starts. */
+/* Returns the tick at which the first occupied block starts. */
 static uint64_t first_start(const struct wf_wheel *wheel)
 {
     uint64_t first = NO_TICK;
@@ -211,7 +210,7 @@ static bool is_occupied(struct wf_wheel *wheel, unsigned index)
     return (*bitmap_word(wheel, index) & slot_bit(index)) != 0;
 }
 
-/* Places anew what is in a slot. */
+/* Empties a slot and places its entries again. */
 static void empty(struct wf_wheel *wheel, unsigned index)
 {
     struct wf_list *slot = &wheel->slots[index];
@@ -225,7 +224,7 @@ static void empty(struct wf_wheel *wheel, unsigned index)
     }
 }
 
-/* Elapsed has entered a block, of several levels perhaps. */
+/* Moves entries down after elapsed has entered a block, possibly of several levels. */
 static void cascade(struct wf_wheel *wheel)
 {
     for (unsigned level = TOP; level > 0; level--) {
@@ -236,7 +235,7 @@ static void cascade(struct wf_wheel *wheel)
     }
 }
 
-/* At a new tick: moves down what is in the block after the current one. */
+/* At a new tick: moves down up to MOVES_PER_TICK entries of the blocks after the current ones. */
 static void move_down(struct wf_wheel *wheel)
 {
     unsigned left = MOVES_PER_TICK;
@@ -252,7 +251,7 @@ static void move_down(struct wf_wheel *wheel)
     }
 }
 
-/* Moves elapsed as far as to the first due entry, and says whether there is one. */
+/* Advances elapsed to the first due entry, but not beyond limit. Returns whether there is one. */
 static bool find_due(struct wf_wheel *wheel, uint64_t limit)
 {
     for (;;) {
@@ -273,7 +272,7 @@ bool wf_wheel_advance(struct wf_wheel *wheel, int64_t now)
 {
     uint64_t before = wheel->elapsed;
     if (is_occupied(wheel, slot_index(0, before))) {
-        return true; /* Most often there are more where the last one was. */
+        return true; /* Usually the slot of the last popped entry holds more. */
     }
     uint64_t limit = tick_reached(now);
     if (limit <= before) {

@@ -3,9 +3,9 @@
  * Goal:   every awaiting call keeps the order of precedence - canceled, the object's answer, the
  *         deadline, a wait - in every context, loses nothing, and does not starve its worker.
  * Method: a table of all awaiting calls (support/calls.h) times contexts times conditions. After
- *         a call that has failed, the same call on the same object must succeed: whatever it was
- *         to get is still there. A sample of the table under a sanitizer; WEFT_TEST_SCALE above 1
- *         runs all of it.
+ *         a call has failed, the same call on the same object must succeed: nothing that it was
+ *         to get is lost. A sample of the table under a sanitizer; WEFT_TEST_SCALE above 1 runs
+ *         all of it.
  */
 #include <weft.h>
 
@@ -40,7 +40,7 @@ enum context {
 static const char *const context_names[] = { "fiber",        "stackless task", "thread",
                                              "blocking job", "block in place", "parallel body" };
 
-/* What is true when the call begins, and what happens while it waits. */
+/* What holds when the call begins, and what happens while it waits. */
 enum {
     IS_READY = 1,
     IS_CLOSED = 2,
@@ -87,7 +87,7 @@ struct trial {
     unsigned bits;
     int64_t result;
     bool is_refused;       /* canceled before it made the call */
-    atomic_bool has_begun; /* of a job that is shut down */
+    atomic_bool has_begun; /* of a blocking job that is shut down */
 };
 
 static _Noreturn void fail(const struct trial *trial, const char *what)
@@ -107,7 +107,7 @@ static bool is_success(const struct call *call, int64_t result)
     return result == call->ready || (call->also != 0 && result == call->also);
 }
 
-/* --- Which trials there are ----------------------------------------------------------- */
+/* --- Which trials exist --------------------------------------------------------------- */
 
 static bool may_be_called(const struct call *call, enum context context)
 {
@@ -145,7 +145,7 @@ static bool makes_sense(const struct call *call, enum context context, unsigned 
         (bits & (IS_CANCELED | GETS_CANCELED)) != 0 && (bits & GETS_READY) == 0) {
         return false;
     }
-    /* A thread is no task; a parallel body is a part of one. */
+    /* A thread is not a task; a parallel body is part of one. */
     bool is_about_cancel = (bits & (IS_CANCELED | GETS_CANCELED)) != 0;
     return !(is_about_cancel && (context == THREAD || context == PARALLEL));
 }
@@ -305,7 +305,7 @@ static void on_fiber(void (*function)(void *state), void *state)
     }
 }
 
-/* What happens while the call waits; nothing hangs on whether it waits already. */
+/* Intervenes while the call waits. The result is the same if it does not wait yet. */
 static void intervene(const struct trial *trial, weft_task *task)
 {
     test_wait_until_asleep(calls_runtime);
@@ -337,7 +337,7 @@ static void run_subject(struct trial *trial)
         intervene(trial, task);
     }
     int result = test_join_soon(task);
-    /* Canceled before it was on a thread: no call was made. */
+    /* Canceled before it had a thread: no call was made. */
     bool may_be_refused = trial->context == IN_PLACE || trial->context == BLOCKING_JOB;
     CHECK(result == 0 || (result == WEFT_ECANCELED && may_be_refused));
     if (result != 0) {
@@ -346,7 +346,7 @@ static void run_subject(struct trial *trial)
     }
 }
 
-/* The call has failed: it can be made again, and gets what the first one did not. */
+/* The call has failed: it can be repeated, and gets what the first call did not. */
 static void run_again(const struct trial *first)
 {
     bool is_ready = (first->bits & (IS_READY | GETS_READY)) != 0;
@@ -410,7 +410,7 @@ static bool is_chosen(const struct call *call)
     return only == NULL || strcmp(only, call->name) == 0;
 }
 
-/* Under a sanitizer a third of the table, each time another one. */
+/* Under a sanitizer, a third of the table, a different one for each seed. */
 static bool is_sampled(unsigned number)
 {
     return !test_is_sanitized() || test_scale(20) > 1 || (number + test_seed()) % 3 == 0;
@@ -442,32 +442,32 @@ static void run_context(enum context context)
     weft_runtime_destroy(calls_runtime);
 }
 
-static void calls_in_a_fiber_keep_the_order_of_precedence(void)
+static void calls_in_fiber_keep_precedence(void)
 {
     run_context(FIBER);
 }
 
-static void calls_in_a_stackless_task_keep_the_order_of_precedence(void)
+static void calls_in_stackless_task_keep_precedence(void)
 {
     run_context(STACKLESS);
 }
 
-static void calls_on_a_thread_keep_the_order_of_precedence(void)
+static void calls_on_thread_keep_precedence(void)
 {
     run_context(THREAD);
 }
 
-static void calls_in_a_blocking_job_keep_the_order_of_precedence(void)
+static void calls_in_blocking_job_keep_precedence(void)
 {
     run_context(BLOCKING_JOB);
 }
 
-static void calls_in_place_keep_the_order_of_precedence(void)
+static void calls_in_block_in_place_keep_precedence(void)
 {
     run_context(IN_PLACE);
 }
 
-static void calls_in_a_parallel_body_keep_the_order_of_precedence(void)
+static void calls_in_parallel_body_keep_precedence(void)
 {
     run_context(PARALLEL);
 }
@@ -475,7 +475,7 @@ static void calls_in_a_parallel_body_keep_the_order_of_precedence(void)
 /* --- Budget ---------------------------------------------------------------------------- */
 
 enum {
-    MANY = 150, /* more than the budget of a poll */
+    MANY = 150, /* more than the poll budget */
 };
 
 struct many {
@@ -486,7 +486,7 @@ struct many {
     unsigned made;
     weft_future *future;
     weft_timeout_future timeout;
-    unsigned turns; /* of the other fiber, when the first call was made; then in all */
+    unsigned turns; /* of the other fiber: at the first call, then the difference */
 };
 
 static atomic_uint turns;
@@ -604,7 +604,7 @@ static void run_many(const struct call *call, enum context context, unsigned bit
     tear_down_many(&many);
 }
 
-/* The call returns at once: the object is ready or closed, or the deadline has passed. */
+/* The call returns immediately: the object is ready or closed, or the deadline has passed. */
 static void run_many_of_all(enum context context, unsigned bits)
 {
     calls_runtime = test_start(1);
@@ -620,23 +620,23 @@ static void run_many_of_all(enum context context, unsigned bits)
     weft_runtime_destroy(calls_runtime);
 }
 
-static void ready_calls_of_a_fiber_let_others_run(void)
+static void ready_calls_of_fiber_yield_to_other_tasks(void)
 {
     run_many_of_all(FIBER, IS_READY);
 }
 
-static void ready_calls_of_a_stackless_task_let_others_run(void)
+static void ready_calls_of_stackless_task_yield_to_other_tasks(void)
 {
     run_many_of_all(STACKLESS, IS_READY);
 }
 
-static void calls_of_closed_objects_let_others_run(void)
+static void calls_on_closed_objects_yield_to_other_tasks(void)
 {
     run_many_of_all(FIBER, IS_CLOSED);
     run_many_of_all(STACKLESS, IS_CLOSED);
 }
 
-static void late_calls_let_others_run(void)
+static void calls_past_deadline_yield_to_other_tasks(void)
 {
     run_many_of_all(FIBER, IS_LATE);
     run_many_of_all(STACKLESS, IS_LATE);
@@ -644,7 +644,7 @@ static void late_calls_let_others_run(void)
 
 /* --- Shutdown -------------------------------------------------------------------------- */
 
-/* The runtime ends while the call waits: it is canceled, and cleans up. */
+/* The runtime shuts down while the call waits: the call is canceled and cleans up. */
 static int call_until_shutdown(void *arg)
 {
     struct trial *trial = arg;
@@ -692,7 +692,7 @@ static void shut_down(const struct call *call, enum context context)
     }
 }
 
-static void shutdown_cancels_calls_that_wait(void)
+static void shutdown_cancels_waiting_calls(void)
 {
     static const enum context contexts[] = { FIBER, BLOCKING_JOB, IN_PLACE };
     for (unsigned i = 0; i < GROUPS; i++) {
@@ -797,7 +797,7 @@ static void call_in_poll(void)
     (void)test_run(calls_runtime, await_poll, NULL);
 }
 
-/* The sentence names the call that the program has made, not one that is behind it. */
+/* The message names the call that the program made, not an internal one. */
 static void check_sentence(void (*place)(void), const char *what)
 {
     char sentence[128];
@@ -805,8 +805,8 @@ static void check_sentence(void (*place)(void), const char *what)
     CHECK_ABORTS(place, sentence);
 }
 
-/* Also if its object is ready: what works in a test must not abort in production. */
-static void ready_calls_abort_where_nothing_can_be_suspended(void)
+/* Also if the object is ready: what works in a test must not abort in production. */
+static void ready_calls_without_suspendable_stack_abort(void)
 {
     for (unsigned i = 0; i < GROUPS; i++) {
         for (size_t j = 0; j < groups[i]->count; j++) {
@@ -823,14 +823,12 @@ static void ready_calls_abort_where_nothing_can_be_suspended(void)
     }
 }
 
-TEST_MAIN({ TEST(calls_in_a_fiber_keep_the_order_of_precedence),
-            TEST(calls_in_a_stackless_task_keep_the_order_of_precedence),
-            TEST(calls_on_a_thread_keep_the_order_of_precedence),
-            TEST(calls_in_a_blocking_job_keep_the_order_of_precedence),
-            TEST(calls_in_place_keep_the_order_of_precedence),
-            TEST(calls_in_a_parallel_body_keep_the_order_of_precedence),
-            TEST(ready_calls_of_a_fiber_let_others_run),
-            TEST(ready_calls_of_a_stackless_task_let_others_run),
-            TEST(calls_of_closed_objects_let_others_run), TEST(late_calls_let_others_run),
-            TEST(shutdown_cancels_calls_that_wait),
-            TEST(ready_calls_abort_where_nothing_can_be_suspended) })
+TEST_MAIN({ TEST(calls_in_fiber_keep_precedence), TEST(calls_in_stackless_task_keep_precedence),
+            TEST(calls_on_thread_keep_precedence), TEST(calls_in_blocking_job_keep_precedence),
+            TEST(calls_in_block_in_place_keep_precedence),
+            TEST(calls_in_parallel_body_keep_precedence),
+            TEST(ready_calls_of_fiber_yield_to_other_tasks),
+            TEST(ready_calls_of_stackless_task_yield_to_other_tasks),
+            TEST(calls_on_closed_objects_yield_to_other_tasks),
+            TEST(calls_past_deadline_yield_to_other_tasks), TEST(shutdown_cancels_waiting_calls),
+            TEST(ready_calls_without_suspendable_stack_abort) })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies written with the macros: a sequence, a loop, nesting, cancellation.
+ * Stackless tasks written with the macros: sequences, loops, nesting, cancellation.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int run_main(int (*main_fn)(void *arg))
     return weft_run(&config, main_fn, NULL);
 }
 
-/* Spawns a body on the current runtime and joins it from this plain thread. */
+/* Spawns a stackless task on the current runtime and joins it from the calling task. */
 static int run_body(weft_body_fn body, size_t state_size)
 {
     weft_task *task;
@@ -46,7 +46,7 @@ static int spawn_square(weft_task **task, int n)
                       &(weft_spec){ .body = square_body, .state = &n, .state_size = sizeof n });
 }
 
-/* A sequence: three awaits, one after the other. */
+/* A sequence: three awaits, one after another. */
 
 struct sequence {
     weft_task *tasks[3];
@@ -80,7 +80,7 @@ static int sequence_main(void *arg)
     return run_body(sequence_body, sizeof(struct sequence));
 }
 
-static void awaits_in_a_sequence_give_their_results(void)
+static void awaits_in_sequence_return_their_results(void)
 {
     CHECK_EQ(run_main(sequence_main), 4 + 90 + 1600);
 }
@@ -118,12 +118,12 @@ static int loop_main(void *arg)
     return run_body(loop_body, sizeof(struct loop));
 }
 
-static void a_loop_keeps_its_place_across_awaits(void)
+static void loop_continues_after_each_await(void)
 {
     CHECK_EQ(run_main(loop_main), 338350);
 }
 
-/* A body that awaits bodies, three deep. */
+/* A stackless function that awaits others, three deep. */
 
 struct nested {
     int depth;
@@ -131,7 +131,7 @@ struct nested {
     int sum;
     struct loop loop;
     weft_co_future child;
-    struct nested *inner; /* caller's memory */
+    struct nested *inner; /* the caller's memory */
 };
 
 static int nested_body(weft_co *co, void *state)
@@ -168,7 +168,7 @@ static int nested_main(void *arg)
     return result;
 }
 
-static void a_body_awaits_bodies(void)
+static void stackless_function_awaits_others(void)
 {
     CHECK_EQ(run_main(nested_main), 2 * 676700);
 }
@@ -217,7 +217,7 @@ static int waiter_body(weft_co *co, void *state)
     CHECK_EQ(err, WEFT_ECANCELED);
     CHECK(weft_cancelled());
     atomic_fetch_add(s->cleaned, 1);
-    /* Another await answers at once, and is not started. */
+    /* Another await returns immediately, and its future is not started. */
     s->never.cancelled = false;
     s->never.future.ops = &never_ops;
     WEFT_AWAIT(co, err, &s->never.future);
@@ -247,14 +247,14 @@ static int cancel_main(void *arg)
     return result;
 }
 
-static void cancellation_reaches_the_innermost_await(void)
+static void cancel_reaches_innermost_await(void)
 {
     CHECK_EQ(run_main(cancel_main), WEFT_ECANCELED);
 }
 
 TEST_MAIN({
-    TEST(awaits_in_a_sequence_give_their_results),
-    TEST(a_loop_keeps_its_place_across_awaits),
-    TEST(a_body_awaits_bodies),
-    TEST(cancellation_reaches_the_innermost_await),
+    TEST(awaits_in_sequence_return_their_results),
+    TEST(loop_continues_after_each_await),
+    TEST(stackless_function_awaits_others),
+    TEST(cancel_reaches_innermost_await),
 })

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ended_twice: each pair of calls that begins and ends an object, ended twice, or used after its
- * end. The process aborts with a sentence that names the call, and touches no freed memory.
+ * ended_twice: every pair of calls that begins and ends an object, with the object ended twice
+ * or used after its end. The process aborts with a message that names the call, and touches no
+ * freed memory.
  *
- * Not here, since their memory is freed at the end and a second end cannot be told from a call with
- * a wild pointer: weft_sequence_drop(), and the last handle of a channel, a watch or a broadcast.
- * Streams, listeners, datagrams and descriptors have tests of their own.
+ * Not covered, since their memory is freed at the end, and a second end cannot be distinguished
+ * from a call with a wild pointer: weft_sequence_drop(), and the last handle of a channel, a
+ * watch or a broadcast. Streams, listeners, datagrams and descriptors have tests of their own.
  */
 #include <weft.h>
 
 #include "rt.h"
 #include "test.h"
 
-/* Each runs in a child process. */
+/* Each case runs in a child process. */
 static weft_runtime *rt;
 
 static int return_0(void *arg)
@@ -35,7 +36,7 @@ static void runtime_destroy(void)
     weft_runtime_destroy(rt);
 }
 
-/* The memory of the handle is not reused by the runtimes that come after it. */
+/* Later runtimes do not reuse the memory of the handle. */
 static void runtime_destroy_later(void)
 {
     destroyed_runtime();
@@ -125,7 +126,7 @@ static weft_task *joined_task(void)
     rt = test_start(1);
     weft_task *task = test_go(rt, return_0, NULL);
     CHECK_EQ(test_join(task), 0);
-    test_wait_until_asleep(rt); /* The worker has given up its reference to the task. */
+    test_wait_until_asleep(rt); /* The worker has dropped its reference to the task. */
     return task;
 }
 
@@ -148,7 +149,7 @@ static void join_on_fiber(void)
     (void)test_run(test_start(1), join_two_times, NULL);
 }
 
-/* Of a task that has not ended. */
+/* For a task that has not ended. */
 static int wait_long(void *arg)
 {
     (void)arg;
@@ -309,7 +310,7 @@ static int end_scope_in_body(weft_co *co, void *state)
     return weft_scope_end(test_arg(state));
 }
 
-/* The sentence names the future that a stackless task awaits instead. */
+/* The message names the future that a stackless task awaits instead. */
 static void scope_end_in_body(void)
 {
     weft_scope scope;
@@ -372,7 +373,7 @@ static void par_scope_of_fiber(void)
     (void)test_run(test_start(1), leave_par_scope_open, &open_scope);
 }
 
-/* --- Locks and the like ----------------------------------------------------------------------- */
+/* --- Locks and similar objects ---------------------------------------------------------------- */
 
 static void mutex_unlock(void)
 {
@@ -432,7 +433,7 @@ static void shield_leave(void)
 #define DROPPED   " this sender or receiver was dropped before"
 #define ENDED     " this handle was joined or detached before"
 
-static void second_end_aborts_with_the_name_of_the_call(void)
+static void second_end_aborts_with_name_of_call(void)
 {
     static const struct {
         void (*run)(void);
@@ -491,5 +492,5 @@ static void second_end_aborts_with_the_name_of_the_call(void)
 }
 
 TEST_MAIN({
-    TEST(second_end_aborts_with_the_name_of_the_call),
+    TEST(second_end_aborts_with_name_of_call),
 })

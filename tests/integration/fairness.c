@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nobody waits for ever because others are busy.
+ * Fairness of a worker: busy tasks do not starve other tasks.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "test.h"
 
-/* Two tasks that wake each other for ever, on one worker. */
+/* Two tasks that wake each other forever, on one worker. */
 struct pair {
     _Atomic(weft_waker *) wakers[2];
     _Atomic(uint64_t) polls;
@@ -71,7 +71,7 @@ static weft_runtime *start_runtime(unsigned workers)
     return rt;
 }
 
-/* Notes how many polls the pair had when it ran. */
+/* Records the number of polls of the pair at the time it runs. */
 struct note {
     struct pair *pair;
     _Atomic(uint64_t) *polls;
@@ -85,7 +85,7 @@ static int note_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Yields often, and notes how long each round trip through the ring took. */
+/* Yields in a loop, and checks the length of each round trip through the ring. */
 struct rounds {
     struct pair *pair;
     uint64_t before;
@@ -107,7 +107,7 @@ static int rounds_body(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-static void a_task_in_the_ring_runs_within_four_polls_of_a_pair(void)
+static void ring_task_beside_waking_pair_runs_within_four_polls(void)
 {
     struct pair pair = { .over = false };
     weft_task *tasks[2];
@@ -124,7 +124,7 @@ static void a_task_in_the_ring_runs_within_four_polls_of_a_pair(void)
     weft_runtime_destroy(rt);
 }
 
-static void an_injected_task_runs_within_the_interval_of_a_pair(void)
+static void injected_task_beside_waking_pair_runs_within_interval(void)
 {
     struct pair pair = { .over = false };
     weft_task *tasks[2];
@@ -135,7 +135,7 @@ static void an_injected_task_runs_within_the_interval_of_a_pair(void)
         struct note note = { &pair, &polls };
         weft_task *task;
         weft_spec spec = { .body = note_body, .state = &note, .state_size = sizeof note };
-        /* Read after the spawn: what the pair did before does not count. */
+        /* Read after the spawn: earlier polls of the pair do not count. */
         CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
         uint64_t before = atomic_load(&pair.polls);
         CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
@@ -146,7 +146,7 @@ static void an_injected_task_runs_within_the_interval_of_a_pair(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_pair_alone_never_stalls(void)
+static void waking_pair_alone_never_stalls(void)
 {
     struct pair pair = { .over = false };
     weft_task *tasks[2];
@@ -199,10 +199,10 @@ static int stop_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a task whose awaits are always ready does not keep its worker.
- * Method: it only ends when another task on the same worker has run.
+ * Goal:   a task whose awaits are always ready does not monopolize its worker.
+ * Method: it ends only after another task has run on the same worker.
  */
-static void a_task_that_is_always_ready_lets_others_run(void)
+static void always_ready_task_yields_to_other_tasks(void)
 {
     _Atomic(bool) stop = false;
     _Atomic(bool) *pointer = &stop;
@@ -220,8 +220,8 @@ static void a_task_that_is_always_ready_lets_others_run(void)
     weft_runtime_destroy(rt);
 }
 
-/* A pinned task that yields for ever, and one that does not. */
-static void a_pinned_task_that_yields_lets_others_run(void)
+/* Same, with a pinned task whose awaits are always ready. */
+static void always_ready_pinned_task_yields_to_other_tasks(void)
 {
     _Atomic(bool) stop = false;
     _Atomic(bool) *pointer = &stop;
@@ -239,9 +239,9 @@ static void a_pinned_task_that_yields_lets_others_run(void)
 }
 
 TEST_MAIN({
-    TEST(a_task_in_the_ring_runs_within_four_polls_of_a_pair),
-    TEST(an_injected_task_runs_within_the_interval_of_a_pair),
-    TEST(a_pair_alone_never_stalls),
-    TEST(a_task_that_is_always_ready_lets_others_run),
-    TEST(a_pinned_task_that_yields_lets_others_run),
+    TEST(ring_task_beside_waking_pair_runs_within_four_polls),
+    TEST(injected_task_beside_waking_pair_runs_within_interval),
+    TEST(waking_pair_alone_never_stalls),
+    TEST(always_ready_task_yields_to_other_tasks),
+    TEST(always_ready_pinned_task_yields_to_other_tasks),
 })

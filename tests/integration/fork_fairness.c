@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A parallel computation lets the pinned tasks of its worker run.
+ * Fairness of parallel computations to the pinned tasks of their worker.
  *
- * How long a task waits is measured as CPU time of its worker, so the load of the machine does not
+ * The wait of a task is measured as CPU time of its worker, so the load of the machine does not
  * count. The monitor asks a computation to yield. It needs a processor for that, so single waits
- * may be long on a busy machine: the test looks at the median.
+ * may be long on a busy machine: the test checks the median.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@
 
 enum {
     RUN_NS = 60 * 1000 * 1000,       /* CPU time of the worker, in each round */
-    WAIT_NS = 100 * 1000,            /* the computation ran for so long: a wait */
-    MEDIAN_MAX_NS = 5 * 1000 * 1000, /* of all waits; one that starves has a single one of RUN_NS */
+    WAIT_NS = 100 * 1000,            /* minimum CPU time between two turns that counts as a wait */
+    MEDIAN_MAX_NS = 5 * 1000 * 1000, /* of all waits; starvation is a single wait of RUN_NS */
     WAITS_MAX = 10000,
     SPINS = 500, /* in a leaf */
     DEPTH = 10,
@@ -102,7 +102,7 @@ static int loop_in_stackless_task(weft_co *co, void *state)
     return loop_in_fiber(state);
 }
 
-/* Yields, and notes how long each turn was in coming. */
+/* Yields, and records how long it waited for each turn. */
 static int take_turns(weft_co *co, void *state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void pinned_task_gets_turns_beside_parallel_computation(void)
     }
 }
 
-/* --- Without memory ---------------------------------------------------------------------- */
+/* --- Out of memory ----------------------------------------------------------------------- */
 
 static _Atomic(bool) has_no_memory;
 static _Atomic(bool) has_run;
@@ -254,7 +254,7 @@ static int loop_without_memory(void *arg)
 }
 
 /*
- * Goal:   a queued task starts while a loop computes that has no memory for a fork context.
+ * Goal:   a queued task starts beside a loop that has no memory for a fork context.
  * Method: the loop takes 60 ms of CPU time; the task is queued behind it, on the only worker.
  */
 static void queued_task_runs_beside_loop_without_memory(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nothing, moved: reads and writes of no bytes, vectors with empty parts and without any, and
- * messages without bytes, which are messages.
+ * Empty transfers: reads and writes of 0 bytes, vectors with empty elements or none, and empty
+ * datagrams, which are messages.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 
 /* --- Streams ---------------------------------------------------------------------------- */
 
-/* The same by a body's forms, awaited here. */
-static void move_nothing_as_bodies_do(weft_stream *from, weft_stream *to)
+/* Same as move_nothing(), with the prepared operations. */
+static void move_nothing_prepared(weft_stream *from, weft_stream *to)
 {
     struct iovec none[2] = { { NULL, 0 }, { NULL, 0 } };
     weft_io io;
@@ -57,21 +57,21 @@ static void move_nothing(weft_stream *from, weft_stream *to)
         CHECK_EQ(weft_writev(to, vectors, count, WEFT_NEVER), 0);
         CHECK_EQ(weft_writev_all(to, vectors, count, WEFT_NEVER), 0);
     }
-    move_nothing_as_bodies_do(from, to);
+    move_nothing_prepared(from, to);
 }
 
-/* Whatever there is to be moved: nothing waits for it, and nothing of it goes. */
-static int move_nothing_whatever_is_there(void *arg)
+/* Empty transfers never wait and move nothing, whatever is pending on the stream. */
+static int move_nothing_in_any_state(void *arg)
 {
     struct link *link = arg;
     char data[4096] = "first";
     char buffer[5];
-    move_nothing(link->far, link->near); /* Nothing is there. */
+    move_nothing(link->far, link->near); /* Nothing is pending. */
     CHECK_EQ(weft_write_all(link->near, data, 5, WEFT_NEVER), 0);
-    move_nothing(link->far, link->near); /* Some. */
+    move_nothing(link->far, link->near); /* Some bytes are pending. */
     while (weft_try_write(link->near, data, sizeof data) > 0) {
     }
-    move_nothing(link->far, link->near); /* All that fits. */
+    move_nothing(link->far, link->near); /* The buffers are full. */
     CHECK_EQ(weft_read_exact(link->far, buffer, 5, WEFT_NEVER), 0);
     CHECK_EQ(memcmp(buffer, "first", 5), 0);
     weft_stream_close(link->near);
@@ -83,13 +83,13 @@ static int move_nothing_whatever_is_there(void *arg)
     return 0;
 }
 
-static void nothing_is_moved_whatever_is_there(void)
+static void empty_transfer_returns_0_in_any_state(void)
 {
-    link_run_all(move_nothing_whatever_is_there);
+    link_run_all(move_nothing_in_any_state);
 }
 
-/* Nobody reads any more; nothing is no bytes for them. */
-static int write_nothing_to_nobody(void *arg)
+/* The reader is gone. An empty write succeeds all the same. */
+static int write_nothing_without_reader(void *arg)
 {
     struct link *link = arg;
     weft_stream_close(link->far);
@@ -99,16 +99,16 @@ static int write_nothing_to_nobody(void *arg)
     return 0;
 }
 
-static void nothing_is_written_to_nobody(void)
+static void empty_write_without_reader_returns_0(void)
 {
-    link_run_all(write_nothing_to_nobody);
+    link_run_all(write_nothing_without_reader);
 }
 
 enum {
     PARTS = 3000, /* more than one system call takes, and most are empty */
 };
 
-/* Every 700th has a byte: the others between them must not be taken for an end. */
+/* Every 700th vector has a byte. The empty ones in between must not be taken for the end. */
 static int move_among_empty_parts(void *arg)
 {
     struct link *link = arg;
@@ -134,7 +134,7 @@ static int move_among_empty_parts(void *arg)
     return 0;
 }
 
-/* The first 1024 are empty, and that is as many as one call takes. */
+/* The first 1024 vectors are empty, the maximum of one system call. */
 static int move_behind_empty_parts(void *arg)
 {
     struct link *link = arg;
@@ -163,7 +163,7 @@ static int move_a_byte_between(void *arg)
     return 0;
 }
 
-static void empty_parts_are_passed_over(void)
+static void empty_vector_elements_are_skipped(void)
 {
     link_run_all(move_a_byte_between);
     link_run_all(move_among_empty_parts);
@@ -178,7 +178,7 @@ static int receive_one(void *arg)
     return (int)weft_datagram_receive(arg, buffer, sizeof buffer, WEFT_NEVER);
 }
 
-/* One that waits gets it, and it is one: the next waits. */
+/* A waiting receiver gets the empty message, exactly once: the next receive waits. */
 static void check_empty_message(weft_datagram *to, weft_datagram *from, const weft_address *address)
 {
     char buffer[8];
@@ -194,7 +194,7 @@ static void check_empty_message(weft_datagram *to, weft_datagram *from, const we
     CHECK_EQ(weft_datagram_receive(to, buffer, 8, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
 }
 
-/* No room for it: its size is told all the same, and it is gone. */
+/* With an empty buffer, receive returns the message's size and discards the message. */
 static void check_no_room(weft_datagram *to, weft_datagram *from, const weft_address *address)
 {
     char buffer[8];
@@ -244,15 +244,15 @@ static int exchange_empty_messages(void *arg)
     return 0;
 }
 
-static void a_message_without_bytes_is_a_message(void)
+static void empty_datagram_arrives_as_message(void)
 {
     port_run(test_workers(2), exchange_empty_messages, NULL);
     port_run(test_workers(2), exchange_empty_messages, "local");
 }
 
 TEST_MAIN({
-    TEST(nothing_is_moved_whatever_is_there),
-    TEST(nothing_is_written_to_nobody),
-    TEST(empty_parts_are_passed_over),
-    TEST(a_message_without_bytes_is_a_message),
+    TEST(empty_transfer_returns_0_in_any_state),
+    TEST(empty_write_without_reader_returns_0),
+    TEST(empty_vector_elements_are_skipped),
+    TEST(empty_datagram_arrives_as_message),
 })

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams and datagrams of known bytes, while system calls fail: tests/scripts/faults.py makes
- * them, one kind after the other.
+ * Streams and datagrams of known bytes under failing system calls. tests/scripts/faults.py
+ * injects the failures, one kind after another.
  *
- * Goal:   whatever ends in an error, bytes arrive in their order, each once and unchanged, up to
- *         some point; who reads the end of a stream has all that was written to it; nothing is left
- *         open or allocated; and all comes to an end.
- * Method: each stream counts what was accepted and what has arrived, and checks each byte by its
- *         place (support/flow.h). Who is told of an error gives up. WEFT_TEST_FAULTS says what to
- *         expect: "visible" errors, or "hidden" ones, which the library makes good; without it
- *         there are none, and the program waits for nobody.
+ * Goal:   whatever fails, bytes arrive in order, each once and unchanged, up to some point; a
+ *         reader that sees the end of a stream has everything that was written to it; nothing is
+ *         left open or allocated; and the program terminates.
+ * Method: each stream counts the bytes accepted and received, and checks each byte by its
+ *         position (support/flow.h). A task that gets an error gives up. WEFT_TEST_FAULTS says
+ *         what to expect: "visible" errors, or "hidden" ones, from which the library recovers;
+ *         without it there are none, and the program does not wait for the script.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@
 #include "test.h"
 
 enum {
-    SMALL_ROOM = 4096, /* of a socket's buffer: those who write wait */
+    SMALL_ROOM = 4096, /* of a socket's buffer, so that writers wait */
     MESSAGES = 16,
     MESSAGE = 100, /* bytes */
     WORKERS_MAX = 32,
@@ -36,7 +36,7 @@ enum {
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
-/* Those that could be started. */
+/* The tasks that could be started. */
 struct crew {
     weft_task *tasks[8];
     unsigned count;
@@ -54,7 +54,7 @@ static bool start_fiber(struct crew *crew, int (*function)(void *arg), void *arg
     return add(crew, weft_go(&crew->tasks[crew->count], function, arg));
 }
 
-/* The state of a body that is spawned is a pointer. */
+/* The state of a spawned stackless task is a pointer. */
 static bool start_body(struct crew *crew, weft_body_fn body, void *arg)
 {
     weft_spec spec = { .body = body, .state = &arg, .state_size = sizeof arg };
@@ -114,7 +114,7 @@ static int read_and_close_body(weft_co *co, void *state)
     WEFT_END(co, err);
 }
 
-/* One is a fiber, the other is not. */
+/* One end is a fiber, the other a stackless task. */
 static void pass_one_way(struct flow *flow, bool fiber_writes)
 {
     struct crew crew = { .count = 0 };
@@ -129,7 +129,7 @@ static void pass_one_way(struct flow *flow, bool fiber_writes)
     join_crew(&crew);
 }
 
-/* What somebody else has opened, and what blocks. */
+/* Descriptors opened by other code, in blocking mode. */
 static int adopt_pipe(struct flow *flow)
 {
     int ends[2];
@@ -153,7 +153,7 @@ static int adopt_pipe(struct flow *flow)
 static int open_pair(struct flow *flow)
 {
     int err = weft_stream_pair(&flow->to, &flow->from);
-    if (err == 0) { /* Without it, there are fewer waits. */
+    if (err == 0) { /* If this fails, there are fewer waits. */
         flow_note(weft_stream_set_option(flow->to, WEFT_OPTION_SEND_BUFFER, SMALL_ROOM));
     }
     return err;
@@ -184,9 +184,9 @@ static int pipes(void *arg)
     return 0;
 }
 
-/* --- There and back: connections -------------------------------------------------------------- */
+/* --- Both directions: connections ------------------------------------------------------------- */
 
-/* The client writes, ends that, and reads the answer; the server reads, and then answers. */
+/* The client writes, half-closes, and reads the answer; the server reads, and then answers. */
 struct connection {
     struct flow there;
     struct flow back;
@@ -199,7 +199,7 @@ struct connection {
     weft_io server_io;
 };
 
-/* It is connected. Who writes has to wait now and then, or not, if that fails. */
+/* Connected. The small buffer makes writers wait now and then; the test works without it, too. */
 static void client_begins(struct connection *self)
 {
     flow_note(weft_stream_set_option(self->client, WEFT_OPTION_SEND_BUFFER, SMALL_ROOM));
@@ -213,7 +213,7 @@ static void server_begins(struct connection *self)
     self->back.to = self->server;
 }
 
-/* Without it no answer would come. */
+/* Without the half-close, no answer would come. */
 static bool shut_half(const struct connection *self)
 {
     int err = weft_stream_shutdown(self->client, WEFT_WRITE_SIDE);
@@ -242,7 +242,7 @@ static int be_server(void *arg)
     struct connection *self = arg;
     int err = weft_accept(self->listener, &self->server, WEFT_NEVER);
     flow_note(err);
-    weft_listener_close(self->listener); /* Who has connected and is not accepted is told. */
+    weft_listener_close(self->listener); /* A client that is not accepted gets an error. */
     if (err != 0) {
         return err;
     }
@@ -298,7 +298,7 @@ static int be_server_body(weft_co *co, void *state)
     WEFT_END(co, err);
 }
 
-/* Both ends of it, which are tasks of their own. */
+/* Starts both ends, each as a task of its own. */
 static bool start_connection(struct connection *self, struct crew *clients, struct crew *servers,
                              bool fiber_serves)
 {
@@ -331,9 +331,9 @@ enum {
 };
 
 static struct connection connections[CONNECTIONS];
-static struct place path; /* of one of them */
+static struct place path; /* of one of the listeners */
 
-/* All at once. A server whose client has gone waits for nobody. */
+/* Runs all connections at the same time. A server whose client is gone is canceled. */
 static int connect_all(void *arg)
 {
     struct place name = port_name("unix:");
@@ -357,7 +357,7 @@ static int connect_all(void *arg)
     return is_whole ? 0 : -1;
 }
 
-/* --- An echo: both ways at once --------------------------------------------------------------- */
+/* --- An echo: both directions at the same time ------------------------------------------------ */
 
 static struct echo {
     struct flow flow;
@@ -390,7 +390,7 @@ static int write_echo(void *arg)
         flow_note(err);
     }
     if (err != 0) {
-        weft_cancel(echo.reader); /* No end will come. */
+        weft_cancel(echo.reader); /* The stream will not end. */
     }
     return err;
 }
@@ -408,7 +408,7 @@ static void write_and_read(void)
     }
     join_crew(&readers);
     if (writers.count > 0) {
-        weft_cancel(writers.tasks[0]); /* Nobody reads what comes back. */
+        weft_cancel(writers.tasks[0]); /* The echo is no longer read. */
     }
     join_crew(&writers);
     weft_detach(echo.reader);
@@ -456,7 +456,7 @@ static void fill_message(const struct post *post, unsigned char *message, uint64
     link_fill(message, MESSAGE, post->seed, number * MESSAGE);
 }
 
-/* One, or several. */
+/* Sends one message, or several. */
 static int send_some(struct post *post)
 {
     unsigned char messages[4][MESSAGE];
@@ -490,7 +490,7 @@ static int send_messages(void *arg)
     return post->send_err;
 }
 
-/* They come in order, each once: nothing is lost within one machine. */
+/* Messages arrive in order, each once: nothing is lost within one machine. */
 static void take_message(struct post *post, unsigned i, size_t size)
 {
     unsigned char wanted[MESSAGE];
@@ -541,7 +541,7 @@ static int receive_messages(weft_co *co, void *state)
     WEFT_END(co, result < 0 ? result : 0);
 }
 
-/* That is a matter of a moment: no kernel says that it was interrupted, or is to be tried again. */
+/* Never waits, so a kernel does not interrupt it or ask for a retry; only injected faults do. */
 static int connect_post(struct post *post, const weft_address *address)
 {
     int err;
@@ -572,7 +572,7 @@ static int open_udp(struct post *post)
     return err;
 }
 
-/* No end is told of: who waits for more than there will be is cancelled. */
+/* Datagrams have no end: a receiver that waits for messages that will not come is canceled. */
 static void send_and_receive(struct post *post)
 {
     struct crew senders = { .count = 0 };
@@ -618,7 +618,7 @@ static int wait_for_byte(void *arg)
     return result;
 }
 
-/* A library's: one waits for it, and it reads. */
+/* A descriptor owned by a library: weft waits for it, the library reads from it. */
 static int wait_for_foreign(void *arg)
 {
     int ends[2];
@@ -643,7 +643,7 @@ static int wait_for_foreign(void *arg)
     return err;
 }
 
-/* Those that arrive are open, and nobody else's. */
+/* Received descriptors are open and belong to the receiver. */
 static void close_received(const int *fds, size_t count)
 {
     CHECK_LE(count, 2);
@@ -694,7 +694,7 @@ static int open_thread_flow(void *arg)
     return open_pair(&thread_flow);
 }
 
-/* On a fiber, from a plain thread; its result, or why there is none. */
+/* Runs the function on a fiber, from a plain thread. Returns its result, or an error. */
 static int run(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
     weft_task *task;
@@ -773,7 +773,7 @@ static void check_all(void)
     }
 }
 
-/* The script says when calls may begin to fail. */
+/* The script decides when calls may start to fail. */
 static void wait_for_script(void)
 {
     char byte;
@@ -797,7 +797,7 @@ static void check_whole(void)
     CHECK_EQ(posts[1].received, MESSAGES);
 }
 
-static void streams_lose_nothing_when_calls_fail(void)
+static void streams_under_failing_calls_lose_nothing(void)
 {
     const char *faults = getenv("WEFT_TEST_FAULTS");
     struct ledger ledger = { 0 };
@@ -821,5 +821,5 @@ static void streams_lose_nothing_when_calls_fail(void)
 }
 
 TEST_MAIN({
-    TEST(streams_lose_nothing_when_calls_fail),
+    TEST(streams_under_failing_calls_lose_nothing),
 })

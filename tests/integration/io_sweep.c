@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs of I/O that are cancelled, or run out of time, at each point where they may be
- * suspended.
+ * I/O programs that are canceled, or time out, at each point where they may be suspended.
  *
- * Goal:   a byte that a call has accepted arrives once, in its place, unless an error was
- *         reported; a call that was cancelled or timed out has taken nothing, and may be
- *         repeated; and no descriptor is left open.
- * Method: streams of known bytes, counted where they are written and where they are read. Who is
- *         out of time calls again, so those runs must be whole.
+ * Goal:   a byte that a call has accepted arrives once and in order, unless an error was reported;
+ *         a call that was canceled or timed out has transferred nothing and may be repeated; and
+ *         no descriptor is left open.
+ * Method: streams of known bytes, counted by the writer and the reader. A call that timed out is
+ *         repeated, so those runs must be complete.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,22 +20,22 @@
 #include "test.h"
 
 enum {
-    BYTES = 40 * 1000, /* of a flow: more than the buffers of its sockets */
-    PART = 7 * 1000,   /* of one write */
+    BYTES = 40 * 1000, /* per flow: more than its socket buffers hold */
+    PART = 7 * 1000,   /* per write */
     FRAME = 3000,
     FRAMES = 12,
     BUFFER = 4096,   /* of a reader or writer: one frame */
-    MESSAGES = 24,   /* more than a Unix socket keeps */
-    SMALL_ROOM = 16, /* The kernel makes more of it. */
+    MESSAGES = 24,   /* more than a Unix socket queues */
+    SMALL_ROOM = 16, /* The kernel rounds it up. */
     FLOWS_MAX = 4,
 };
 
-/* Bytes that go one way. */
+/* Bytes that go in one direction. */
 struct flow {
     weft_stream *to;
     weft_stream *from;
     uint64_t seed;
-    _Atomic(uint64_t) written; /* accepted by calls, also by those that failed later */
+    _Atomic(uint64_t) written; /* accepted by calls, including calls that failed later */
     _Atomic(uint64_t) arrived;
     _Atomic(bool) has_ended; /* its reader has seen the end */
 };
@@ -53,7 +52,7 @@ static void flows_begin(void)
     fds_before = link_fds();
 }
 
-/* Who has seen the end has all that was written. */
+/* A reader that has seen the end has everything that was written. */
 static void check_flow(const struct flow *flow, uint64_t written)
 {
     CHECK_LE(atomic_load(&flow->arrived), written);
@@ -102,7 +101,7 @@ static int read_flow(void *arg)
     return err;
 }
 
-/* One that is not started has closed its end all the same. */
+/* Starts a task that closes its stream. Closes the stream if the task cannot be started. */
 static int start(weft_scope *scope, int (*function)(void *arg), struct flow *flow,
                  weft_stream *stream)
 {
@@ -127,7 +126,7 @@ static void open_pair(weft_stream **one, weft_stream **other)
     CHECK_EQ(weft_stream_set_option(*other, WEFT_OPTION_SEND_BUFFER, SMALL_ROOM), 0);
 }
 
-/* --- Frames of a connection --------------------------------------------------------------- */
+/* --- Frames over a connection ------------------------------------------------------------- */
 
 static weft_listener *listener;
 static struct place where;
@@ -170,7 +169,7 @@ static int read_answer(weft_stream *stream)
     return 0;
 }
 
-/* Asks again if that took too long; the server finds that the first one has gone. */
+/* Retries a connect that timed out; the server finds the first connection closed. */
 static int send_frames(void *arg)
 {
     weft_stream *stream;
@@ -271,7 +270,7 @@ static void streams_check(bool is_whole)
     }
 }
 
-static void streams_go_on_where_they_were(void)
+static void interrupted_streams_continue_where_they_stopped(void)
 {
     sweep(&(struct program){ streams, flows_begin, streams_check, true });
 }
@@ -314,7 +313,7 @@ static int echo(void *arg)
     return err;
 }
 
-/* From one pipe to another. */
+/* Copies from one pipe to another. */
 static int pass_on(void *arg)
 {
     (void)arg;
@@ -324,7 +323,7 @@ static int pass_on(void *arg)
     return err;
 }
 
-/* Children that were not started have not closed what they would have. */
+/* Closes the streams of children that could not be started. */
 static int start_proxy(weft_scope *scope)
 {
     int passes = weft_scope_go(scope, pass_both_ways, NULL);
@@ -369,7 +368,7 @@ static int copies(void *arg)
         int read = read_to_end(&flows[0]);
         err = err == 0 ? read : err;
     }
-    weft_stream_close(client); /* Nobody writes to it any more. */
+    weft_stream_close(client); /* No task writes to it any more. */
     return err;
 }
 
@@ -384,7 +383,7 @@ static void copies_check(bool is_whole)
     }
 }
 
-static void copies_end_with_their_streams(void)
+static void interrupted_copies_lose_nothing(void)
 {
     sweep(&(struct program){ copies, flows_begin, copies_check, false });
 }
@@ -427,7 +426,7 @@ static int send_messages(void *arg)
     return n < 0 ? n : 0;
 }
 
-/* They come in order, each once: nothing is lost within one machine. */
+/* Messages arrive in order, each once: nothing is lost within one machine. */
 static int receive_messages(void *arg)
 {
     struct post *post = arg;
@@ -492,13 +491,13 @@ static void datagrams_check(bool is_whole)
     }
 }
 
-static void datagrams_are_taken_once(void)
+static void interrupted_datagrams_arrive_once(void)
 {
     sweep(&(struct program){ datagrams, datagrams_begin, datagrams_check, true });
 }
 
 TEST_MAIN({
-    TEST_DEBUG(streams_go_on_where_they_were),
-    TEST_DEBUG(copies_end_with_their_streams),
-    TEST_DEBUG(datagrams_are_taken_once),
+    TEST_DEBUG(interrupted_streams_continue_where_they_stopped),
+    TEST_DEBUG(interrupted_copies_lose_nothing),
+    TEST_DEBUG(interrupted_datagrams_arrive_once),
 })

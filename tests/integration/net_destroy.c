@@ -3,9 +3,9 @@
  * Goal:   a runtime can be destroyed while plain threads, and tasks of another runtime, are in I/O
  *         calls on its streams. Each call returns WEFT_ECLOSED, and no later runtime closes a
  *         descriptor of the program.
- * Method: all rows of the table of awaiting calls that are about I/O (support/calls.h). After each
- *         destroy the program opens descriptors, which get the numbers that the runtime had, and
- *         another runtime opens and closes streams.
+ * Method: all I/O rows of the table of awaiting calls (support/calls.h). After each destroy the
+ *         program opens descriptors, which get the numbers that the runtime had, and another
+ *         runtime opens and closes streams.
  */
 #include <weft.h>
 
@@ -93,11 +93,11 @@ static int use_streams(void *arg)
     (void)arg;
     CHECK_EQ(weft_stream_pair(&one, &other), 0);
     CHECK_EQ(weft_write(one, "x", 1, WEFT_NEVER), 1);
-    weft_stream_close(one); /* The other one is left to the runtime. */
+    weft_stream_close(one); /* The other end is left to the runtime. */
     return 0;
 }
 
-/* A runtime that takes over the sources of the last one. */
+/* Uses a runtime that reuses the sources of the destroyed one. */
 static void use_another_runtime(void (*teardown)(void *of))
 {
     weft_runtime *rt = test_start(1);
@@ -220,7 +220,7 @@ static void *try_to_read(void *arg)
     return NULL;
 }
 
-/* Bytes of a pipe that the program opens as soon as the runtime has been destroyed. */
+/* The program opens pipes immediately after the destroy; no stale read may take their bytes. */
 static void stale_try_read_never_reaches_program_descriptors(void)
 {
     pthread_t threads[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * At the limits of descriptors: what a server does when there are none left, many of them at once,
+ * Descriptor limits: a server that runs out of descriptors, many descriptors at the same time,
  * and numbers as high as the system allows.
  */
 #include <errno.h>
@@ -21,8 +21,8 @@
 #include "timing.h"
 
 enum {
-    GUESTS = 5, /* connections that are there before */
-    LATE = 3,   /* those that come when there are no descriptors */
+    GUESTS = 5, /* connections accepted before */
+    LATE = 3,   /* connections made when no descriptor is free */
 };
 
 static weft_listener *listener;
@@ -30,7 +30,7 @@ static weft_address address;
 static weft_stream *guests[GUESTS];
 static _Atomic(uint64_t) accepted;
 
-/* --- None left -------------------------------------------------------------------------- */
+/* --- Out of descriptors ----------------------------------------------------------------- */
 
 static int serve(void *arg)
 {
@@ -56,7 +56,7 @@ static int accept_all(void *arg)
     return err;
 }
 
-/* The same without a stack. */
+/* Same as accept_all(), as a stackless task. */
 struct acceptor {
     weft_io io;
     weft_stream *peer;
@@ -129,8 +129,8 @@ static int say_goodbye(void *arg)
     return 0;
 }
 
-/* Nobody runs but to look, less and less often, whether there are descriptors again. All workers
- * have begun, and were asleep once, before that is measured. */
+/* Threads run only to check, with increasing backoff, whether descriptors are available again.
+ * All workers have started, and slept once, before the measurement. */
 static void check_that_it_waits(weft_runtime *rt)
 {
     test_wait_until_asleep(rt);
@@ -156,16 +156,16 @@ static void use_up_descriptors(const char *place, bool has_stack)
         CHECK_EQ(connect(late[i], &address.to.any, address.size), 0);
     }
     check_that_it_waits(rt);
-    /* An accept that was on its way back without a connection had one number more. */
+    /* An accept that was about to return without a connection had one more number. */
     uint64_t early = atomic_load(&accepted);
     CHECK_LE(early, GUESTS + 1);
     CHECK_EQ(test_run(rt, talk_to_guests, NULL), 0);
-    (void)close(spare); /* One is free. */
+    (void)close(spare); /* One descriptor is free. */
     test_wait_for(&accepted, early + 1);
     CHECK_EQ(write(late[0], "x", 1), 1);
     char byte;
     CHECK_EQ(read(late[0], &byte, 1), 1);
-    (void)close(late[0]); /* Its number, and that of the other end, are two more. */
+    (void)close(late[0]); /* Frees two numbers: its own and that of the other end. */
     test_wait_for(&accepted, GUESTS + LATE);
     port_mend_fds();
     (void)close(late[1]);
@@ -178,11 +178,11 @@ static void use_up_descriptors(const char *place, bool has_stack)
 }
 
 /*
- * Goal:   without descriptors a listener waits and does not spin, the connections that are there
- *         are served, and those that come are accepted as soon as descriptors are free.
- * Method: the limit is set to what is in use.
+ * Goal:   a listener without descriptors waits and does not spin; existing connections are served;
+ *         new ones are accepted as soon as descriptors are free.
+ * Method: the limit is set to the number in use.
  */
-static void a_server_without_descriptors_serves_who_is_there(void)
+static void server_without_free_descriptors_serves_open_connections(void)
 {
     struct place name = port_name("unix:");
     use_up_descriptors("tcp://127.0.0.1:0", true);
@@ -190,13 +190,13 @@ static void a_server_without_descriptors_serves_who_is_there(void)
     use_up_descriptors(name.text, true);
 }
 
-/* --- Many, and high numbers ----------------------------------------------------------- */
+/* --- Many descriptors, and high numbers ----------------------------------------------- */
 
 enum {
     MANY = 100 * 1000,
 };
 
-/* As high as the system allows, and higher than that if this process may. */
+/* Raises the limit as far as the system and the privileges of this process allow. */
 static rlim_t raise_limit(void)
 {
     struct rlimit limit;
@@ -210,7 +210,7 @@ static rlim_t raise_limit(void)
     return limit.rlim_cur;
 }
 
-/* The same stream under another number. */
+/* Moves the stream to another descriptor number. */
 static void move_up(weft_stream **stream, int number)
 {
     int fd = weft_stream_release(*stream);
@@ -248,7 +248,7 @@ static int use_high_numbers(void *arg)
     return 0;
 }
 
-static void the_highest_numbers_are_as_good_as_others(void)
+static void highest_descriptor_numbers_work(void)
 {
     struct rlimit before;
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -260,7 +260,7 @@ static void the_highest_numbers_are_as_good_as_others(void)
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* One who waits at a stream, without a stack. */
+/* A stackless task that waits for a stream. */
 struct reader {
     weft_stream *stream;
     weft_io io;
@@ -313,7 +313,7 @@ static int use_many(void *arg)
 }
 
 /*
- * Goal:   as many descriptors as there may be, all of them waited at, each get what is theirs.
+ * Goal:   with the maximum number of descriptors, each with a waiter, each waiter gets its byte.
  * Method: more than 100 000 at a scale of 20, where the system allows it.
  */
 static void each_of_many_gets_its_byte(void)
@@ -330,6 +330,6 @@ static void each_of_many_gets_its_byte(void)
 
 TEST_MAIN({
     TEST(each_of_many_gets_its_byte),
-    TEST(a_server_without_descriptors_serves_who_is_there),
-    TEST(the_highest_numbers_are_as_good_as_others),
+    TEST(server_without_free_descriptors_serves_open_connections),
+    TEST(highest_descriptor_numbers_work),
 })

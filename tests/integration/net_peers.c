@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Peers that do not behave: they reset, end one side, fall silent, do not read, or send what is
- * urgent. Whoever waits is told, nobody spins, and nobody is killed by a signal.
+ * Misbehaving peers: they reset, half-close, fall silent, do not read, or send urgent data.
+ * Every waiter is notified, no worker spins, and no signal kills the process.
  */
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -37,7 +37,7 @@ static void sleep_for(int64_t ns)
     CHECK_EQ(weft_sleep(ns), 0);
 }
 
-/* On a fiber: while it sleeps, hardly any thread runs. */
+/* On a fiber: checks that hardly any thread runs while it sleeps. */
 static void check_that_nobody_runs(int64_t ns)
 {
     quiet_must_be_near(ns, sleep_for);
@@ -49,13 +49,13 @@ enum {
     RESETS = 20,
 };
 
-/* What a connection that was reset may say, to who reads and to who writes. */
+/* The errors that a reset connection may report to a reader or a writer. */
 static void check_reset(ssize_t result)
 {
     CHECK(result == -ECONNRESET || result == -EPIPE);
 }
 
-/* A system may hide them, or give them as connections that are broken. */
+/* A system may hide reset connections, or report them as broken ones. */
 static int accept_after_resets(void *arg)
 {
     struct place where;
@@ -86,7 +86,7 @@ static int accept_after_resets(void *arg)
     return 0;
 }
 
-static void clients_that_reset_before_they_are_accepted_are_no_obstacle(void)
+static void accept_after_client_resets_gets_next_client(void)
 {
     run(accept_after_resets, NULL);
 }
@@ -112,7 +112,7 @@ static int write_much(void *stream)
     return err;
 }
 
-/* Without stacks: the first of what it does ends it. */
+/* A stackless task: it transfers until its first error or the end. */
 struct transfer {
     weft_stream *stream;
     bool writes;
@@ -149,7 +149,7 @@ enum {
     VICTIMS = 5,
 };
 
-/* All who wait at one connection, in both directions. Only one of them is told by the kernel. */
+/* All waiters of one connection, in both directions. The kernel notifies only one of them. */
 static int reset_while_many_wait(void *arg)
 {
     struct link link = link_open(LINK_TCP);
@@ -161,14 +161,14 @@ static int reset_while_many_wait(void *arg)
     victims[3] = start_body(link.far, false);
     victims[4] = start_body(link.far, true);
     if (waits_long) {
-        CHECK_EQ(weft_sleep(20 * WEFT_MS), 0); /* Until there is no more room. */
+        CHECK_EQ(weft_sleep(20 * WEFT_MS), 0); /* Until the buffers are full. */
     } else {
         CHECK_EQ(weft_yield(), 0);
     }
     reset(link.near);
     for (unsigned i = 0; i < VICTIMS; i++) {
         int result = test_join_soon(victims[i]);
-        CHECK(result <= 0); /* The kernel tells of an error once, and then of the end. */
+        CHECK(result <= 0); /* The kernel reports an error once, and then the end. */
         CHECK(result == 0 || result == WEFT_EEND || result == -ECONNRESET || result == -EPIPE);
     }
     CHECK_LE(read_some(link.far), 0);
@@ -177,7 +177,7 @@ static int reset_while_many_wait(void *arg)
     return 0;
 }
 
-static void all_who_wait_are_told_of_a_reset(void)
+static void reset_wakes_all_waiters_with_error(void)
 {
     for (uintptr_t i = 0; i < 10; i++) {
         run(reset_while_many_wait, (void *)(i % 2));
@@ -203,7 +203,7 @@ static int write_after_the_end(void *arg)
     return 0;
 }
 
-static void who_has_ended_one_side_still_gets_the_other(void)
+static void half_closed_stream_still_receives(void)
 {
     link_run_both_ways(write_after_the_end);
 }
@@ -224,22 +224,22 @@ static int be_given_up(void *arg)
     return 0;
 }
 
-/* A peer that takes nothing, for longer than was said. */
-static void a_peer_that_is_silent_is_given_up(void)
+/* The peer reads nothing for longer than the timeout. */
+static void write_to_silent_peer_times_out(void)
 {
     run(be_given_up, NULL);
 }
 
-/* --- No room ---------------------------------------------------------------------------- */
+/* --- Backpressure ----------------------------------------------------------------------- */
 
 enum {
-    MUCH = 8 * 1000 * 1000, /* more than fits into the buffers of any link */
+    MUCH = 8 * 1000 * 1000, /* more than the buffers of any link hold */
 };
 
 struct flood {
     weft_stream *to;
     unsigned char *data;
-    _Atomic(uint64_t) left; /* what was not written, once it has ended */
+    _Atomic(uint64_t) left; /* bytes not written, once the call has ended */
     weft_time deadline;
 };
 
@@ -252,7 +252,7 @@ static int write_flood(void *arg)
     return err;
 }
 
-/* Reads to the end: exactly these bytes. */
+/* Reads to the end and checks for exactly these bytes. */
 static void check_all(weft_stream *stream, uint64_t count)
 {
     static unsigned char buffer[65536];
@@ -285,7 +285,7 @@ static int flood_link(struct link *link, enum ending ending)
     int64_t before = atomic_load(&ledger.bytes);
     CHECK_EQ(weft_go(&writer, write_flood, &flood), 0);
     if (ending != BE_LATE) {
-        check_that_nobody_runs(50 * WEFT_MS); /* It waits. */
+        check_that_nobody_runs(50 * WEFT_MS); /* The writer waits. */
         CHECK_LT(atomic_load(&ledger.bytes) - before, MUCH / 16);
     }
     if (ending == CANCEL) {
@@ -293,7 +293,7 @@ static int flood_link(struct link *link, enum ending ending)
     }
     if (ending == READ_ALL) {
         unsigned char byte;
-        CHECK_EQ(weft_read(link->far, &byte, 1, WEFT_NEVER), 1); /* A little, and then all. */
+        CHECK_EQ(weft_read(link->far, &byte, 1, WEFT_NEVER), 1); /* One byte, and then the rest. */
         CHECK_EQ(byte, link_byte(9, 0));
         unsigned char *rest = malloc(MUCH - 1);
         CHECK(rest != NULL);
@@ -329,11 +329,12 @@ static int flood_all(void *arg)
 }
 
 /*
- * Goal:   who writes to a peer that does not read waits, takes no memory meanwhile, and goes on
- *         with the peer; or is cancelled or late, and then knows what the peer gets.
- * Method: much more than fits. What the vectors say is compared with what is read to the end.
+ * Goal:   a writer whose peer does not read waits, uses no memory meanwhile, and continues when the
+ *         peer reads. If it is canceled or times out, it knows what the peer receives.
+ * Method: much more data than fits. The remaining vectors are compared with what is read until
+ *         the end.
  */
-static void a_writer_goes_as_fast_as_its_reader(void)
+static void writer_waits_for_its_reader(void)
 {
     weft_allocator allocator = ledger_allocator(&ledger);
     weft_config config = WEFT_CONFIG_INIT;
@@ -345,7 +346,7 @@ static void a_writer_goes_as_fast_as_its_reader(void)
     CHECK_EQ(atomic_load(&ledger.bytes), 0);
 }
 
-/* --- Cancelled before it waits ---------------------------------------------------------- */
+/* --- Canceled before it waits ----------------------------------------------------------- */
 
 static int cancel_oneself_and_write(void *arg)
 {
@@ -354,7 +355,7 @@ static int cancel_oneself_and_write(void *arg)
     return write_flood(flood);
 }
 
-/* What was tried is as if there were no cancellation, and nobody is left at the stream. */
+/* The first try is as without a cancellation, and no waiter is left on the stream. */
 static int cancel_before_the_wait(void *arg)
 {
     struct link *link = arg;
@@ -365,7 +366,7 @@ static int cancel_before_the_wait(void *arg)
     CHECK_EQ(weft_go(&writer, cancel_oneself_and_write, &flood), 0);
     CHECK_EQ(test_join_soon(writer), WEFT_ECANCELED);
     int fd = weft_stream_fd(link->near);
-    if (fd >= 0) { /* Nobody is there, so that it can be released. */
+    if (fd >= 0) { /* Without waiters, the stream can be released. */
         CHECK_EQ(weft_stream_release(link->near), fd);
         CHECK_EQ(weft_stream_adopt(&link->near, fd), 0);
     }
@@ -376,7 +377,7 @@ static int cancel_before_the_wait(void *arg)
     return 0;
 }
 
-static void a_write_that_is_cancelled_before_it_waits_is_over(void)
+static void write_canceled_before_wait_leaves_no_waiter(void)
 {
     link_run_all(cancel_before_the_wait);
 }
@@ -401,7 +402,7 @@ static int write_more_than_fits(void *arg)
     return err;
 }
 
-/* Nobody is at the stream: it can be given away, and taken back. */
+/* Without waiters, the stream can be released and adopted again. */
 static int give_and_take(void *arg)
 {
     static char buffer[65536];
@@ -422,11 +423,11 @@ static int close_raced(void *arg)
 }
 
 /*
- * Goal:   a cancellation between the first try of a write and its wait leaves nobody at the stream.
- * Method: the try takes a while, since there is much to be copied, and meanwhile it comes from
- *         another thread.
+ * Goal:   a cancellation between the first try of a write and its wait leaves no waiter on the
+ *         stream.
+ * Method: the try takes a while, since it copies much data. Meanwhile another thread cancels it.
  */
-static void a_write_that_is_cancelled_while_it_tries_is_over(void)
+static void write_canceled_during_first_try_leaves_no_waiter(void)
 {
     static const uintptr_t kinds[] = { LINK_TCP, LINK_LOCAL, LINK_PIPE };
     weft_runtime *rt = test_start(test_workers(2));
@@ -450,7 +451,7 @@ static void a_write_that_is_cancelled_while_it_tries_is_over(void)
 
 /* --- Urgent data ------------------------------------------------------------------------ */
 
-/* A read that comes to the urgent byte passes over it; without one it stays. */
+/* A read that reaches the urgent byte skips it. Without a read it stays. */
 static void send_urgent(weft_stream *stream)
 {
     char data[16] = "";
@@ -458,7 +459,7 @@ static void send_urgent(weft_stream *stream)
     CHECK_EQ(send(weft_stream_fd(stream), data, sizeof data, 0), sizeof data);
 }
 
-/* Some before they wait, and some while they do. */
+/* Some urgent data arrives before the tasks wait, some while they wait. */
 static int receive_urgent(void *arg)
 {
     struct link link = link_open(LINK_TCP);
@@ -475,7 +476,7 @@ static int receive_urgent(void *arg)
         send_urgent(link.near);
         check_that_nobody_runs(50 * WEFT_MS);
     }
-    send_urgent(link.near); /* 64 bytes that are not. */
+    send_urgent(link.near); /* Now 64 bytes are not urgent. */
     CHECK_EQ(is_read ? test_join_soon(reader) : read_all(link.far), 0);
     reset(link.near);
     check_reset(test_join_soon(writer));
@@ -483,20 +484,20 @@ static int receive_urgent(void *arg)
     return 0;
 }
 
-/* Who waits for data and who waits for room: what is urgent is neither. */
-static void urgent_data_makes_nobody_run(void)
+/* Urgent data satisfies neither waiting readers nor waiting writers. */
+static void urgent_data_wakes_no_task(void)
 {
     run(receive_urgent, NULL);
     run(receive_urgent, "read");
 }
 
 TEST_MAIN({
-    TEST(clients_that_reset_before_they_are_accepted_are_no_obstacle),
-    TEST(all_who_wait_are_told_of_a_reset),
-    TEST(who_has_ended_one_side_still_gets_the_other),
-    TEST(a_peer_that_is_silent_is_given_up),
-    TEST(a_writer_goes_as_fast_as_its_reader),
-    TEST(a_write_that_is_cancelled_before_it_waits_is_over),
-    TEST(a_write_that_is_cancelled_while_it_tries_is_over),
-    TEST(urgent_data_makes_nobody_run),
+    TEST(accept_after_client_resets_gets_next_client),
+    TEST(reset_wakes_all_waiters_with_error),
+    TEST(half_closed_stream_still_receives),
+    TEST(write_to_silent_peer_times_out),
+    TEST(writer_waits_for_its_reader),
+    TEST(write_canceled_before_wait_leaves_no_waiter),
+    TEST(write_canceled_during_first_try_leaves_no_waiter),
+    TEST(urgent_data_wakes_no_task),
 })

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs of which one allocation fails, the first, then the second, and so on, that of the
- * runtime included: each says so, or does without it, and nothing is lost or leaked.
+ * Programs in which one allocation fails, the first, then the second, and so on, including those
+ * of the runtime itself: each reports it or does without the memory, and nothing is lost or
+ * leaked.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,7 +23,7 @@ enum {
 
 static unsigned successes;
 
-/* Each has memory of its own, that may fail: more of them fail in the same way. */
+/* Each worker makes the same allocations; more workers would fail in the same way. */
 static unsigned workers(void)
 {
     unsigned count = test_workers(2);
@@ -43,7 +44,7 @@ static void *run_program(void *arg)
     return NULL;
 }
 
-/* On a thread that has never waited: it needs memory for that, too. */
+/* Runs on a thread that has never waited, since the first wait needs memory, too. */
 static void run_once(void *arg)
 {
     pthread_t thread;
@@ -51,7 +52,7 @@ static void run_once(void *arg)
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* What needs memory says so; some can be done without, and the last time nothing fails. */
+/* Some allocations can be done without. In the last run nothing fails. */
 static void sweep(int (*program)(void *arg))
 {
     successes = 0;
@@ -66,7 +67,7 @@ WEFT_CHANNEL(numbers, int)
 WEFT_BROADCAST(news, int)
 WEFT_WATCH(state, int)
 
-/* Messages that were sent are there, in order, whatever failed between them. */
+/* Sent messages arrive in order, even if a send between them failed. */
 static int fill_and_drain(size_t capacity)
 {
     numbers_sender *sender;
@@ -137,7 +138,7 @@ static int use_channels(void *arg)
     return err == 0 ? follow_both() : err;
 }
 
-static void channels_say_that_they_cannot_be_made(void)
+static void channels_without_memory_return_enomem(void)
 {
     sweep(use_channels);
 }
@@ -160,7 +161,7 @@ static int count_each(size_t index, void *arg)
     return count_it(arg);
 }
 
-/* Those that began have ended. */
+/* All children that were started have ended. */
 static int use_scope(void *arg)
 {
     int started = 0;
@@ -228,7 +229,7 @@ static int use_tasks(void *arg)
     return err == 0 ? use_gather(arg) : err;
 }
 
-static void groups_of_tasks_end_without_those_that_could_not_begin(void)
+static void task_groups_without_memory_join_started_tasks(void)
 {
     sweep(use_tasks);
 }
@@ -282,7 +283,7 @@ static int use_sequences(void *arg)
     return err;
 }
 
-static void a_chain_that_cannot_be_made_is_taken_apart(void)
+static void sequences_without_memory_are_dropped(void)
 {
     sweep(use_sequences);
 }
@@ -320,7 +321,7 @@ static int use_locals(void *arg)
     return err;
 }
 
-static void a_task_begins_with_its_locals_or_not_at_all(void)
+static void task_without_memory_for_locals_does_not_start(void)
 {
     CHECK_EQ(weft_local_create_inherited(&key, same, NULL), 0);
     sweep(use_locals);
@@ -329,7 +330,7 @@ static void a_task_begins_with_its_locals_or_not_at_all(void)
 /* --- I/O -------------------------------------------------------------------------------------- */
 
 enum {
-    STREAMS = 70, /* more than the first part of the table of sources has */
+    STREAMS = 70, /* more than the first block of the source table holds */
 };
 
 static int echo_once(weft_stream *near, weft_stream *far)
@@ -341,7 +342,7 @@ static int echo_once(weft_stream *near, weft_stream *far)
     return n < 0 ? (int)n : 0;
 }
 
-/* A connection that there is no memory for is closed: then its peer finds the end. */
+/* If there is no memory for a connection, it is closed, and its peer reads the end. */
 static int accept_and_echo(weft_listener *listener)
 {
     char place[WEFT_ADDRESS_TEXT_MAX];
@@ -420,12 +421,12 @@ static int use_io(void *arg)
     int err = connect_by_name();
     err = err == 0 ? copy_in_memory() : err;
     err = err == 0 ? open_many() : err;
-    /* The rest is the runtime's own. */
+    /* The remaining descriptors belong to the runtime. */
     CHECK_LE(link_fds(), before + 2 * workers() + 2);
     return err;
 }
 
-static void streams_that_cannot_be_opened_leave_no_descriptor(void)
+static void streams_without_memory_leave_no_descriptor(void)
 {
     unsigned before = link_fds();
     sweep(use_io);
@@ -433,9 +434,9 @@ static void streams_that_cannot_be_opened_leave_no_descriptor(void)
 }
 
 TEST_MAIN({
-    TEST_DEBUG(channels_say_that_they_cannot_be_made),
-    TEST_DEBUG(groups_of_tasks_end_without_those_that_could_not_begin),
-    TEST_DEBUG(a_chain_that_cannot_be_made_is_taken_apart),
-    TEST_DEBUG(a_task_begins_with_its_locals_or_not_at_all),
-    TEST_DEBUG(streams_that_cannot_be_opened_leave_no_descriptor),
+    TEST_DEBUG(channels_without_memory_return_enomem),
+    TEST_DEBUG(task_groups_without_memory_join_started_tasks),
+    TEST_DEBUG(sequences_without_memory_are_dropped),
+    TEST_DEBUG(task_without_memory_for_locals_does_not_start),
+    TEST_DEBUG(streams_without_memory_leave_no_descriptor),
 })

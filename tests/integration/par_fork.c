@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * par_fork.c - functions that were made by WEFT_PARALLEL, and recursion that is deeper
- * than a stack.
+ * par_fork.c - functions defined with WEFT_PARALLEL, and recursion deeper than a stack.
  */
 #include <stdatomic.h>
 
@@ -42,7 +41,7 @@ struct pair {
     uint64_t high;
 };
 
-/* The smallest and the largest. */
+/* Returns the minimum and the maximum. */
 WEFT_PARALLEL(struct pair, range_of, const uint32_t *, from, size_t, count, uint32_t, flip)
 {
     if (count == 1) {
@@ -87,7 +86,7 @@ static int compute_all(void *arg)
     return 0;
 }
 
-static void a_parallel_function_returns_what_its_body_does(void)
+static void parallel_function_returns_result_of_its_code(void)
 {
     CHECK_EQ(compute_all(NULL), 0); /* without a runtime */
     weft_runtime *rt = test_start(test_workers(2));
@@ -95,7 +94,7 @@ static void a_parallel_function_returns_what_its_body_does(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Others in between -------------------------------------------------------------------- */
+/* --- Other tasks in between --------------------------------------------------------------- */
 
 static _Atomic(uint64_t) over;
 
@@ -119,7 +118,7 @@ enum {
     TRIES_MAX = 200,
 };
 
-/* Did forks run on other workers than their joiner's? */
+/* Returns whether forks ran on workers other than their joiner's. */
 static bool has_stolen(weft_runtime *rt)
 {
     uint64_t stolen = 0;
@@ -131,7 +130,7 @@ static bool has_stolen(weft_runtime *rt)
     return stolen > 0;
 }
 
-/* Returns the number of tasks from outside. */
+/* Returns the number of injected tasks that ran meanwhile. */
 static uint64_t sum_on_fibers(weft_runtime *rt)
 {
     weft_task *tasks[FIBERS];
@@ -151,12 +150,12 @@ static uint64_t sum_on_fibers(weft_runtime *rt)
 }
 
 /*
- * Goal:   what a fork that was taken has returned is not lost when its joiner lets others
- *         run, who fork, too.
- * Method: more fibers than workers, and tasks from outside all the time, for which they
- *         are asked to yield. Repeated until forks were stolen and tasks from outside ran.
+ * Goal:   the result of a stolen fork is not lost when its joiner lets other tasks run, which fork,
+ *         too.
+ * Method: more fibers than workers, and injected tasks all the time, for which the fibers are asked
+ *         to yield. Repeated until forks were stolen and injected tasks ran.
  */
-static void results_survive_who_runs_in_between(void)
+static void fork_results_survive_tasks_run_in_between(void)
 {
     weft_runtime *rt = test_start(test_workers(2));
     bool can_steal = weft_runtime_workers(rt) > 1;
@@ -188,7 +187,7 @@ static void descend_by_pointer(void *arg)
     }
 }
 
-/* The last call of each level, not the first one, goes down. */
+/* The last call of each level recurses, not the first one. */
 WEFT_PARALLEL(uint64_t, descend_last, uint64_t, depth)
 {
     if (depth == 0) {
@@ -213,10 +212,10 @@ static int go_deep(void *arg)
 }
 
 /*
- * Goal:   recursion goes on on another stack before the one it is on is used up.
- * Method: stacks of several sizes, on which all of it would never fit.
+ * Goal:   recursion continues on another stack before the current one overflows.
+ * Method: stacks of several sizes, none of which could hold the whole recursion.
  */
-static void recursion_is_deeper_than_a_stack(void)
+static void recursion_deeper_than_stack_succeeds(void)
 {
     weft_runtime *rt = test_start(test_workers(2));
     for (size_t size = 16 << 10; size <= 1 << 20; size *= 4) {
@@ -229,7 +228,7 @@ static void recursion_is_deeper_than_a_stack(void)
 }
 
 TEST_MAIN({
-    TEST(a_parallel_function_returns_what_its_body_does),
-    TEST(results_survive_who_runs_in_between),
-    TEST(recursion_is_deeper_than_a_stack),
+    TEST(parallel_function_returns_result_of_its_code),
+    TEST(fork_results_survive_tasks_run_in_between),
+    TEST(recursion_deeper_than_stack_succeeds),
 })

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * par_known.c - programs whose results are known, from the benchmarks of others; and those
- * that a serial run knows.
+ * par_known.c - parallel programs with known results, from other projects' benchmarks, or
+ * compared with a serial run.
  *
- * Each runs on a fiber of a runtime, and once without one. What takes long is made small
- * under a sanitizer, and full size with WEFT_TEST_SCALE of 2 or more.
+ * Each runs on a fiber of a runtime, and once without a runtime. Long runs are small under a
+ * sanitizer, and full size with WEFT_TEST_SCALE of 2 or more.
  */
 #include <math.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void *call_program(void *arg)
     return NULL;
 }
 
-/* Nobody gives it another stack when its own is used up: so that is large. */
+/* Without a runtime its stack cannot be extended, so it is large. */
 static void run_without_runtime(int (*program)(void *arg))
 {
     enum {
@@ -76,7 +76,7 @@ static void *allocate(size_t count, size_t size)
     return memory;
 }
 
-/* --- Forks and nothing else ------------------------------------------------------------------ */
+/* --- Forks only ------------------------------------------------------------------------------ */
 
 WEFT_PARALLEL(uint64_t, fib, unsigned, n)
 {
@@ -100,7 +100,7 @@ static int fib_is_known(void *arg)
     return 0;
 }
 
-static void fibonacci_numbers(void)
+static void fib_returns_known_numbers(void)
 {
     run_known(fib_is_known);
 }
@@ -134,7 +134,7 @@ static int leaves_are_known(void *arg)
     return 0;
 }
 
-static void trees_of_forks(void)
+static void fork_trees_have_known_leaf_counts(void)
 {
     run_known(leaves_are_known);
 }
@@ -166,7 +166,7 @@ static int skynet_is_known(void *arg)
     return 0;
 }
 
-static void ten_ways_at_each_node(void)
+static void skynet_returns_known_sum(void)
 {
     run_known(skynet_is_known);
 }
@@ -204,7 +204,7 @@ static int queens_are_known(void *arg)
     return 0;
 }
 
-static void queens_on_boards(void)
+static void queens_have_known_solution_counts(void)
 {
     run_known(queens_are_known);
 }
@@ -221,7 +221,7 @@ static struct found add_found(struct found a, struct found b)
                            a.depth > b.depth ? a.depth : b.depth };
 }
 
-/* So many children of a node, from the first one on, and what is below them. */
+/* The given number of children of a node, from the first one on, and all their descendants. */
 struct children {
     struct work_node parent;
     uint32_t first;
@@ -287,9 +287,9 @@ static int trees_are_known(void *arg)
     (void)arg;
     switch (size_of_run()) {
     case SMALL:
-        break; /* They cannot be made smaller: the next test has one that is. */
+        break; /* These cannot be made smaller: the next test has one that is. */
     case MEDIUM:
-        /* One of them for each number of workers: 1, 2, 8 and 200 get different ones. */
+        /* One of them per number of workers: 1, 2, 8 and 200 get different ones. */
         check_tree(&trees[(test_workers(2) + 1) % 5 % TREES_SHORT]);
         break;
     default:
@@ -301,7 +301,7 @@ static int trees_are_known(void *arg)
     return 0;
 }
 
-static void unbalanced_trees(void)
+static void unbalanced_trees_have_known_sizes(void)
 {
     run_known(trees_are_known);
 }
@@ -315,8 +315,8 @@ static int deep_tree_is_known(void *arg)
     return 0;
 }
 
-/* Of T3's kind, with two children; each level is a call of its own, and a fork. */
-static void a_tree_that_is_deep(void)
+/* Of T3's kind, with two children; each level is a call and a fork. */
+static void deep_tree_has_known_size(void)
 {
     run_known(deep_tree_is_known);
 }
@@ -330,7 +330,7 @@ static double curve(double x)
 
 #define INTEGRATE_EPSILON 1e-9
 
-/* The area between two points of the curve, from that of the trapezium. */
+/* The area between two points of the curve, refined from that of the trapezoid. */
 WEFT_PARALLEL(double, integrate, double, x1, double, x2, double, area)
 {
     double middle = (x1 + x2) / 2;
@@ -369,7 +369,7 @@ static int integral_is_known(void *arg)
     return 0;
 }
 
-static void integrals(void)
+static void integral_matches_serial_run(void)
 {
     run_known(integral_is_known);
 }
@@ -411,7 +411,7 @@ static int primes_are_known(void *arg)
     return 0;
 }
 
-static void primes(void)
+static void prime_counts_are_known(void)
 {
     run_known(primes_are_known);
 }
@@ -459,7 +459,7 @@ static void multiply_leaf(const struct product *product)
     }
 }
 
-/* Four products at once, and then the other four, which add to the same places. */
+/* Four products in parallel, and then the other four, which add to the same elements. */
 static void multiply(void *arg)
 {
     const struct product *all = arg;
@@ -501,7 +501,7 @@ static int product_is_known(void *arg)
     return 0;
 }
 
-static void products_of_matrices(void)
+static void matrix_product_is_known(void)
 {
     run_known(product_is_known);
 }
@@ -529,7 +529,7 @@ static void add_to(struct matrix to, uint32_t sign, const uint32_t *from, size_t
 }
 
 /* One of the seven products: of (a[0] + a_sign * a[1]) and (b[0] + b_sign * b[1]); a sign of 0
- * drops the second. Quarters are 0 to 3. It is added where to_sign is not 0. */
+ * drops the second operand. Quarters are 0 to 3. The product is added where to_sign is not 0. */
 static const struct recipe {
     uint32_t a[2], a_sign, b[2], b_sign, to_sign[4];
 } recipes[7] = {
@@ -542,7 +542,7 @@ static const struct recipe {
     { { 1, 3 }, (uint32_t)-1, { 2, 3 }, 1, { 1, 0, 0, 0 } },
 };
 
-/* What the seven share. */
+/* Shared by the seven products. */
 struct seven {
     const struct product *all;
     uint32_t *memory; /* three matrices for each */
@@ -551,7 +551,7 @@ struct seven {
 
 static void strassen(const struct product *all);
 
-/* Makes the operands of some of them, and the products. */
+/* Computes the operands and the products in this range. */
 static int some_of_seven(size_t first, size_t end, void *arg)
 {
     const struct seven *seven = arg;
@@ -611,7 +611,7 @@ static int strassen_is_right(void *arg)
     return 0;
 }
 
-static void strassen_multiplies(void)
+static void strassen_matches_plain_product(void)
 {
     run_known(strassen_is_right);
 }
@@ -620,12 +620,12 @@ static void strassen_multiplies(void)
 
 #define PI 3.141592653589793
 
-/* A plate of n * n points, whose borders are cold. */
+/* A plate of n * n points with cold borders. */
 struct plate {
     size_t n;
     const double *from;
     double *to;
-    double ratio; /* of a step in time to the square of one in space */
+    double ratio; /* of a step in time to the square of a step in space */
 };
 
 static int heat_rows(size_t first, size_t end, void *arg)
@@ -664,8 +664,8 @@ static int heat_is_known(void *arg)
         from = plate.to;
     }
     CHECK(from == start);
-    /* With steps of this size each one leaves the same share of a wave, and in all about
-     * exp(-2 * time) of it. */
+    /* With steps of this size, each step keeps the same fraction of a wave, and all of them
+     * together about exp(-2 * time) of it. */
     double left = pow(1 - 4 * plate.ratio * (1 - cos(space)), (double)steps);
     double square = space * space;
     CHECK(fabs(left - exp(-2 * plate.ratio * square * (double)steps)) < 20 * square * square);
@@ -679,7 +679,7 @@ static int heat_is_known(void *arg)
     return 0;
 }
 
-static void heat_spreads(void)
+static void heat_diffusion_matches_formula(void)
 {
     run_known(heat_is_known);
 }
@@ -723,22 +723,22 @@ static int sorts_are_right(void *arg)
     return 0;
 }
 
-static void sorts(void)
+static void sorts_order_large_arrays(void)
 {
     run_known(sorts_are_right);
 }
 
 TEST_MAIN({
-    TEST(fibonacci_numbers),
-    TEST(trees_of_forks),
-    TEST(ten_ways_at_each_node),
-    TEST(queens_on_boards),
-    TEST(unbalanced_trees),
-    TEST(a_tree_that_is_deep),
-    TEST(integrals),
-    TEST(primes),
-    TEST(products_of_matrices),
-    TEST(strassen_multiplies),
-    TEST(heat_spreads),
-    TEST(sorts),
+    TEST(fib_returns_known_numbers),
+    TEST(fork_trees_have_known_leaf_counts),
+    TEST(skynet_returns_known_sum),
+    TEST(queens_have_known_solution_counts),
+    TEST(unbalanced_trees_have_known_sizes),
+    TEST(deep_tree_has_known_size),
+    TEST(integral_matches_serial_run),
+    TEST(prime_counts_are_known),
+    TEST(matrix_product_is_known),
+    TEST(strassen_matches_plain_product),
+    TEST(heat_diffusion_matches_formula),
+    TEST(sorts_order_large_arrays),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * par_lock.c - a lock that is held across a join.
+ * par_lock.c - lock held across a fork-join.
  */
 #include <stdatomic.h>
 
@@ -18,7 +18,7 @@ static _Atomic(bool) is_locked;
 static _Atomic(uint64_t) waiting;
 static _Atomic(uint64_t) locked_times;
 
-/* Suspends: others run on this worker meanwhile. */
+/* Suspends: the worker runs other tasks meanwhile. */
 static void take_lock(void)
 {
     while (atomic_exchange(&is_locked, true)) {
@@ -32,7 +32,7 @@ static void do_nothing(void *arg)
     (void)arg;
 }
 
-/* Lasts until all others want the lock. */
+/* Lasts until all contenders want the lock. */
 static void wait_for_contenders(void *arg)
 {
     (void)arg;
@@ -41,7 +41,7 @@ static void wait_for_contenders(void *arg)
     }
 }
 
-static void hold_lock_across_a_join(void *arg)
+static void hold_lock_across_join(void *arg)
 {
     (void)arg;
     take_lock();
@@ -70,13 +70,13 @@ static void contend(void *arg)
     weft_join_n(calls, CONTENDERS);
 }
 
-static int contend_for_a_lock(void *arg)
+static int contend_for_lock(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < ROUNDS; i++) {
         atomic_store(&waiting, 0);
         atomic_store(&locked_times, 0);
-        weft_join2(hold_lock_across_a_join, NULL, contend, NULL);
+        weft_join2(hold_lock_across_join, NULL, contend, NULL);
         CHECK_EQ(locked_times, CONTENDERS + 1);
         CHECK(!is_locked);
     }
@@ -84,18 +84,18 @@ static int contend_for_a_lock(void *arg)
 }
 
 /*
- * Goal:   a lock may be held across a join. A worker whose fiber waits there runs others,
- *         also some who want the lock, but not on top of the fiber's stack: it goes on when
- *         its fork is over, whoever waits for it.
- * Method: the fork is not over before everybody else wants the lock, and has begun.
+ * Goal:   a lock may be held across a join. A worker whose fiber waits in a join runs other tasks,
+ *         also some that want the lock, but not on top of the fiber's stack: the fiber continues
+ *         when its fork is done, regardless of the other waiters.
+ * Method: the fork does not end before all contenders have started and want the lock.
  */
-static void a_lock_is_held_across_a_join(void)
+static void lock_held_across_join_is_released(void)
 {
     weft_runtime *rt = test_start(test_workers(2));
-    CHECK_EQ(test_run(rt, contend_for_a_lock, NULL), 0);
+    CHECK_EQ(test_run(rt, contend_for_lock, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
 TEST_MAIN({
-    TEST(a_lock_is_held_across_a_join),
+    TEST(lock_held_across_join_is_released),
 })

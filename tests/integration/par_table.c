@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * par_table.c - one table of all parallel algorithms, and what holds for each of them.
+ * par_table.c - checks that every parallel algorithm must pass, over one table of all of them.
  *
- * The table is in support/algorithms.c. tools/tidy compares it with the headers: an algorithm
- * without a row fails it. The tests go through the rows:
+ * The table is in support/algorithms.c. tools/tidy compares it with the headers and fails if an
+ * algorithm has no row. The tests go through the rows:
  *
  * - a queued task starts within 2 ms of its worker's CPU time (p99) beside long runs, runs with
  *   large elements, runs that allocate their scratch, and a loop of short runs;
  * - an error of any callback is the result;
  * - a stop ends a run with WEFT_ECANCELED soon;
  * - a run survives the failure of each of its allocations;
- * - 0, 1, 2 and impossibly many elements, and elements without a size.
+ * - 0, 1, 2 and impossibly many elements, and elements of size 0.
  *
- * The number of workers is WEFT_TEST_WORKERS. Tests that take long run a sample of the rows,
- * which the seed chooses, and all rows with WEFT_TEST_SCALE of 2 or more.
+ * The number of workers is WEFT_TEST_WORKERS. Long tests run a sample of the rows, which the
+ * seed selects, and all rows with WEFT_TEST_SCALE of 2 or more.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -45,7 +45,7 @@ static unsigned workers(void)
     return count < WORKERS_MAX ? count : WORKERS_MAX;
 }
 
-/* Is it among those that are run, one of so many? */
+/* Returns whether this row is in the sample, which has one row of the given number. */
 static bool is_chosen(size_t row, unsigned one_of)
 {
     return test_scale(100) >= 200 || (row + test_seed()) % one_of == 0;
@@ -66,7 +66,7 @@ static int run_row(void *arg)
     return 0;
 }
 
-/* On a fiber of the runtime; without one, here. */
+/* Runs the row on a fiber of the runtime, or on this thread if there is none. */
 static int result_of(const struct row *row, struct data *data, size_t count,
                      const weft_par_options *options)
 {
@@ -88,7 +88,7 @@ static int result_of(const struct row *row, struct data *data, size_t count,
         }                                                                                          \
     } while (0)
 
-/* Calls the function for the rows, on a runtime, and if asked for without one. */
+/* Calls the function for each sampled row, on a runtime and, on request, also without one. */
 static void for_rows(void (*function)(const struct row *row, struct data *data), unsigned one_of,
                      bool also_alone)
 {
@@ -125,7 +125,7 @@ static void check_counts(const struct row *row, struct data *data)
     }
 }
 
-static void all_accept_few_elements_and_refuse_too_many(void)
+static void algorithms_accept_few_and_refuse_too_many_elements(void)
 {
     for_rows(check_counts, 1, true);
 }
@@ -142,7 +142,7 @@ static void check_size_0(const struct row *row, struct data *data)
     }
 }
 
-static void an_element_size_of_0_is_refused(void)
+static void element_size_0_returns_einval(void)
 {
     for_rows(check_size_0, 1, true);
 }
@@ -164,17 +164,17 @@ static void check_errors(const struct row *row, struct data *data)
     }
 }
 
-static void an_error_of_any_callback_is_the_result(void)
+static void callback_error_becomes_result(void)
 {
     for_rows(check_errors, 1, true);
 }
 
-/* --- Stops ------------------------------------------------------------------------------------ */
+/* --- Cancel flags ----------------------------------------------------------------------------- */
 
 /*
- * Goal:   a stop ends a run with WEFT_ECANCELED, without much further work.
- * Method: the callback of a long run sets it; how many elements it is called for after that does
- *         not depend on their count.
+ * Goal:   a cancel flag ends a run with WEFT_ECANCELED, without much further work.
+ * Method: the callback of a long run sets the flag. The number of calls after that does not
+ *         depend on the number of elements.
  */
 static void check_stop(const struct row *row, struct data *data)
 {
@@ -196,14 +196,14 @@ static void check_stop(const struct row *row, struct data *data)
     refill(data, MANY);
 }
 
-static void a_stop_ends_each_soon(void)
+static void cancel_flag_ends_run_soon(void)
 {
     for_rows(check_stop, 2, true);
 }
 
 /* --- Memory ----------------------------------------------------------------------------------- */
 
-/* Each allocation fails once. What needs it says so; what can do without succeeds. */
+/* Each allocation fails once. A run that needs it returns -ENOMEM; one that does not succeeds. */
 static void check_memory(const struct row *row, struct data *data)
 {
     uint64_t failed = 1;
@@ -227,7 +227,7 @@ static int check_memory_of_rows(void *arg)
     return 0;
 }
 
-static void each_survives_the_failure_of_each_allocation(void)
+static void algorithms_survive_each_failed_allocation(void)
 {
     struct data data;
     data_init(&data);
@@ -244,21 +244,21 @@ static void each_survives_the_failure_of_each_allocation(void)
 
 enum {
     WAITS_MAX = 4096,
-    WAIT_MIN_NS = 100 * 1000, /* less is not spent behind a computation */
+    WAIT_MIN_NS = 100 * 1000, /* a shorter wait is not due to a computation */
     LIMIT_NS = 2 * 1000 * 1000,
     WORST_NS = 10 * 1000 * 1000,
     LONG_NS = 100 * 1000 * 1000, /* CPU time of a run */
-    SHORT_NS = 20 * 1000 * 1000, /* more than the worst */
-    LARGE = 4 << 20,             /* numbers, whose scratch is many large pages */
+    SHORT_NS = 20 * 1000 * 1000, /* more than the worst wait */
+    LARGE = 4 << 20,             /* numbers, whose scratch spans many large pages */
     FAULTS_MAX = 2,              /* of large pages, each of which may take milliseconds */
 };
 
-/* What is run, again and again. */
+/* The work that is repeated. */
 struct workload {
     size_t count;
-    int64_t time;     /* CPU time for each worker */
-    bool has_scratch; /* that is there already, so there are no page faults */
-    bool refills;     /* between two runs, if those change their input; that yields */
+    int64_t time;     /* CPU time per worker */
+    bool has_scratch; /* provided by the caller: no page faults */
+    bool refills;     /* between two runs, if they change their input; yields */
 };
 
 struct contest {
@@ -269,8 +269,8 @@ struct contest {
     _Atomic(int64_t) waited[WAITS_MAX];
 };
 
-/* CPU time of a thread of this process. Not pthread_getcpuclockid(): the compiler believes that
- * the thread of a function is always the same. */
+/* Returns the CPU time of a thread of this process. Not pthread_getcpuclockid(): the compiler
+ * assumes that a function stays on one thread. */
 static int64_t cpu_time_of(pid_t thread)
 {
     struct timespec time;
@@ -284,7 +284,7 @@ static pid_t this_thread(void)
     return (pid_t)syscall(SYS_gettid);
 }
 
-/* Page faults of this thread. */
+/* Returns the number of page faults of this thread. */
 static long faults_here(void)
 {
     struct rusage usage;
@@ -292,14 +292,14 @@ static long faults_here(void)
     return usage.ru_minflt;
 }
 
-/* Was it but one page that the kernel took so long for? */
+/* Returns whether the wait was due to a few page faults only. */
 static bool is_excused(const struct contest *contest, pid_t thread, long faults)
 {
     long more = thread == this_thread() ? faults_here() - faults : 0;
     return !contest->workload->has_scratch && more > 0 && more <= FAULTS_MAX;
 }
 
-/* Yields again and again, and notes the CPU time of the worker that it waited for. */
+/* Yields in a loop, and records the CPU time that its worker used in the meantime. */
 static int wait_beside(void *arg)
 {
     struct contest *contest = arg;
@@ -346,9 +346,9 @@ static int run_for_long(void *arg)
 
 static void check_waits(const struct contest *contest)
 {
-    /* Forks yield when the watch asks, which may have to wait for a processor. */
+    /* Forks yield when the monitor asks, which may have to wait for a processor itself. */
     bool is_slow = test_is_sanitized() || (contest->row->flags & FORKS) != 0;
-    /* How long the kernel takes for a fault depends on the machine's other load. */
+    /* The time for a page fault depends on the other load of the machine. */
     bool has_faults = !contest->workload->has_scratch;
     int64_t limit = is_slow || has_faults ? 10 * LIMIT_NS : LIMIT_NS;
     int64_t worst = 0;
@@ -369,10 +369,10 @@ static void check_waits(const struct contest *contest)
 }
 
 /*
- * Goal:   a task in the run queue starts soon although each worker computes.
- * Method: as many runs of the algorithm as workers, one after the other, and as many tasks that
- *         yield. Each notes how much CPU time its worker's thread used before its turn came. So
- *         the load of the machine does not matter.
+ * Goal:   a task in the run queue starts soon although every worker computes.
+ * Method: one fiber per worker runs the algorithm in a loop, and one task per worker yields. Each
+ *         yielding task records how much CPU time its worker's thread used before it ran again,
+ *         so the load of the machine does not matter.
  */
 static void check_safe_points(const struct row *row, struct data *data,
                               const struct workload *workload)
@@ -381,7 +381,7 @@ static void check_safe_points(const struct row *row, struct data *data,
     struct contest contest = { .row = row, .workload = workload, .running = count };
     struct competitor competitors[WORKERS_MAX];
     weft_task *tasks[2 * WORKERS_MAX];
-    /* The watch sleeps, too, after 10 ms. If it does not, the test is easier to pass. */
+    /* The monitor sleeps, too, after 10 ms. If it does not, the test is easier to pass. */
     test_wait_until_asleep(algorithms_runtime);
     CHECK_EQ(weft_sleep(15 * WEFT_MS), 0);
     for (unsigned i = 0; i < count; i++) {
@@ -397,14 +397,14 @@ static void check_safe_points(const struct row *row, struct data *data,
     check_waits(&contest);
 }
 
-/* Calls the function for the rows that have one of these flags, or for all, on a runtime, with the
- * data of two workers. */
+/* Calls the function for the sampled rows that have one of these flags (0: all rows), on a
+ * runtime, with data for each of up to two workers. */
 static void for_contests(void (*function)(const struct row *row, struct data *data), unsigned flags)
 {
     struct data data[2];
     unsigned count = workers();
     if (count > 2) {
-        return; /* Of more workers than processors, each waits for the others. */
+        return; /* With more workers than processors, they wait for each other. */
     }
     expect_no_events();
     for (unsigned i = 0; i < count; i++) {
@@ -428,7 +428,7 @@ static void run_long(const struct row *row, struct data *data)
     check_safe_points(row, data, &(struct workload){ MANY, LONG_NS, true, true });
 }
 
-static void a_queued_task_starts_within_2_ms_beside_each(void)
+static void queued_task_beside_long_runs_starts_within_2_ms(void)
 {
     for_contests(run_long, 0);
 }
@@ -469,12 +469,12 @@ static int find_middle_number(struct data *data, size_t count, const weft_par_op
 }
 
 /*
- * Goal:   the same beside runs that allocate so much scratch that the kernel provides it page by
+ * Goal:   same, beside runs that allocate so much scratch that the kernel provides it page by
  *         page, in the order in which they write to it.
- * Method: elements of which neighbours go to different pages. What one large page takes is not
- *         counted: it is the kernel's.
+ * Method: neighboring elements go to different pages. The time for a large page is not counted:
+ *         it is the kernel's.
  */
-static void a_queued_task_starts_within_2_ms_beside_fresh_scratch(void)
+static void queued_task_beside_fresh_scratch_starts_within_2_ms(void)
 {
     static const struct row large[] = {
         { "weft_sort_u64", sort_numbers, 0, 0 },
@@ -485,7 +485,7 @@ static void a_queued_task_starts_within_2_ms_beside_fresh_scratch(void)
     struct data data[2] = { { .numbers = NULL } };
     unsigned count = workers();
     if (count > 2) {
-        return; /* Of more workers than processors, each waits for the others. */
+        return; /* With more workers than processors, they wait for each other. */
     }
     for (unsigned i = 0; i < count; i++) {
         data[i].numbers = malloc(LARGE * sizeof(uint64_t));
@@ -518,7 +518,7 @@ static void run_large_elements(const struct row *row, struct data *data)
     }
 }
 
-static void a_queued_task_starts_within_2_ms_beside_large_elements(void)
+static void queued_task_beside_large_elements_starts_within_2_ms(void)
 {
     for_contests(run_large_elements, SIZED);
 }
@@ -531,19 +531,19 @@ static void run_short(const struct row *row, struct data *data)
     }
 }
 
-static void a_queued_task_starts_within_2_ms_beside_short_runs(void)
+static void queued_task_beside_short_runs_starts_within_2_ms(void)
 {
     for_contests(run_short, 0);
 }
 
 TEST_MAIN({
-    TEST(all_accept_few_elements_and_refuse_too_many),
-    TEST(an_element_size_of_0_is_refused),
-    TEST(an_error_of_any_callback_is_the_result),
-    TEST(a_stop_ends_each_soon),
-    TEST_DEBUG(each_survives_the_failure_of_each_allocation),
-    TEST(a_queued_task_starts_within_2_ms_beside_each),
-    TEST(a_queued_task_starts_within_2_ms_beside_fresh_scratch),
-    TEST(a_queued_task_starts_within_2_ms_beside_large_elements),
-    TEST(a_queued_task_starts_within_2_ms_beside_short_runs),
+    TEST(algorithms_accept_few_and_refuse_too_many_elements),
+    TEST(element_size_0_returns_einval),
+    TEST(callback_error_becomes_result),
+    TEST(cancel_flag_ends_run_soon),
+    TEST_DEBUG(algorithms_survive_each_failed_allocation),
+    TEST(queued_task_beside_long_runs_starts_within_2_ms),
+    TEST(queued_task_beside_fresh_scratch_starts_within_2_ms),
+    TEST(queued_task_beside_large_elements_starts_within_2_ms),
+    TEST(queued_task_beside_short_runs_starts_within_2_ms),
 })

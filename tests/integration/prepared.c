@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prepared: each awaiting call in its prepared form, used more than once.
+ * prepared: every awaiting call in its prepared form, used more than once.
  *
- * A future belongs to one task and to one branch of a select at a time; else the process aborts
- * with a sentence. A weft_op and a weft_io can be awaited again after they have won, lost a select
- * or timed out, and do the same again.
+ * A future belongs to one task and to one branch of a select at a time; otherwise the process
+ * aborts with a message. A weft_op or a weft_io can be awaited again after it has won, lost a
+ * select or timed out, and then does the same again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static bool is_chosen(const struct call *call)
     return only == NULL || strcmp(only, call->name) == 0;
 }
 
-/* So that a failure can be told apart. */
+/* Identifies the row in case of a failure. */
 static void name_subject(void)
 {
     if (getenv("WEFT_TEST_NAMES") != NULL) {
@@ -128,7 +128,7 @@ static void future_in_two_branches_aborts(void)
     for_each_prepared(check_two_branches);
 }
 
-/* --- One after the other ---------------------------------------------------------------- */
+/* --- One after another ------------------------------------------------------------------ */
 
 static int lose_select(void *arg)
 {
@@ -166,7 +166,7 @@ static void succeed(void)
     }
 }
 
-/* Awaited again, it does what was left to do. */
+/* Awaited again, it continues with the rest. */
 static bool does_rest(void)
 {
     return strstr(subject->name, "_exact") != NULL || strstr(subject->name, "_all") != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Goal:   timers fire during a shutdown as long as a blocking job waits for one.
- * Method: a shielded job, which the shutdown does not cancel, begins to wait after the shutdown has
+ * Method: a shielded job, which the shutdown does not cancel, starts to wait after the shutdown has
  *         begun. Without workers it would never wake, and the shutdown would hang.
  */
 #include <weft.h>

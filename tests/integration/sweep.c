@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that are cancelled, or run out of time, at each point where they may be suspended:
- * each ends, with its counts right, and holds nothing at the end.
+ * Programs that are canceled, or time out, at each point where they may be suspended: each ends,
+ * with correct counts, and holds nothing at the end.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static int receive_all(void *arg)
     return err == WEFT_ECLOSED ? 0 : err;
 }
 
-/* One that is not started has dropped its handles all the same. */
+/* Starts a task that drops its handles. Drops them if the task cannot be started. */
 static int start(weft_scope *scope, int (*function)(void *arg), struct ends *ends)
 {
     int err = weft_scope_go(scope, function, ends);
@@ -108,7 +108,7 @@ static void pipeline_begin(void)
     atomic_store(&received, 0);
 }
 
-/* A message that was sent from hand to hand has arrived. */
+/* A message sent over the unbuffered channel has arrived. */
 static void pipeline_check(bool is_whole)
 {
     CHECK_EQ(atomic_load(&passed_on), atomic_load(&received));
@@ -116,7 +116,7 @@ static void pipeline_check(bool is_whole)
     CHECK(!is_whole || atomic_load(&received) == 20);
 }
 
-static void channels_lose_nothing(void)
+static void interrupted_channels_lose_nothing(void)
 {
     sweep(&(struct program){ pipeline, pipeline_begin, pipeline_check, false });
 }
@@ -229,7 +229,7 @@ static void locks_check(bool is_whole)
     CHECK(!is_whole || turns == 6);
 }
 
-static void locks_are_let_go(void)
+static void interrupted_lock_users_release_their_locks(void)
 {
     sweep(&(struct program){ locks, locks_begin, locks_check, false });
 }
@@ -276,7 +276,7 @@ static int select_some(void *arg)
     return err == WEFT_ECLOSED ? 0 : err;
 }
 
-/* Two who send to each other, and receive from each other, without room in between. */
+/* Two tasks that send to and receive from each other, over unbuffered channels. */
 static int exchange(void *arg)
 {
     (void)arg;
@@ -300,7 +300,7 @@ static void exchange_check(bool is_whole)
     CHECK(!is_whole || atomic_load(&received) == 20);
 }
 
-static void selects_take_nothing_that_they_lose(void)
+static void lost_select_branches_transfer_nothing(void)
 {
     sweep(&(struct program){ exchange, pipeline_begin, exchange_check, false });
 }
@@ -353,7 +353,7 @@ static int race_naps(void)
         err = weft_go(&tasks[i], nap, NULL);
     }
     int winner = err == 0 ? weft_race(tasks, 3, NULL, WEFT_NEVER) : err;
-    /* Given up: the handles are ours. */
+    /* If the race was interrupted, the remaining handles still belong to the caller. */
     weft_shield_enter();
     for (unsigned i = 0; i < 3; i++) {
         if (tasks[i] != NULL) {
@@ -396,7 +396,7 @@ static void scopes_check(bool is_whole)
     CHECK_EQ(atomic_load(&running), 0);
 }
 
-static void scopes_wait_for_all(void)
+static void interrupted_scopes_wait_for_all_children(void)
 {
     sweep(&(struct program){ scopes, scopes_begin, scopes_check, false });
 }
@@ -434,7 +434,7 @@ static void sequences_check(bool is_whole)
     CHECK(!is_whole || atomic_load(&received) == 30);
 }
 
-static void sequences_end(void)
+static void interrupted_sequences_end(void)
 {
     sweep(&(struct program){ sequences, pipeline_begin, sequences_check, false });
 }
@@ -526,16 +526,16 @@ static void values_check(bool is_whole)
     CHECK(!is_whole || (atomic_load(&made) == 1 && atomic_load(&received) == 7));
 }
 
-static void values_arrive_or_not(void)
+static void interrupted_values_arrive_at_most_once(void)
 {
     sweep(&(struct program){ values, values_begin, values_check, false });
 }
 
 TEST_MAIN({
-    TEST_DEBUG(channels_lose_nothing),
-    TEST_DEBUG(locks_are_let_go),
-    TEST_DEBUG(selects_take_nothing_that_they_lose),
-    TEST_DEBUG(scopes_wait_for_all),
-    TEST_DEBUG(sequences_end),
-    TEST_DEBUG(values_arrive_or_not),
+    TEST_DEBUG(interrupted_channels_lose_nothing),
+    TEST_DEBUG(interrupted_lock_users_release_their_locks),
+    TEST_DEBUG(lost_select_branches_transfer_nothing),
+    TEST_DEBUG(interrupted_scopes_wait_for_all_children),
+    TEST_DEBUG(interrupted_sequences_end),
+    TEST_DEBUG(interrupted_values_arrive_at_most_once),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is woken, and how often.
+ * Number of workers that new work wakes.
  */
 #include <stdatomic.h>
 
@@ -36,14 +36,13 @@ static int nothing_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   one task put into a sleeping runtime wakes at most two workers, and
- *         the chain of wakes stops there.
- * Method: eight parked workers, many tasks one after the other, counters read
- *         when all are parked again. A worker that is counted as parked but has
- *         yet to look at the queues once more may find the task by itself, so a
- *         single round may need no wake; a hundred do.
+ * Goal:   one task submitted to a sleeping runtime wakes at most two workers, and the chain of
+ *         wakes stops there.
+ * Method: eight parked workers, many tasks one after another, counters read when all workers are
+ *         parked again. A worker that is counted as parked, but has yet to recheck the queues, may
+ *         find the task by itself. So a single round may need no wake, but a hundred do.
  */
-static void one_task_wakes_at_most_two_of_eight(void)
+static void one_task_wakes_at_most_two_of_eight_workers(void)
 {
     weft_runtime *rt;
     weft_config config = WEFT_CONFIG_INIT;
@@ -67,7 +66,7 @@ static void one_task_wakes_at_most_two_of_eight(void)
     weft_runtime_destroy(rt);
 }
 
-/* Counts itself and waits until all of them run at once. */
+/* Counts itself and waits until all of them run at the same time. */
 struct crowd {
     _Atomic(uint64_t) arrived;
     uint64_t expected;
@@ -94,19 +93,19 @@ static int crowd_root_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   work that is there wakes as many workers as it can use.
- * Method: as many tasks as workers, each of which ends only when all run at once.
- *         All are spawned by one task, so the others must be woken one by one by
- *         the chain, or steal.
+ * Goal:   pending work wakes as many workers as it can use.
+ * Method: one task per worker, each of which ends only when all of them run at the same time. One
+ *         task spawns them all, so the other workers must be woken one by one by the chain, or
+ *         steal.
  */
-static void as_many_workers_wake_as_there_is_work(void)
+static void pending_work_wakes_as_many_workers_as_it_can_use(void)
 {
     weft_runtime *rt;
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = test_workers(4);
     config.seed = test_seed();
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    /* One for each round: a task of the last one may still look at its own. */
+    /* One per round: a task of the previous round may still read its own. */
     static struct crowd crowds[20];
     for (int i = 0; i < 20; i++) {
         struct crowd *pointer = &crowds[i];
@@ -127,8 +126,8 @@ static void as_many_workers_wake_as_there_is_work(void)
     weft_runtime_destroy(rt);
 }
 
-/* The safety net must never be what finds work. */
-static void a_park_timeout_finds_nothing_unannounced(void)
+/* The park timeout is a safety net. It must never be the one to find work. */
+static void park_timeout_finds_no_unannounced_work(void)
 {
     weft_runtime *rt;
     weft_config config = WEFT_CONFIG_INIT;
@@ -146,7 +145,7 @@ static void a_park_timeout_finds_nothing_unannounced(void)
 }
 
 TEST_MAIN({
-    TEST(one_task_wakes_at_most_two_of_eight),
-    TEST(as_many_workers_wake_as_there_is_work),
-    TEST(a_park_timeout_finds_nothing_unannounced),
+    TEST(one_task_wakes_at_most_two_of_eight_workers),
+    TEST(pending_work_wakes_as_many_workers_as_it_can_use),
+    TEST(park_timeout_finds_no_unannounced_work),
 })

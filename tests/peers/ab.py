@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The HTTP example under ab, a client of HTTP/1.0 that keeps connections if the server agrees."""
+"""The HTTP example under ab, an HTTP/1.0 client that keeps connections open if the server
+agrees."""
 
 import re
 import tempfile
@@ -11,7 +12,7 @@ REQUESTS = 500
 
 
 def ab(server, path, *arguments):
-    """What ab has counted, by name."""
+    """Returns ab's counts by name."""
     output = rig.run("ab", "-q", "-n", str(REQUESTS), "-c", "8", *arguments,
                      f"http://{server.place[6:]}{path}").decode()
     return {name: int(value) for name, value in re.findall(r"^([A-Z][^:]*): +(\d+)", output, re.M)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Many bytes through nc and socat: the echo examples, and the proxy."""
+"""Bulk data through nc and socat: the echo examples and the proxy."""
 
 import os
 import re
@@ -54,7 +54,7 @@ def a_proxy_passes_all_bytes_on_both_ways():
 
 
 def a_proxy_passes_on_that_one_side_has_ended():
-    """The target answers when it has read all: with the sum of what has come."""
+    """The target answers after it has read everything, with the checksum of the data."""
     data = rig.noise(SIZE)
     target = subprocess.Popen(
         ["socat", "-d", "-d", "TCP-LISTEN:0,bind=127.0.0.1", "EXEC:sha256sum"],

@@ -57,7 +57,7 @@ def who_reads_late_is_told_what_it_has_missed():
             check_equal(text.readline(), "* 2 has come\n")
             speaker.sendall(b"%s\n" % (b"x" * 500) * LINES)
             speaker.shutdown(socket.SHUT_WR)
-            rig.receive_all(speaker)  # The server has read all.
+            rig.receive_all(speaker)  # By then the server has read everything.
         heard = missed = 0
         for line in text:
             if line == "* 2 has left\n":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The HTTP example, as curl sees it, and as those see it who write what curl would not."""
+"""The HTTP example with curl, and with clients that send requests that curl would not."""
 
 import rig
 from rig import Server, check, check_equal
@@ -8,7 +8,7 @@ BODY_MAX = 16384
 
 
 def curl(server, path, *arguments, data=b""):
-    """The status, and the body."""
+    """Returns the status and the body."""
     url = f"http://127.0.0.1:{server.port}{path}"
     output = rig.run("curl", "-s", "-S", "-w", "\n%{http_code}", *arguments, url, data=data)
     body, _, status = output.rpartition(b"\n")
@@ -116,7 +116,7 @@ def what_two_readers_could_read_differently_is_refused():
                 connection.sendall(request + b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 answer = rig.receive_all(connection)
                 check_equal(answer.split()[:2], [b"HTTP/1.1", b"%d" % status])
-                check_equal(answer.count(b"HTTP/1.1"), 1)  # What follows was not read.
+                check_equal(answer.count(b"HTTP/1.1"), 1)  # The rest was not read.
 
 
 rig.need("curl")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The drain example: what happens to requests, and to idle connections, after the signal."""
+"""The drain example: what happens to requests and to idle connections after the signal."""
 
 import rig
 from rig import Server, Talk, check, check_equal
@@ -17,7 +17,7 @@ def what_has_begun_is_finished():
     busy = socat(server)
     busy.say("300")
     check_equal(busy.hear(), "begun")
-    busy.say("300")  # too late, perhaps; never cut in two
+    busy.say("300")  # possibly too late, but never cut off
     server.signal()
     check_equal(busy.hear(), "done")
     check(busy.hear() in (None, "begun"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How the servers end: by a signal with connections open, and by a place that cannot be had."""
+"""How the servers end: by a signal with open connections, and by an address that is not
+available."""
 
 import os
 import shlex
@@ -10,7 +11,7 @@ import sys
 import rig
 from rig import Server, check, check_equal
 
-# With the arguments that follow the place.
+# With the arguments after the address.
 SERVERS = {
     "chat": (),
     "drain": ("10",),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the examples that are no servers fail: with a sentence, and an exit status that says so."""
+"""How the examples that are not servers fail: with a message and an appropriate exit status."""
 
 import os
 import shlex
@@ -9,7 +9,7 @@ import sys
 import rig
 from rig import check, check_equal
 
-# The program with its arguments, its exit status, and what it says.
+# The program with its arguments, its exit status, and its message.
 CASES = (
     (("du", "/nowhere"), 1, "du: /nowhere: No such file or directory\n"),
     (("wc", "/nowhere"), 1, "wc: /nowhere: No such file or directory\n"),
@@ -23,7 +23,7 @@ CASES = (
     (("workshop", "-1"), 2, "usage: "),
     (("workshop", "many"), 2, "usage: "),
 )
-# These print what somebody asked for.
+# These print a result that was asked for.
 PRINTERS = (("du", os.path.dirname(os.path.abspath(__file__))), ("wc", __file__),
             ("sortlines", __file__), ("mandelbrot", "9", "9"))
 
@@ -42,7 +42,7 @@ def each_error_has_its_status_and_a_sentence():
     for words, status, sentence in CASES:
         done = run(words, subprocess.DEVNULL)
         check_equal((words, done.returncode), (words, status))
-        # A sanitizer may add a warning of its own.
+        # A sanitizer may add its own warning.
         check(sentence in done.stderr, words, done.stderr)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """
-What an idle connection costs each of the servers: pages of its fiber's stack, and memory in all.
+Cost of an idle connection in each of the servers: pages of its fiber's stack, and total memory.
 
-Goal:   a server keeps no buffers for connections that have nothing to say, neither before their
-        first request nor after it.
-Method: resident pages are counted, with few connections and with many more. Fiber stacks are the
+Goal:   a server keeps no buffers for idle connections, neither before their first request nor
+        after it.
+Method: counts resident pages, with few connections and with many more. Fiber stacks are the
         mappings without huge pages.
 """
 
@@ -18,11 +18,11 @@ from rig import Server, check
 CONNECTIONS = 1000
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
-# What is sent, how the answer ends, and the limits: pages of stack, and pages in all. The chat is
-# not among them: it has three fibers for each client, and all clients hear of each other.
+# The request, the end of the answer, and the limits: pages of stack, and pages in total. The
+# chat example is left out: it has three fibers per client, and all clients hear of each other.
 SERVERS = {
     "drain": (b"0\n", b"done\n", 2, 3),
-    "echo": (b"hello", b"hello", 2, 3),  # It has a buffer of a page.
+    "echo": (b"hello", b"hello", 2, 3),  # It has a buffer of one page.
     "echo_stackless": (b"hello", b"hello", 0, 1),
     "http": (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"hello\n", 2, 3),
     "redis": (b"PING\r\n", b"+PONG\r\n", 2, 3),
@@ -30,7 +30,7 @@ SERVERS = {
 
 
 def resident(server):
-    """Pages of all fiber stacks, and of the whole process."""
+    """Returns the resident pages of all fiber stacks, and of the whole process."""
     stacks, total, size = 0, 0, 0
     with open(f"/proc/{server.process.pid}/smaps", encoding="ascii") as maps:
         for line in maps:
@@ -53,7 +53,7 @@ def ask(connection, question, end):
 
 
 def pages_for_each(name, asks):
-    """Pages of stack, and in all, of a connection among many that are idle."""
+    """Returns the pages of stack, and in total, per connection among many idle ones."""
     question, end = SERVERS[name][:2]
     arguments = ("1000",) if name == "drain" else ()
     with Server(name, "tcp://127.0.0.1:0", *arguments) as server, contextlib.ExitStack() as stack:
@@ -62,7 +62,7 @@ def pages_for_each(name, asks):
                 connection = stack.enter_context(server.connect())
                 if asks:
                     ask(connection, question, end)
-            # Connections are accepted in order: those before this one have begun.
+            # Connections are accepted in order: those before this one have been started.
             ask(stack.enter_context(server.connect()), question, end)
             return resident(server)
         few = connect(10)
@@ -80,7 +80,7 @@ def an_idle_connection_needs_a_page_or_two():
             check(total <= total_max + 0.1, name, asks, total)
 
 
-# More descriptors than many systems allow at first, for this program and for the servers.
+# This program and the servers need more descriptors than many systems allow by default.
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 rig.main((an_idle_connection_needs_a_page_or_two,))

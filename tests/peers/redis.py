@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Redis example, as redis-cli and redis-benchmark see it."""
+"""The Redis example with redis-cli and redis-benchmark."""
 
 import subprocess
 
@@ -67,7 +67,7 @@ def a_benchmark_has_no_errors():
         check_equal(output.count("requests per second"), 5)
         for word in ("rror", "WARNING", "ERR"):
             check(word not in output, output)
-        # It stops asking when it has enough answers: some more are under way then.
+        # It stops when it has enough answers; some more requests are in flight then.
         count = int(cli(server, "get", "counter:__rand_int__"))
         check(REQUESTS <= count <= REQUESTS + CLIENTS * PIPELINE, count)
 

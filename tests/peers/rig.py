@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """
-What the tests with real peers share: an example that serves, tools, checks.
+Helpers for tests with real clients: a running example server, tools, checks.
 
-Each test is a program: python3 tests/peers/NAME.py EXAMPLES, where the examples were built. How
-they do their I/O is said by WEFT_IO, and what starts them by WEFT_TEST_LAUNCHER. A tool that is not
-there is a failure; only where none of them is, the test is skipped.
+Each test is a program: python3 tests/peers/NAME.py EXAMPLES, where EXAMPLES is the folder of
+the built examples. WEFT_IO selects their I/O backend, and WEFT_TEST_LAUNCHER is the command
+that starts them. A missing tool is a failure. Only if all tools are missing is the test
+skipped.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ PACKAGES = {
     "wrk": "wrk",
 }
 SKIPPED = 77
-PATIENCE = 60  # seconds: then something hangs
+PATIENCE = 60  # seconds until something counts as hung
 
 
 def check(condition, *values):
@@ -51,9 +52,9 @@ def shorten(value):
 
 
 def need(*tools):
-    """Fails without one of the tools; skips where not even one of all is there."""
+    """Fails if one of the tools is missing; skips the test if all of them are."""
     present = [tool for tool in PACKAGES if shutil.which(tool)]
-    # curl is there for other reasons.
+    # curl may be installed for other reasons.
     if not set(present) - {"curl"}:
         print("None of the peers is installed: run tools/deps, where apt-get can reach a mirror.")
         sys.exit(SKIPPED)
@@ -63,7 +64,7 @@ def need(*tools):
 
 
 def run(*command, data=b""):
-    """What a command prints; it must succeed."""
+    """Returns the output of a command, which must succeed."""
     done = subprocess.run(command, input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           timeout=PATIENCE, check=False)
     if done.returncode != 0:
@@ -72,7 +73,7 @@ def run(*command, data=b""):
 
 
 class Server:
-    """An example that listens, from its first line until it is stopped."""
+    """A running example server, from its first line of output until it is stopped."""
 
     def __init__(self, name, *arguments):
         program = os.path.join(sys.argv[1], name)
@@ -100,7 +101,7 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
 
     def stop(self, wanted=0):
-        """Ends it by a signal; returns what else it has printed."""
+        """Stops it with a signal and returns the rest of its output."""
         if self.process.poll() is None:
             self.signal()
         rest = self.process.communicate(timeout=PATIENCE)[0]
@@ -112,7 +113,7 @@ class Server:
 
 
 class Talk:
-    """A tool that one writes to and reads from, line by line."""
+    """A tool with a line-based conversation."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -122,12 +123,12 @@ class Talk:
         self.process.stdin.flush()
 
     def hear(self):
-        """The next line; None at the end."""
+        """Returns the next line; None at the end."""
         line = self.process.stdout.readline()
         return line.decode().rstrip("\n") if line else None
 
     def end(self):
-        """No more is said; it may have ended before."""
+        """Closes its input and waits for it; it may have exited before."""
         self.process.stdin.close()
         self.process.stdout.read()
         self.process.wait(timeout=PATIENCE)
@@ -145,7 +146,7 @@ def digest(data):
 
 
 def noise(size):
-    """Bytes that no two places of have the same neighbours; the same each time."""
+    """Returns pseudo-random bytes, the same for the same size."""
     return random.Random(size).randbytes(size)
 
 

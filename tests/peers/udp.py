@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The echo of datagrams with socat and nc, and with many at a time."""
+"""The UDP echo example with socat and nc, and with many datagrams at a time."""
 
 import socket
 

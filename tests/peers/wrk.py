@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The HTTP example under the load of wrk: every answer is right, and none is missing."""
+"""The HTTP example under the load of wrk: every answer is correct, and none is missing."""
 
 import re
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The macros that define functions, and the algorithms that take these, in C++.
+// algorithms.cc - function-defining macros, and the algorithms that use their functions, in C++.
 #include <cstdio>
 
 #include <weft.h>

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * errno - a fiber that goes on on another worker still has its errno, and is told
- * where it is. Ends with 1 if not. tests/scripts/errno.sh builds it in many ways: what
- * a compiler remembers of a thread across a wait depends on how it is told to optimise.
+ * errno.c - checks that a fiber that resumes on another worker keeps its errno and knows where
+ * it runs.
  *
- * Two workers. The traveller sets errno and waits. When it has left its worker, a
- * guard comes there, changes errno, and does not leave before the traveller has looked
- * around: on the other worker, since there is no third. So it moves at each wait, to
- * and fro, and an address that was kept is that of the guard's errno.
+ * Exits with 1 on failure. tests/scripts/errno.sh builds it in many ways, because what a
+ * compiler keeps of a thread across a wait depends on its optimization options.
+ *
+ * There are two workers. The traveler sets errno and waits. When it has left its worker, a
+ * guard runs there, changes errno, and keeps the worker until the traveler has resumed and
+ * checked its errno. It must resume on the other worker, because there is no third. So the
+ * traveler moves at each wait, back and forth, and an address that the compiler kept is that of
+ * the guard's errno.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -17,11 +20,11 @@
 #include <weft.h>
 
 enum {
-    TRIPS = 10,     /* each takes three waits */
-    TOO_LONG_S = 30 /* a wait that lasts so long lasts for ever */
+    TRIPS = 10,     /* three waits each */
+    TOO_LONG_S = 30 /* a longer wait is considered a hang */
 };
 
-/* Ready when it is opened. */
+/* Ready once it is opened. */
 struct hop {
     weft_future future;
     _Atomic(weft_waker *) waker;
@@ -29,10 +32,10 @@ struct hop {
 };
 
 static struct hop hop;
-static atomic_int departed;        /* waits of the traveller, begun */
-static atomic_int departed_from;   /* on this worker */
-static atomic_int arrived;         /* waits that are over, and looked around */
-static atomic_int guards_in_place; /* guards that have come */
+static atomic_int departed;        /* waits that the traveler has begun */
+static atomic_int departed_from;   /* the worker that it left */
+static atomic_int arrived;         /* waits that have ended and were checked */
+static atomic_int guards_in_place; /* guards that are running */
 static atomic_int failures;
 
 static int hop_poll(weft_future *future)
@@ -59,7 +62,7 @@ static void fail(const char *text, int is, int wanted)
     atomic_fetch_add(&failures, 1);
 }
 
-/* Called by the traveller: returns on the other worker. */
+/* Called by the traveler. Returns on the other worker. */
 static void move(void)
 {
     atomic_store(&hop.open, false);
@@ -70,7 +73,7 @@ static void move(void)
     }
 }
 
-/* The compiler sees each use of errno in one function; only the waits are calls. */
+/* The compiler sees all uses of errno in one function. Only the waits are calls. */
 static int travel(void *arg)
 {
     (void)arg;
@@ -104,9 +107,8 @@ static int travel(void *arg)
     return 0;
 }
 
-/* Keeps a worker, and has an errno of its own there, until the traveller has come
- * to the other one. */
-static int stand_guard(void *arg)
+/* Keeps a worker, with its own errno there, until the traveler has arrived on the other one. */
+static int hold_worker(void *arg)
 {
     int number = *(int *)arg;
     errno = 300;
@@ -118,7 +120,7 @@ static int stand_guard(void *arg)
     return 0;
 }
 
-/* Runs on the other worker before, and leaves an errno there. */
+/* Runs on the other worker first and leaves an errno there. */
 static int pass_through(void *arg)
 {
     (void)arg;
@@ -158,13 +160,13 @@ static void join(weft_task *task)
     must(result);
 }
 
-/* Lets the traveller make one wait, from one worker to the other. */
-static void lead(weft_runtime *rt, int number)
+/* Lets the traveler wait once, from one worker to the other. */
+static void move_once(weft_runtime *rt, int number)
 {
     wait_for(&departed, number);
     int from = atomic_load(&departed_from);
     join(go(rt, pass_through, NULL, WEFT_PINNED_TO(1 - from)));
-    weft_task *guard = go(rt, stand_guard, &number, WEFT_PINNED_TO(from));
+    weft_task *guard = go(rt, hold_worker, &number, WEFT_PINNED_TO(from));
     wait_for(&guards_in_place, number);
     atomic_store(&hop.open, true);
     weft_waker_fire(atomic_exchange(&hop.waker, NULL));
@@ -181,7 +183,7 @@ int main(void)
     hop.future.ops = &hop_ops;
     weft_task *traveller = go(rt, travel, NULL, 0);
     for (int number = 1; number <= 3 * TRIPS; number++) {
-        lead(rt, number);
+        move_once(rt, number);
     }
     join(traveller);
     weft_runtime_destroy(rt);

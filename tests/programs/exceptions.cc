@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exceptions - C++ exceptions in fibers that move between workers.
+ * exceptions.cc - C++ exceptions in fibers that move between workers.
  *
- * The C++ runtime keeps, for each thread, what was caught there and how many
- * exceptions are on their way. Here each fiber must find its own: it waits inside of
- * catch blocks and of destructors, and goes on on the other worker, where other
- * fibers, or a thread of the pool where other jobs, have left theirs.
+ * For each thread, the C++ runtime keeps the caught exceptions and the number of exceptions in
+ * flight. Here each fiber must find its own: it waits inside catch blocks and destructors, and
+ * resumes on the other worker, where other fibers have left theirs, or on a pool thread, where
+ * other blocking jobs have.
  *
- * Ends with 1 and a sentence if something is not as it should be.
+ * Exits with 1 and a message on failure.
  */
 #include <sched.h>
 #include <sys/wait.h>
@@ -39,11 +39,11 @@ constexpr weft_time too_long = 60 * WEFT_S;
 /* --- Moving from one worker to the other ------------------------------------------ */
 
 /*
- * Two workers, and one fiber that moves: at each wait a guard takes the worker that
- * it has left and keeps it until the fiber has arrived, on the other one.
+ * Two workers, and one fiber that moves. At each wait a guard takes the worker that the fiber
+ * has left, and keeps it until the fiber has arrived on the other one.
  */
 struct Hop {
-    weft_future future; /* first */
+    weft_future future; /* must be first */
     std::atomic<weft_waker *> waker;
     std::atomic<bool> open;
     std::atomic<int> departed;
@@ -111,7 +111,7 @@ void join(weft_task *task)
     CHECK(result == 0);
 }
 
-/* Keeps its thread. */
+/* Blocks its thread. */
 void wait_for(const std::atomic<int> &count, int number)
 {
     weft_time deadline = weft_after(too_long);
@@ -121,8 +121,8 @@ void wait_for(const std::atomic<int> &count, int number)
     }
 }
 
-/* Throws and catches as well, on the worker that the other one has left; and stays
- * in its catch block. */
+/* Also throws and catches, on the worker that the moving fiber has left, and stays in its catch
+ * block. */
 int stand_guard(void *arg)
 {
     int number = *static_cast<int *>(arg);
@@ -138,7 +138,7 @@ int stand_guard(void *arg)
     return 0;
 }
 
-/* Leaves an exception in flight behind on the other worker, for a while. */
+/* Leaves a caught exception on the other worker for a while. */
 int pass_through(void *)
 {
     CHECK(std::current_exception() == nullptr);
@@ -151,7 +151,7 @@ int pass_through(void *)
     return 0;
 }
 
-/* Runs the function on a fiber that changes its worker so many times. */
+/* Runs the function on a fiber that changes its worker `moves` times. */
 void run_moving(int (*function)(void *), int moves)
 {
     weft_runtime *rt = start(2, 1);
@@ -174,7 +174,7 @@ void run_moving(int (*function)(void *), int moves)
     weft_runtime_destroy(rt);
 }
 
-/* --- What a fiber keeps ------------------------------------------------------------- */
+/* --- State that a fiber keeps ------------------------------------------------------- */
 
 std::string current_text()
 {
@@ -185,7 +185,7 @@ std::string current_text()
     }
 }
 
-/* Catches, moves, and throws it on. */
+/* Catches, moves and rethrows. */
 void catch_and_rethrow()
 {
     try {
@@ -218,7 +218,7 @@ int rethrow_after_move(void *)
     return 0;
 }
 
-/* Catch blocks in each other: the inner one's end brings back the outer one. */
+/* Nested catch blocks: the end of the inner one restores the outer exception. */
 int nested_catches(void *)
 {
     try {
@@ -239,7 +239,7 @@ int nested_catches(void *)
     return 0;
 }
 
-/* Its destructor runs while an exception is on its way, and waits. */
+/* Its destructor runs while an exception is in flight, and waits. */
 struct Waiter {
     ~Waiter()
     {
@@ -272,7 +272,7 @@ int move_in_destructor(void *)
     return 0;
 }
 
-/* --- On a thread of the pool ---------------------------------------------------------- */
+/* --- On a pool thread ----------------------------------------------------------------- */
 
 int throw_on(void *)
 {
@@ -298,7 +298,7 @@ int block_in_catch(void *)
     return 0;
 }
 
-/* A job has nothing of the fiber that was on its thread before. */
+/* A blocking job sees nothing of the fiber that ran on its thread before. */
 int find_nothing(void *)
 {
     CHECK(std::current_exception() == nullptr);
@@ -350,9 +350,10 @@ void check_pool()
     weft_runtime_destroy(rt);
 }
 
-/* --- Many at once ----------------------------------------------------------------------- */
+/* --- Many fibers ------------------------------------------------------------------------ */
 
-/* Yields at each depth of throw and catch; what comes out is what was thrown. */
+/* Yields at each depth of throw and catch. The exception that comes out is the one that was
+ * thrown. */
 void throw_deep(int number, int depth)
 {
     try {
@@ -416,7 +417,7 @@ void check_many(unsigned workers)
     weft_runtime_destroy(rt);
 }
 
-/* --- One that leaves its fiber ------------------------------------------------------------ */
+/* --- Exception that leaves its fiber ------------------------------------------------------ */
 
 int throw_out(void *)
 {
@@ -428,7 +429,7 @@ void end_by_terminate()
     std::_Exit(17);
 }
 
-/* The child ends with what std::terminate() does; before the first thread. */
+/* The child ends by std::terminate(). Runs before any thread exists. */
 void check_terminate()
 {
     pid_t child = fork();

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fibers_gdb - fibers in every state, held still for a debugger.
+ * fibers_gdb.c - fibers in every state, held still for a debugger.
  *
- * When each is where its name says, the fiber "last" calls everything_in_place():
- * the place for a breakpoint. Then all are cancelled, and the program ends with 0.
+ * When each fiber is in the state that its name says, the fiber "last" calls
+ * everything_in_place(), where the debugger sets its breakpoint. Then all fibers are canceled,
+ * and the program exits with 0.
  *
- * Worker 0 belongs to "busy", which never lets go; so "fresh", which comes later,
- * does not begin, and "yielder" stays queued. On worker 1 the others wait. "last"
- * is pinned there, too, so what it has seen announced has also been suspended.
+ * Worker 0 runs "busy", which never yields. So "fresh", which is spawned later, does not start,
+ * and "yielder" stays queued. The others wait on worker 1. "last" is pinned there, too, so
+ * fibers that it has seen announced are also suspended.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -21,7 +22,7 @@
 static atomic_bool stop;
 static atomic_int busy_count, yield_count, waiting_count;
 
-/* Never comes. Its poll announces that the fiber is about to wait. */
+/* Never ready. Its poll announces that the fiber is about to wait. */
 struct never {
     weft_future future;
     bool cancelled;
@@ -44,7 +45,7 @@ static bool never_cancel(weft_future *future)
 
 static const weft_future_ops never_ops = { .poll = never_poll, .cancel = never_cancel };
 
-/* What the arguments are is used after the wait, so a debugger can find it: in the
+/* The values of the arguments are used after the wait, so a debugger can find them in the
  * registers that the frames below have saved. */
 NOINLINE int level_two(int depth, const char *label);
 NOINLINE int level_one(int depth);
@@ -166,7 +167,7 @@ static weft_task *go(weft_runtime *rt, int (*function)(void *arg), int *arg, con
     return task;
 }
 
-/* A fiber whose argument does not fit into a slab, on a small stack. */
+/* A fiber on a small stack, with an argument that does not fit into a slab. */
 static weft_task *go_large(weft_runtime *rt)
 {
     struct {
@@ -212,7 +213,7 @@ int main(void)
     int six = 6, forty = 40, all_waiting = 5;
     weft_task *tasks[9];
 
-    /* Its worker begins another one only after it has left. */
+    /* Its worker starts another fiber only after this one has suspended. */
     tasks[0] = go(second, nested, &forty, "elsewhere", 0);
     spin_until(&waiting_count);
     tasks[8] = go(second, fresh, NULL, "ended", 0);

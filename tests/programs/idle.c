@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle - a runtime that has worked and now has nothing to do.
+ * idle.c - a runtime that has worked and is now idle.
  *
- * Writes BEGIN and END to stderr around the idle time, so that a tracer can tell
- * what happened between. Arguments: seconds, workers.
+ * Writes BEGIN and END to stderr around the idle time, so that a tracer can see what happened
+ * in between. Arguments: seconds, workers.
  */
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ static void wait_ms(long ms)
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 }
 
-/* Context switches of the threads beside this one. */
+/* Returns the number of context switches of all threads but this one. */
 static long switches(void)
 {
     struct rusage all;
@@ -35,8 +35,8 @@ static long switches(void)
     return all.ru_nvcsw + all.ru_nivcsw - own.ru_nvcsw - own.ru_nivcsw;
 }
 
-/* Returns when hardly any other thread has run for a while: searches and the monitor are over,
- * however busy the machine is. Gives up after a minute. */
+/* Returns once hardly any other thread has run for a while, so that searching and the monitor
+ * are done, however busy the machine is. Gives up after a minute. */
 static void settle(void)
 {
     long before;

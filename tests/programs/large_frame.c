@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * large_frame.c - a fiber with a frame that is larger than its stack and the guard together. The
- * flags that come with the library make the compiler touch each page of it, so that the overflow
- * is caught and named.
+ * large_frame.c - a fiber with a frame that is larger than its stack and guard together.
+ *
+ * The compiler flags that come with the library make the compiler touch each page of the frame,
+ * so that the overflow is caught and reported.
  */
 #include <alloca.h>
 #include <stddef.h>

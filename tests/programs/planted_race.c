@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * planted_race - two tasks write a plain variable without order. A build with
- * ThreadSanitizer must report it; this shows that the sanitizer really works on
- * this machine, and sees through the scheduler.
+ * planted_race.c - two tasks that write a plain variable without synchronization.
+ *
+ * A build with ThreadSanitizer must report it. This shows that the sanitizer works on this
+ * machine and sees through the scheduler.
  */
 #include <sched.h>
 #include <stdio.h>

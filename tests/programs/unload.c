@@ -4,9 +4,9 @@
  *
  * usage: unload LIBRARY
  *
- * A thread opens the library, runs a fiber, keeps a fiber-local value (so that the library has
- * something to clean up when the thread ends), and closes the library before it ends. Then the main
- * thread commits a fault, which must have the effect that it had before the library was loaded.
+ * A thread opens the library, runs a fiber, sets a fiber-local value (so that the library has
+ * something to clean up when the thread ends), and closes the library before it ends. Then the
+ * main thread causes a fault, which must have the same effect as before the library was loaded.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -97,7 +97,7 @@ static void child(void (*handler)(int number))
     must(0, "the fault had no effect");
 }
 
-/* Returns the status with which a child ends that has this handler. */
+/* Returns the status with which a child that has this handler ends. */
 static int status_with(void (*handler)(int number))
 {
     *thread_has_ended = 0;

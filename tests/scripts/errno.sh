@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A fiber has its errno, and finds its worker, also on another thread: however the
-# program, and with it the library, is optimised. And without weft's errno it fails.
+# A fiber keeps its errno and finds its worker after it has moved to another thread, regardless
+# of how the program, and with it the library, is optimized. Without weft's errno the test
+# program fails.
 # Usage: errno.sh SOURCE_DIR STATIC_LIBRARY SHARED_LIBRARY [LIBRARY...]
 set -eu
 source=$1
@@ -13,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -I$source/include"
 
-# build CC FLAGS LIBRARIES: the program, as $work/program
+# build CC FLAGS LIBRARIES: builds the program as $work/program
 build() {
     # shellcheck disable=SC2086
     "$1" $flags $2 "$source/tests/programs/errno.c" -o "$work/program" $3 -pthread $libraries
@@ -28,7 +29,7 @@ must_succeed() {
     echo "ok: $1 $2"
 }
 
-# It ends with 1, and says that it is errno's fault.
+# The program must exit with 1 and blame errno.
 must_fail() {
     build "$@"
     status=0
@@ -47,8 +48,8 @@ can_link_time_optimise() {
     "$1" -flto "$work/empty.c" -o "$work/empty" 2>/dev/null
 }
 
-# The library's own sources take part in the optimisation of the program; but for the
-# algorithms, which it does not use.
+# Optimizes the library's own sources together with the program, except for the algorithms,
+# which it does not use.
 check_link_time() {
     rm -rf "$work/objects"
     mkdir "$work/objects"

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Makes the n-th system call of each kind fail, for each error that it may really have.
+Makes the n-th system call of each kind fail, with each error that can really occur.
 
     faults.py PROGRAM [--backend epoll --backend uring] [--runs N | --all] [--seed N]
     faults.py PROGRAM --repeat 'epoll 2 recvfrom:error=EINTR:when=3'
 
-PROGRAM is integration_io_faults, which checks that nothing is lost, leaked or left to wait for. How
-often it makes each call is counted first, without faults; then there is one run for each backend,
-number of workers, call, error and n, or for as many of them as are asked for: some n of each error.
-Some runs have a burst of failures from the n-th on.
+PROGRAM is integration_io_faults, which checks that nothing is lost or leaked and that no task
+waits forever. A first run without faults counts how often it makes each call. Then there is one
+run for each backend, number of workers, call, error and n, or for the requested number of them,
+with some n of each error. Some runs have a burst of failures from the n-th call on.
 
-strace counts calls by thread: the n-th call of each thread fails. It is attached when the program
-has been loaded, so that the loader's calls are not among them.
+strace counts calls per thread: the n-th call of each thread fails. It is attached after the
+program has been loaded, so that the loader's calls do not count.
 """
 
 import argparse
@@ -27,21 +27,20 @@ import tempfile
 import time
 
 JOBS_MAX = 2
-PATIENCE = 60  # seconds: then it hangs
+PATIENCE = 60  # seconds until a run counts as hung
 BURST = 5
 WORKERS = (1, 2)
 
-# What the program is told: calls may fail; or none of its calls does, since all can be made good.
+# Passed to the program: its calls may fail; or none may, since the library can handle the fault.
 VISIBLE = "visible"
 HIDDEN = "hidden"
 
-# Errors of single calls, by what is seen of them. Left out on purpose:
-#   close     an injected error takes the place of the call, so the descriptor would stay open; the
-#             kernel's close always closes it, whatever it says
+# Errors of single calls, by whether the program can see them. Left out on purpose:
+#   close     an injected error replaces the call, so the descriptor would stay open; the kernel's
+#             close always closes it, whatever it returns
 #   munmap    the same: the memory would stay mapped
-#   futex     a wake that does not happen is one that the kernel never leaves out, and strace cannot
-#             tell it from a wait
-#   write     to an eventfd only, and that fails when it is full: after 2**64 wakes
+#   futex     the kernel never skips a wake, and strace cannot tell a wake from a wait
+#   write     only to an eventfd, which fails when it is full: after 2**64 wakes
 #   EAGAIN    of calls that move data: it promises an event, which would not come
 SINGLE = {
     HIDDEN: {
@@ -93,7 +92,7 @@ SINGLE = {
     },
 }
 
-# What a kernel or a sandbox does not have, it never has.
+# Errors that persist: a feature that a kernel or a sandbox lacks stays missing.
 ALWAYS = {
     HIDDEN: {
         "epoll_pwait2": "ENOSYS EPERM",
@@ -115,7 +114,7 @@ class Fault(collections.namedtuple("Fault", "backend workers call error when")):
         return f"{self.backend} {self.workers} {self.call}:error={self.error}:when={self.when}"
 
     def seen(self):
-        """May the program see an error?"""
+        """Returns whether the program may see an error."""
         table = ALWAYS if self.when == "1+" else SINGLE
         hidden = self.error in table[HIDDEN].get(self.call, "").split()
         return HIDDEN if hidden else VISIBLE
@@ -129,7 +128,7 @@ class Fault(collections.namedtuple("Fault", "backend workers call error when")):
 
 
 class Ended(Exception):
-    """What went wrong in a run."""
+    """A failed run, with the reason."""
 
 
 def read_until_attached(strace):
@@ -140,7 +139,7 @@ def read_until_attached(strace):
 
 
 def run(program, backend, workers, seen, arguments):
-    """Runs the program under strace; returns the trace."""
+    """Runs the program under strace and returns the trace."""
     environment = dict(os.environ, WEFT_IO=backend, WEFT_TEST_WORKERS=str(workers),
                        WEFT_TEST_SEED="1", WEFT_TEST_FAULTS=seen)
     with tempfile.NamedTemporaryFile("r") as trace, \
@@ -163,7 +162,7 @@ def run(program, backend, workers, seen, arguments):
 
 
 def count_calls(program, backend, workers):
-    """How often each call is made by the thread that makes it most."""
+    """Returns the maximum number of times that one thread makes each call."""
     trace = run(program, backend, workers, HIDDEN, ["-e", "trace=" + ",".join(f"?{call}"
                                                                              for call in CALLS)])
     by_thread = collections.Counter(re.findall(r"^(\d+) +(\w+)\(", trace, re.MULTILINE))
@@ -174,7 +173,7 @@ def count_calls(program, backend, workers):
 
 
 def try_fault(program, fault):
-    """Says whether a call has failed, and why the run has."""
+    """Returns the fault, whether a call has failed, and why the run failed, if it did."""
     spec = f"{fault.call}:error={fault.error}:when={fault.when}"
     try:
         trace = run(program, fault.backend, fault.workers, fault.seen(),
@@ -189,7 +188,8 @@ def errors_of(table, call):
 
 
 def plan(counts, everything, runs, chance):
-    """Which faults to try: all of them, or so many, of each error about as often."""
+    """Returns the faults to try: all of them, or the given number, with each error about
+    equally often."""
     groups = []
     for (backend, workers), most in counts.items():
         for call in sorted(most):
@@ -214,7 +214,7 @@ def report(fault, why):
 
 
 def sweep(program, faults):
-    """Tries all; returns how many have failed, and how often each call did."""
+    """Tries all faults; returns the number of failed runs, and how often each call has failed."""
     failures = 0
     hits = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(JOBS_MAX) as pool:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# tools/weft-gdb.py finds every fiber and its frames: in a process, in core files, in
-# damaged memory; and says what is missing where there is nothing to find.
+# tools/weft-gdb.py finds every fiber and its frames: in a process, in core files, and in
+# damaged memory. It reports what is missing if there is nothing to find.
 # Usage: gdb.sh PROGRAM LIBRARY SOURCE_DIR
 # PROGRAM is tests/programs/fibers_gdb.c, linked with the shared LIBRARY.
 set -eu
@@ -21,7 +21,7 @@ skip() {
     exit 77
 }
 
-# Its exit code tells only whether the last command failed.
+# The exit code of gdb only says whether the last command failed.
 gdb() {
     command gdb -nx --batch -iex 'set debuginfod enabled off' \
         -iex 'set disable-randomization off' -x "$script" "$@" </dev/null || true
@@ -33,7 +33,7 @@ readelf -S "$library" | grep -q debug_info || skip "$library was built without -
 gdb -ex starti -ex 'info inferiors' "$program" 2>&1 | grep -q 'process [0-9]' ||
     skip "no process can be traced here"
 
-# expect FILE REGEX: a line of the file matches.
+# expect FILE REGEX: checks that a line of the file matches.
 expect() {
     if ! grep -Eq -e "$2" "$1"; then
         echo "no line of ${1#"$work"/} matches: $2"
@@ -50,12 +50,12 @@ expect_not() {
     fi
 }
 
-# The line of the program with this remark.
+# Prints the number of the source line with this comment.
 line() {
     grep -n "/\* $1 \*/" "$source" | cut -d: -f1
 }
 
-# Looks at everything and puts it into files of the folder $out.
+# Runs every command and writes the output to files in the folder $out.
 cat >"$work/look.py" <<'PYTHON'
 import os
 import re
@@ -83,7 +83,7 @@ with open(f"{out}/selection", "w") as file:
     print("kept" if selection() == before else f"{before} became {selection()}", file=file)
 PYTHON
 
-check_frames() { # FILE: frames are counted from 0, and the last is where a stack begins
+check_frames() { # FILE: frames are numbered from 0, and the last one is the bottom of a stack
     awk '/^#/ { if ($1 != "#" n + 0) bad = 1; n++ } END { exit bad || n < 3 }' "$1" || expect "$1" "#0 to the end"
     tail -1 "$1" >"$1.last"
     expect "$1.last" 'in wf_context_entry \(\)'
@@ -110,7 +110,7 @@ check() { # FOLDER
     expect "$1/fibers" "^[0-9]+ +fresh +queued +- +fresh +not begun$"
     expect "$1/fibers" "^[0-9]+ +last +running on worker 1 +$use +last +everything_in_place at "
     sed -n 's/.* \([0-9]* of\) .* level_two at.*/\1/p' "$1/fibers" | sort | uniq -c >"$1/uses"
-    expect "$1/uses" '^ *3 ' # the same frames in the same use of all three stacks
+    expect "$1/uses" '^ *3 ' # the same frames use the same amount of each of the three stacks
     grep -c '^[0-9]' "$1/fibers" >"$1/count"
     expect "$1/count" '^8$'
     expect "$1/fibers" '^Runtime 0x[0-9a-f]+, 2 workers$'
@@ -133,8 +133,8 @@ check() { # FOLDER
     expect "$1/selection" '^kept$'
 }
 
-# A process: from a fiber's thread, from the main thread with a frame selected, and
-# from main(), where gdb does not look further. It goes on as if nothing had been.
+# A process: from a fiber's thread, from the main thread with a frame selected, and from main(),
+# beyond which gdb does not unwind. The process then continues undisturbed.
 gdb -ex 'break everything_in_place' -ex run \
     -ex "set \$out = \"$work/live\"" -ex "source $work/look.py" \
     -ex "weft gcore $work/core" -ex "generate-core-file $work/plain" \
@@ -157,7 +157,7 @@ expect "$work/log" '^There is no process: run the program'
 expect_not "$work/log" 'Python Exception'
 echo "ok: a process"
 
-# Core files: ours has the stacks of fibers. gdb's own may not have them.
+# Core files: ours has the stacks of fibers, gdb's own may lack them.
 gdb -ex "set \$out = \"$work/core.d\"" -ex "source $work/look.py" "$program" "$work/core" \
     >"$work/core.log" 2>&1
 check "$work/core.d"
@@ -165,7 +165,7 @@ gdb -ex 'weft fibers' "$program" "$work/plain" >"$work/plain.log" 2>&1
 expect "$work/plain.log" 'nested +(level_two at|its stack is not in this core file$)'
 echo "ok: a core file"
 
-# Damaged memory spoils what it is about, and nothing else.
+# Damaged memory affects only the output about it.
 cat >"$work/damage.py" <<'PYTHON'
 import re
 import gdb
@@ -218,7 +218,7 @@ expect "$work/damage.end" '^[0-9]+ +elsewhere +suspended .* level_two at'
 expect "$work/damage.end" '^== kill'
 echo "ok: damaged memory"
 
-# Nothing to find: says why, and what to do.
+# Nothing to find: reports why, and what to do.
 soname=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 mkdir "$work/stripped"
 strip -g -o "$work/stripped/$soname" "$library"

@@ -7,7 +7,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for workers in 1 2 8; do
     strace -f -o "$log" "$1" "$2" "$workers" 2>/dev/null
-    # What was entered between the marks; the main thread's own wait is not ours.
+    # Calls made between the marks, except for the main thread's own wait.
     calls=$(sed -n '/"BEGIN/,/"END/p' "$log" | sed '1d;$d' | grep -v clock_nanosleep || true)
     begun=$(grep -c '"BEGIN' "$log")
     if [ "$begun" != 1 ] || [ -n "$calls" ]; then

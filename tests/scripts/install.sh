@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The installed library can be used: by pkg-config, by CMake, static and shared,
-# from C and from C++. The README's program is the one that is compiled.
+# The installed library is usable with pkg-config and CMake, static and shared, from C and from
+# C++. The program is the one in the README.
 # Usage: install.sh BUILD_DIR SOURCE_DIR
 set -eu
 build=$1
@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 
-# The loader's cache: a stand-in for ldconfig notes its calls, and one for id says who installs.
+# The loader's cache: a fake ldconfig records its calls, and a fake id determines the user.
 mkdir "$work/bin"
 cat >"$work/bin/ldconfig" <<SH
 #!/bin/sh
@@ -24,7 +24,7 @@ SH
 chmod +x "$work/bin/ldconfig" "$work/bin/id"
 export PATH="$work/bin:$PATH"
 
-# install_as NAME PREFIX [VARIABLE=VALUE...]: what was printed is in $work/NAME.
+# install_as NAME PREFIX [VARIABLE=VALUE...]: installs, with the output in $work/NAME.
 install_as() {
     name=$1
     to=$2
@@ -33,7 +33,7 @@ install_as() {
     env "$@" cmake --install "$build" --prefix "$to" >"$work/$name"
 }
 
-# As root: ldconfig is run; if the loader still does not find the library, that is said.
+# As root: ldconfig runs. If the loader still does not find the library, the output says so.
 : >"$work/cache"
 install_as root "$prefix"
 lib=$(dirname "$(find "$prefix" -name libweft.so)")
@@ -49,8 +49,8 @@ if grep -e 'ldconfig' -e 'does not search' "$work/root"; then
     exit 1
 fi
 
-# As another user, or into a staging folder: it is not run, but named; and nothing is written
-# outside of the folder.
+# As another user, or into a staging folder: ldconfig is not run but mentioned, and nothing is
+# written outside of the folder.
 install_as user "$work/user_prefix" FAKE_ID=1000
 [ ! -s "$work/calls" ]
 grep -q 'run as root: ldconfig$' "$work/user"
@@ -67,7 +67,7 @@ awk '/^```c$/ {on = 1; next} /^```$/ {if (on) exit} on' "$source/README.md" >"$w
 [ -s "$work/program.c" ]
 grep -q 'int main' "$work/program.c"
 
-# weft.pc names the configured prefix; this copy is installed elsewhere.
+# weft.pc has the configured prefix; this copy is installed elsewhere.
 sed -i "s|^prefix=.*|prefix=$prefix|" "$pc"
 export PKG_CONFIG_PATH="$lib/pkgconfig"
 # shellcheck disable=SC2046
@@ -78,7 +78,7 @@ cc -std=c11 "$work/program.c" -o "$work/by_static" $(pkg-config --cflags weft) "
 "$work/by_static"
 [ "$(pkg-config --modversion weft)" = "$(sed -n 's/.*WEFT_VERSION_STRING "\(.*\)"/\1/p' "$source/include/weft/base.h")" ]
 
-# A frame larger than stack and guard is caught in a program that uses the library's flags.
+# The library's flags catch a frame that is larger than stack and guard.
 overflows() {
     if "$@" 2>"$work/said"; then
         echo "a frame of 600 KiB fits into a stack of 256 KiB: $*"

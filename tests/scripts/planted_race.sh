@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# ThreadSanitizer runs on this kernel and finds a race between two tasks.
+# ThreadSanitizer works on this kernel and finds a race between two tasks.
 # Usage: planted_race.sh PROGRAM
 set -eu
 if output=$(TSAN_OPTIONS=exitcode=66 setarch -R "$1" 2>&1); then

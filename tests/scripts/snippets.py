@@ -7,16 +7,18 @@ Each snippet is compiled on its own, as C11 and as C++17, by gcc and by clang wh
 installed, with -Wall -Wextra -Wwrite-strings -Werror. The rules for snippets:
 
 - In a header, a block that follows an empty comment line and is indented by 5 columns after the
-  star is code. Tables and other text are indented by 3. In Markdown, code is a block marked "c".
-- A comment in a header's snippet is a // comment. A line "..." stands for code that is left out.
+  star is code. Tables and other text are indented by 3. In Markdown, code is a block marked
+  "c".
+- A comment in a header's snippet is a // comment. A line "..." stands for omitted code.
 - Paragraphs of a snippet that define something (a function, a structure, a macro, a use of
-  WEFT_CHANNEL and its like) stand at file scope; all others form the body of one function that
-  returns err. With WEFT_AWAIT it is the body of a stackless task, whose state is self.
-- Names that a snippet uses and does not declare come from tests/snippets/common.h, and from
+  WEFT_CHANNEL or a similar macro) are placed at file scope. All others form the body of one
+  function that returns err. With WEFT_AWAIT it is the function of a stackless task, whose state
+  is self.
+- Names that a snippet uses but does not declare come from tests/snippets/common.h and from
   tests/snippets/NAME.h, where NAME is that of the documented file: mutex.h, parallel.md.h.
-- A snippet with main() is a whole program. It is linked and run, must exit with 0, and must print
-  what tests/snippets/NAME.out holds.
-- main() does not return what weft_run() returns: an exit status has 8 bits, and WEFT_ECANCELED
+- A snippet with main() is a whole program. It is linked and run, must exit with 0, and must
+  print the contents of tests/snippets/NAME.out.
+- main() does not return the result of weft_run(): an exit status has 8 bits, and WEFT_ECANCELED
   would be 0. This is checked in examples and programs, too.
 
 Usage: snippets.py [--only NAME] [--show] SOURCE_DIR LIBRARY [LINK_FLAGS...]
@@ -33,7 +35,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-# Documents of the library's inside, whose code is not for users.
+# Documents about the internals, whose code is not for users.
 LEFT_OUT = {"STYLE.md"}
 WARNINGS = ["-Wall", "-Wextra", "-Wwrite-strings", "-Werror",
             "-Wno-unused-function"]  # A function may be shown without its caller.
@@ -66,10 +68,10 @@ class Snippet(NamedTuple):
         return re.search(r"\bint main\(", self.text) is not None
 
 
-# --- Finding them -------------------------------------------------------------
+# --- Extraction ---------------------------------------------------------------
 
 def snippets_of_header(path):
-    """Blocks of code in comments."""
+    """Returns the blocks of code in comments."""
     lines = path.read_text().split("\n")
     found, block, first, previous = [], [], 0, ""
     for number, line in enumerate([*lines, ""], 1):
@@ -107,10 +109,10 @@ def find_snippets(source):
                     for s in snippets_of_markdown(path)]
 
 
-# --- Making programs of them --------------------------------------------------
+# --- Making programs of snippets -----------------------------------------------
 
 def paragraphs(text):
-    """Parts between empty lines, but not those inside of braces: (line, text)."""
+    """Yields (line, text) for the parts between empty lines outside of braces."""
     depth, part, first = 0, [], 0
     for number, line in enumerate(text.split("\n")):
         if line == "" and depth == 0:
@@ -126,7 +128,8 @@ def paragraphs(text):
 
 
 def whole_file(snippet, source):
-    """What is compiled: the names that the snippet needs, then its parts where they belong."""
+    """Returns the text to compile: the names that the snippet needs, then its parts where they
+    belong."""
     out = ["#include <weft.h>"]
     for prelude in ("common.h", snippet.path.name if snippet.path.suffix == ".h"
                     else snippet.path.name + ".h"):
@@ -155,7 +158,7 @@ def place(snippet, line):
     return f'#line {snippet.line + line} "{snippet.path}"\n'
 
 
-# --- Compiling them -----------------------------------------------------------
+# --- Compilation --------------------------------------------------------------
 
 class Compiler(NamedTuple):
     command: str
@@ -188,7 +191,7 @@ class Run:
                       "-I", self.source / "tests/snippets", "-I", self.source / "tests/model/checker"]
 
     def compile(self, job):
-        """None, or what is wrong."""
+        """Returns None or a description of the failure."""
         number, snippet, compiler = job
         file = self.work / f"{number}.{'c' if compiler.language == 'c' else 'cc'}"
         file.write_text(whole_file(snippet, self.source))
@@ -213,7 +216,7 @@ class Run:
 
 
 def check_mains(source):
-    """Files in which main() returns what weft_run() returns."""
+    """Finds files in which main() returns the result of weft_run()."""
     folders = ("examples", "include", "docs", "tests", "bench")
     files = [source / "README.md"] + [path for folder in folders
                                       for path in sorted((source / folder).rglob("*"))
@@ -251,7 +254,7 @@ def main():
     programs = sum(s.is_program for s in snippets)
     print(f"{len(snippets)} snippets, {programs} of them run; {len(pairs)} compiled, "
           f"{len(findings)} wrong")
-    # A rule that finds nothing would pass as well.
+    # A rule that matches nothing would pass as well.
     is_enough = options.only is not None or (len(snippets) >= 40 and programs >= 1)
     return 0 if not findings and is_enough and compilers else 1
 

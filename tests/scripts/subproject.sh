@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# weft as a part of another CMake project, by add_subdirectory() and by FetchContent: the parent
+# weft inside another CMake project, with add_subdirectory() and with FetchContent: the parent
 # gets the library under its installed names and nothing else, and keeps its own settings.
 # Usage: subproject.sh SOURCE_DIR [CMAKE_FLAGS...]
 set -eu
@@ -23,7 +23,7 @@ int main(void)
 }
 C
 echo 'int main(void) { return 0; }' >"$work/parent/own.c"
-# OWN: the parent has targets that are named as examples of weft. FETCH: by FetchContent.
+# OWN: the parent has targets with the names of weft's examples. FETCH: uses FetchContent.
 cat >"$work/parent/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.16)
 project(parent LANGUAGES C)
@@ -50,7 +50,7 @@ target_link_libraries(app_shared PRIVATE weft::weft)
 add_executable(app_static program.c)
 target_link_libraries(app_static PRIVATE weft::weft_static)
 
-# Only the parent's own settings: none of the variables that direct a build has changed.
+# Only the parent's own settings: no variable that controls a build has changed.
 foreach(name BUILD_TYPE C_FLAGS C_FLAGS_DEBUG C_STANDARD C_EXTENSIONS C_VISIBILITY_PRESET
         POSITION_INDEPENDENT_CODE EXPORT_COMPILE_COMMANDS EXE_LINKER_FLAGS)
     if(NOT "${CMAKE_${name}}" STREQUAL "${before_CMAKE_${name}}")
@@ -66,11 +66,11 @@ endforeach()
 get_cmake_property(cache_after CACHE_VARIABLES)
 list(REMOVE_ITEM cache_after ${cache_before})
 list(FILTER cache_after INCLUDE REGEX "^BUILD_|^CMAKE_(INSTALL|BUILD|C|CXX|EXPORT|POSITION)_|^THREADS")
-if(cache_after AND NOT WEFT_INSTALL) # GNUInstallDirs has its settings in the cache.
+if(cache_after AND NOT WEFT_INSTALL) # GNUInstallDirs caches its settings.
     message(FATAL_ERROR "new settings in the parent's cache: ${cache_after}")
 endif()
 
-# Every target of weft, in all of its folders.
+# Lists every target of weft, in all of its folders.
 function(list_targets folder result)
     get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
     get_property(tests DIRECTORY ${folder} PROPERTY TESTS)
@@ -106,7 +106,7 @@ configure() { # build folder, flags...
 }
 build_type() { sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$work/$1/CMakeCache.txt"; }
 
-# With a build type, without targets of the same names, and then with such.
+# With a build type; first without targets of the same names, then with them.
 configure debug -DCMAKE_BUILD_TYPE=Debug "$@"
 [ "$(build_type debug)" = Debug ]
 cmake --build "$work/debug" -j 2 -- --no-print-directory -s
@@ -117,14 +117,14 @@ cmake --build "$work/debug" -j 2 --target echo du app_shared -- --no-print-direc
 "$work/debug/echo"
 "$work/debug/app_shared"
 
-# Without a build type there is none afterwards; and nothing of weft is installed.
+# Without a build type, none is set; and nothing of weft is installed.
 configure plain "$@"
 [ -z "$(build_type plain)" ]
 if grep 'file(INSTALL' "$work/plain/weft/cmake_install.cmake"; then
     exit 1
 fi
 
-# By FetchContent; and when the parent asks for more, with targets of the same names.
+# With FetchContent; and when the parent enables more, with targets of the same names.
 configure fetched -DFETCH=ON "$@"
 configure more -DOWN=ON -DALL_OF_WEFT=ON -DWEFT_BUILD_EXAMPLES=ON -DWEFT_BUILD_BENCH=ON "$@"
 configure installing -DALL_OF_WEFT=ON -DWEFT_INSTALL=ON -DFETCH=ON "$@"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * as_fibers.c - stackless tasks as fibers: for running tests that were written for
- * the ones with the others.
+ * as_fibers.c - runs stackless tasks as fibers, to run the tests of stackless tasks with
+ * fibers.
  *
- * Programs that are linked with --wrap=wf_spawn come here instead of to spawn.c. The
- * fiber does with the body what a worker would: it calls it, and suspends or yields
- * when the body says so.
+ * In programs that are linked with --wrap=wf_spawn, calls of wf_spawn() come here instead of to
+ * spawn.c. The fiber treats the task's function as a worker would: it calls the function, and
+ * suspends or yields when the function returns WEFT_PENDING or WEFT_YIELDED.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static bool must_cancel(const struct wf_fiber *self)
     return wf_state_must_cancel(wf_task_state(&self->task));
 }
 
-/* One poll. */
-static int poll_body(struct wf_fiber *self, struct as_fiber *task)
+/* Polls the task once. */
+static int poll_task(struct wf_fiber *self, struct as_fiber *task)
 {
     bool told = must_cancel(self);
     weft_future *waiting = task->co.waiting;
@@ -41,12 +41,12 @@ static int poll_body(struct wf_fiber *self, struct as_fiber *task)
     return forgets ? WEFT_ECANCELED : result;
 }
 
-static int run_body(void *arg)
+static int run_task(void *arg)
 {
     struct as_fiber *task = arg;
     struct wf_fiber *self = wf_fiber_current();
     int result;
-    while ((result = poll_body(self, task)) == WEFT_PENDING || result == WEFT_YIELDED) {
+    while ((result = poll_task(self, task)) == WEFT_PENDING || result == WEFT_YIELDED) {
         if (result == WEFT_PENDING) {
             wf_fiber_suspend(self, wf_worker_current());
         } else {
@@ -77,7 +77,7 @@ int __wrap_wf_spawn(struct wf_sched *sched, struct wf_task **out, const weft_spe
         memcpy(task->state, spec->state, spec->state_size);
     }
     weft_fiber_spec fiber = {
-        .function = run_body,
+        .function = run_task,
         .arg = task,
         .name = spec->name,
         .pinned = spec->pinned,

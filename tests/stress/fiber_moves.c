@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fiber_moves.c - thousands of fibers that wait for each other, sleep and yield on
- * several workers: no wake is lost, and wherever a fiber goes on it finds its frame and
- * its errno. WEFT_TEST_SECONDS says for how long; test_scale() how many.
+ * fiber_moves.c - thousands of fibers that wait for each other, sleep and yield on several
+ * workers.
+ *
+ * No wake-up is lost, and wherever a fiber resumes it finds its frame and its errno.
+ * WEFT_TEST_SECONDS sets the duration, test_scale() the number of fibers.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -16,7 +18,7 @@
 #include "rt.h"
 #include "test.h"
 
-/* Letters for one fiber. */
+/* Mailbox of one fiber. */
 struct mail {
     weft_future future;
     _Atomic(weft_waker *) waker;
@@ -41,7 +43,8 @@ static weft_time end;
 static _Atomic(uint64_t) all_moves;
 static uint64_t moves_wanted;
 
-/* Is it over? Not before some have moved, however busy the machine is. */
+/* Returns whether the test is over. It runs until some fibers have moved, however busy the
+ * machine is. */
 static bool is_over(void)
 {
     return weft_now() >= end && atomic_load(&all_moves) >= moves_wanted;
@@ -79,14 +82,14 @@ static void post(struct mail *mail)
     }
 }
 
-/* A letter to the partner, and one from it. */
+/* Sends a letter to the partner and waits for one from it. */
 static void exchange(struct wanderer *self)
 {
     post(&self->partner->mail);
     CHECK_EQ(weft_await(&self->mail.future, weft_now() + 60 * WEFT_S), 0);
 }
 
-static void wait_somehow(struct wanderer *self, struct wf_rng *rng)
+static void wait_in_random_way(struct wanderer *self, struct wf_rng *rng)
 {
     uint32_t how = wf_rng_below(rng, 64);
     if (how == 0) {
@@ -110,7 +113,7 @@ static int wander(void *arg)
         int mark = (int)(self->id * 31 + self->rounds) & 0xffff;
         frame[2] = self->rounds;
         errno = mark;
-        wait_somehow(self, &rng);
+        wait_in_random_way(self, &rng);
         CHECK_EQ(errno, mark);
         CHECK_EQ(frame[0], self->id);
         CHECK_EQ(frame[1], ~self->id);
@@ -134,7 +137,7 @@ static weft_time duration(void)
     return seconds != NULL ? strtoll(seconds, NULL, 10) * WEFT_S : 500 * WEFT_MS;
 }
 
-static void nobody_is_lost_on_the_way(void)
+static void moving_fibers_keep_frame_and_errno_and_lose_no_wakeup(void)
 {
     unsigned workers = test_workers(8);
     uint64_t count = test_scale(2000) & ~(uint64_t)1;
@@ -177,4 +180,4 @@ static void nobody_is_lost_on_the_way(void)
     free(all);
 }
 
-TEST_MAIN({ TEST(nobody_is_lost_on_the_way) })
+TEST_MAIN({ TEST(moving_fibers_keep_frame_and_errno_and_lose_no_wakeup) })

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fibers that block in place, yield, join and cancel each other, on a pool that has
- * too few threads; every second time with a shutdown in the middle.
+ * inplace_storm.c - fibers that block in place, yield, join and cancel each other.
+ *
+ * The blocking pool has too few threads, and every second round has a shutdown in the middle.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -21,7 +22,7 @@ enum {
 
 static struct {
     weft_runtime *rt;
-    _Atomic(uint64_t) started; /* strands that were accepted */
+    _Atomic(uint64_t) started; /* fibers that were accepted */
     _Atomic(uint64_t) ended;
     _Atomic(uint64_t) called; /* functions that ran on the pool */
     _Atomic(uint64_t) returned;
@@ -58,7 +59,7 @@ static int start_strand(weft_task **task, uint64_t seed, uint32_t depth)
     return err;
 }
 
-/* Waits for the strand to the end, also if this one is cancelled. */
+/* Joins the fiber, even if the joiner is canceled. */
 static void join_strand(weft_task *task)
 {
     weft_shield_enter();
@@ -66,8 +67,8 @@ static void join_strand(weft_task *task)
     weft_shield_leave();
 }
 
-/* A strand that does not block in place: all threads may wait for such. */
-static void join_one_inside(struct wf_rng *rng)
+/* Joins a fiber that does not block in place: all pool threads may wait for such fibers. */
+static void join_strand_inside_call(struct wf_rng *rng)
 {
     weft_task *task;
     if (start_strand(&task, wf_rng_next(rng), DEPTH_MAX) == 0) {
@@ -88,7 +89,7 @@ static int called(void *arg)
         (void)sched_yield();
         break;
     case 1:
-        join_one_inside(&call->rng);
+        join_strand_inside_call(&call->rng);
         break;
     default:
         break;
@@ -109,7 +110,7 @@ static weft_time some_deadline(struct wf_rng *rng)
     }
 }
 
-/* It was called once, and its result and errno are here; or not at all. */
+/* The function was called once, with its result and errno returned here, or not at all. */
 static void block_once(struct wf_rng *rng)
 {
     struct call call = { .task = weft_task_current(), .number = (int)wf_rng_below(rng, 1000) };
@@ -137,8 +138,8 @@ static void block_once(struct wf_rng *rng)
     }
 }
 
-/* Starts another one, cancels it sooner, later or not at all, and joins it. */
-static void have_child(struct wf_rng *rng, uint32_t depth)
+/* Starts another fiber, cancels it sooner, later or never, and joins it. */
+static void run_child(struct wf_rng *rng, uint32_t depth)
 {
     weft_task *task;
     if (start_strand(&task, wf_rng_next(rng), depth) != 0) {
@@ -159,7 +160,7 @@ static void take_step(struct wf_rng *rng, uint32_t depth)
     if (depth == DEPTH_MAX || choice < 4) {
         (void)weft_yield();
     } else if (choice == 4) {
-        have_child(rng, depth + 1);
+        run_child(rng, depth + 1);
     } else {
         block_once(rng);
     }
@@ -188,12 +189,12 @@ static void check_counts(void)
 }
 
 /*
- * Goal:   each function is called once and its result comes back, or the call says
- *         that it was not; nobody is left behind.
- * Method: strands with random steps. Whoever is called counts, and so does who gets
- *         the result. Every second round ends when a part of the calls is made.
+ * Goal:   each function is called once and its result is returned, or the call reports that it
+ *         was not. No fiber is left behind.
+ * Method: fibers take random steps. Both the called functions and the callers that get a result
+ *         count. Every second round shuts down after a part of the calls.
  */
-static void each_function_is_called_once_or_refused(void)
+static void each_blocking_call_runs_once_or_is_refused(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = test_workers(2);
@@ -227,7 +228,7 @@ static int count_call(void *arg)
     return 3;
 }
 
-static int block_late_and_in_time(void *arg)
+static int block_on_time_and_late(void *arg)
 {
     for (uint64_t i = *(uint64_t *)arg; i > 0; i--) {
         CHECK_EQ(weft_block_in_place(count_call, NULL, WEFT_NEVER), 3);
@@ -239,11 +240,11 @@ static int block_late_and_in_time(void *arg)
 }
 
 /*
- * Goal:   a thread that has taken the job when the fiber gives up is let go.
- * Method: right after a call that succeeds, when its thread looks for more to do,
- *         one that is too late already. Many of both.
+ * Goal:   a pool thread that has taken the blocking job when the fiber gives up is released.
+ * Method: right after a successful call, when its thread looks for more work, make a call whose
+ *         deadline has already passed. Repeat both many times.
  */
-static void a_thread_that_comes_too_late_is_let_go(void)
+static void pool_thread_that_comes_too_late_is_released(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = test_workers(2);
@@ -252,7 +253,7 @@ static void a_thread_that_comes_too_late_is_let_go(void)
     uint64_t rounds = test_scale(10000);
     weft_task *tasks[3];
     for (unsigned i = 0; i < 3; i++) {
-        tasks[i] = test_go(storm.rt, block_late_and_in_time, &rounds);
+        tasks[i] = test_go(storm.rt, block_on_time_and_late, &rounds);
     }
     for (unsigned i = 0; i < 3; i++) {
         CHECK_EQ(test_join_soon(tasks[i]), 0);
@@ -263,6 +264,6 @@ static void a_thread_that_comes_too_late_is_let_go(void)
 }
 
 TEST_MAIN({
-    TEST(each_function_is_called_once_or_refused),
-    TEST(a_thread_that_comes_too_late_is_let_go),
+    TEST(each_blocking_call_runs_once_or_is_refused),
+    TEST(pool_thread_that_comes_too_late_is_released),
 })

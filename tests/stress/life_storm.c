@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every way of a task's life at once: spawn, yield, wait, shield, cancel, join,
- * detach, wakers fired late, blocking jobs, shutdown in the middle.
+ * life_storm.c - the whole life of a task under stress: spawn, yield, wait, shield, cancel,
+ * join, detach, late wakes, blocking jobs, and a shutdown in the middle.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ struct storm {
     _Atomic(uint64_t) started;
     _Atomic(uint64_t) dropped;
     _Atomic(bool) over;
-    _Atomic(weft_waker *) wakers[SLOTS]; /* left by tasks, fired by anybody */
+    _Atomic(weft_waker *) wakers[SLOTS]; /* stored by tasks, woken by any thread */
 };
 
 static uint32_t next_random(uint64_t *state)
@@ -34,7 +34,7 @@ static uint32_t next_random(uint64_t *state)
     return (uint32_t)((x ^ x >> 31) >> 16);
 }
 
-/* Puts a waker into a slot and fires what was there. */
+/* Stores a waker in a slot and wakes the previous one. */
 static void leave_waker(struct storm *storm, uint32_t slot, weft_waker *waker)
 {
     weft_waker *old = atomic_exchange(&storm->wakers[slot % SLOTS], waker);
@@ -43,7 +43,7 @@ static void leave_waker(struct storm *storm, uint32_t slot, weft_waker *waker)
     }
 }
 
-/* A future that is ready once its waker was fired and it is polled again. */
+/* A future that is ready once its waker was woken and it is polled again. */
 struct slot_future {
     weft_future future;
     struct storm *storm;
@@ -59,7 +59,7 @@ static int slot_poll(weft_future *future)
         return WEFT_ECANCELED;
     }
     if (self->waiting) {
-        return 0; /* Woken by somebody: good enough. */
+        return 0; /* Any wake-up will do. */
     }
     self->waiting = true;
     leave_waker(self->storm, self->slot, weft_waker_current());
@@ -86,7 +86,7 @@ struct life {
     weft_join_future join;
 };
 
-static int life_body(weft_co *co, void *state);
+static int life_task(weft_co *co, void *state);
 
 static void life_drop(void *state)
 {
@@ -102,7 +102,7 @@ static void life_drop(void *state)
 static int spawn_life(struct storm *storm, weft_task **task, uint64_t random, uint32_t steps)
 {
     struct life life = { .storm = storm, .random = random, .steps = steps };
-    weft_spec spec = { .body = life_body,
+    weft_spec spec = { .body = life_task,
                        .drop = life_drop,
                        .state = &life,
                        .state_size = sizeof life,
@@ -122,7 +122,7 @@ static void start_wait(struct life *life)
     life->slot.future.ops = &slot_ops;
 }
 
-static int life_body(weft_co *co, void *state)
+static int life_task(weft_co *co, void *state)
 {
     struct life *life = state;
     int err;
@@ -141,7 +141,7 @@ static int life_body(weft_co *co, void *state)
             life->shielded = true;
             start_wait(life);
             WEFT_AWAIT(co, err, &life->slot.future);
-            CHECK_EQ(err, 0); /* Not cancelled under the shield. */
+            CHECK_EQ(err, 0); /* Not canceled under the shield. */
             life->shielded = false;
             weft_shield_leave();
         } else if (life->child == NULL) {
@@ -174,7 +174,7 @@ struct helper {
     _Atomic(uint64_t) jobs;
 };
 
-/* A plain thread that spawns, cancels, joins, detaches and fires wakers. */
+/* A plain thread that spawns, cancels, joins and detaches tasks, and wakes wakers. */
 static void *helper_main(void *arg)
 {
     struct helper *self = arg;
@@ -202,12 +202,12 @@ static void *helper_main(void *arg)
 }
 
 /*
- * Goal:   whatever happens to a task, its body starts, its drop runs exactly
- *         once, a shield holds, and the shutdown ends.
- * Method: random lives from a printed seed, random interference from plain
- *         threads, and a shutdown in the middle of it.
+ * Goal:   whatever happens to a task, its function starts, its drop function runs exactly once,
+ *         a shield holds, and the shutdown ends.
+ * Method: random tasks from a printed seed, random interference from plain threads, and a
+ *         shutdown in the middle.
  */
-static void random_lives_all_end(void)
+static void random_task_lives_all_end(void)
 {
     uint64_t rounds = test_scale(20);
     for (uint64_t round = 0; round < rounds; round++) {
@@ -234,11 +234,11 @@ static void random_lives_all_end(void)
         }
         CHECK_EQ(atomic_load(&storm.spawned), atomic_load(&storm.dropped));
         weft_runtime_destroy(storm.rt);
-        /* Wakers of tasks whose runtime is gone. */
+        /* Wakers of tasks whose runtime has been destroyed. */
         for (uint32_t i = 0; i < SLOTS; i++) {
             leave_waker(&storm, i, NULL);
         }
     }
 }
 
-TEST_MAIN({ TEST(random_lives_all_end) })
+TEST_MAIN({ TEST(random_task_lives_all_end) })

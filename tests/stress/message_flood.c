@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message_flood: channels of each kind, from one or four senders to one or four receivers. No
- * message is lost or doubled, and those of one sender come in their order.
+ * message_flood.c - stress test of every kind of channel, from one or four senders to one or
+ * four receivers.
  *
- * Messages per kind and shape: 40 000, times WEFT_TEST_SCALE; the soak sends 100 million.
+ * No message is lost or duplicated, and the messages of one sender arrive in order.
+ *
+ * Messages per kind and shape: 40 000, times WEFT_TEST_SCALE. The soak test sends 100 million.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +19,22 @@ enum {
     SIDE_MAX = 4,
 };
 
-/* A message: who has sent it, and its number. */
+/* Encodes the sender and its message number. */
 static uint64_t message_of(unsigned sender, uint64_t number)
 {
     return number * SIDE_MAX + sender;
 }
 
-/* What one receiver has got of one sender: numbers that grow, their count and their sum. */
+/* What one receiver got from one sender: increasing numbers, their count and their sum. */
 struct got {
-    uint64_t next; /* the least number that may come */
+    uint64_t next; /* minimum of the next number */
     uint64_t count;
     uint64_t sum;
 };
 
 struct side {
     unsigned index;
-    uint64_t count; /* to send */
+    uint64_t count; /* number of messages to send */
     uint64_t missed;
     struct got got[SIDE_MAX];
 };
@@ -45,7 +47,7 @@ static struct shape {
 static struct side senders[SIDE_MAX];
 static struct side receivers[SIDE_MAX];
 
-static void note(struct side *self, uint64_t message)
+static void record_message(struct side *self, uint64_t message)
 {
     struct got *got = &self->got[message % SIDE_MAX];
     uint64_t number = message / SIDE_MAX;
@@ -55,8 +57,8 @@ static void note(struct side *self, uint64_t message)
     got->sum += number;
 }
 
-static void run(weft_runtime *rt, struct shape shape, int (*send)(void *arg),
-                int (*receive)(void *arg))
+static void run_shape(weft_runtime *rt, struct shape shape, int (*send)(void *arg),
+                      int (*receive)(void *arg))
 {
     weft_task *tasks[2 * SIDE_MAX];
     unsigned count = 0;
@@ -98,14 +100,14 @@ static int receive_all(void *arg)
     uint64_t message = 0;
     int err;
     while ((err = weft_recv(from[self->index], &message, WEFT_NEVER)) == 0) {
-        note(self, message);
+        record_message(self, message);
     }
     CHECK_EQ(err, WEFT_ECLOSED);
     weft_receiver_drop(from[self->index]);
     return 0;
 }
 
-/* All receivers together have each message once. */
+/* Checks that all receivers together got each message once. */
 static void check_shared(struct shape shape)
 {
     for (unsigned s = 0; s < shape.senders; s++) {
@@ -133,23 +135,23 @@ static void flood_channels(size_t capacity)
             from[k] = weft_receiver_clone(from[0]);
             CHECK(from[k] != NULL);
         }
-        run(rt, shapes[i], send_all, receive_all);
+        run_shape(rt, shapes[i], send_all, receive_all);
         check_shared(shapes[i]);
     }
     weft_runtime_destroy(rt);
 }
 
-static void from_hand_to_hand(void)
+static void unbuffered_channel_delivers_each_message_once(void)
 {
     flood_channels(0);
 }
 
-static void through_a_ring(void)
+static void bounded_channel_delivers_each_message_once(void)
 {
     flood_channels(64);
 }
 
-static void without_a_limit(void)
+static void unbounded_channel_delivers_each_message_once(void)
 {
     flood_channels(WEFT_UNBOUNDED);
 }
@@ -159,7 +161,7 @@ static void without_a_limit(void)
 static weft_broadcast_sender *news_to;
 static weft_broadcast_receiver *news_from[SIDE_MAX];
 
-static int tell_all(void *arg)
+static int broadcast_all(void *arg)
 {
     struct side *self = arg;
     for (uint64_t i = 0; i < self->count; i++) {
@@ -173,7 +175,7 @@ static int tell_all(void *arg)
     return 0;
 }
 
-static int hear_all(void *arg)
+static int receive_broadcast(void *arg)
 {
     struct side *self = arg;
     uint64_t message = 0;
@@ -182,15 +184,15 @@ static int hear_all(void *arg)
     while ((err = weft_broadcast_recv(news_from[self->index], &message, &missed, WEFT_NEVER)) ==
            0) {
         self->missed += missed;
-        note(self, message);
+        record_message(self, message);
     }
     CHECK_EQ(err, WEFT_ECLOSED);
     weft_broadcast_receiver_drop(news_from[self->index]);
     return 0;
 }
 
-/* Each receiver has each message, or was told that it has missed it. */
-static void to_every_receiver(void)
+/* Each receiver gets each message, or a count of missed messages that includes it. */
+static void broadcast_delivers_or_counts_as_missed_each_message(void)
 {
     weft_runtime *rt = test_start(test_workers(2));
     for (unsigned i = 0; i < 4; i++) {
@@ -202,7 +204,7 @@ static void to_every_receiver(void)
         for (unsigned k = 1; k < shape.receivers; k++) {
             CHECK_EQ(weft_broadcast_subscribe(news_to, &news_from[k]), 0);
         }
-        run(rt, shape, tell_all, hear_all);
+        run_shape(rt, shape, broadcast_all, receive_broadcast);
         for (unsigned r = 0; r < shape.receivers; r++) {
             uint64_t count = receivers[r].missed;
             uint64_t sent = 0;
@@ -233,13 +235,13 @@ static int set_all(void *arg)
     return 0;
 }
 
-static int see_all(void *arg)
+static int watch_all(void *arg)
 {
     struct side *self = arg;
     uint64_t message = 0;
     int err;
     while ((err = weft_watch_recv(seen[self->index], &message, WEFT_NEVER)) == 0) {
-        note(self, message);
+        record_message(self, message);
     }
     CHECK_EQ(err, WEFT_ECLOSED);
     uint64_t last = 0;
@@ -249,8 +251,8 @@ static int see_all(void *arg)
     return 0;
 }
 
-/* Values of one sender come in their order, and the last of all to each receiver. */
-static void the_latest_value(void)
+/* The values of one sender arrive in order, and every receiver gets the last value of all. */
+static void watch_delivers_last_value_to_every_receiver(void)
 {
     weft_runtime *rt = test_start(test_workers(2));
     for (unsigned i = 0; i < 4; i++) {
@@ -262,20 +264,20 @@ static void the_latest_value(void)
         for (unsigned k = 1; k < shapes[i].receivers; k++) {
             CHECK_EQ(weft_watch_subscribe(set, &seen[k]), 0);
         }
-        run(rt, shapes[i], set_all, see_all);
+        run_shape(rt, shapes[i], set_all, watch_all);
     }
     weft_runtime_destroy(rt);
 }
 
-/* --- One by one ------------------------------------------------------------------------------- */
+/* --- Oneshots --------------------------------------------------------------------------------- */
 
 WEFT_ONESHOT(place, uint64_t)
 
-/* A sender and a receiver for each place, of which there are two in turn. */
+/* Each pair of sender and receiver uses two oneshots alternately. */
 static place places[SIDE_MAX][2];
 static weft_semaphore taken[SIDE_MAX];
 
-static int give_each(void *arg)
+static int send_each(void *arg)
 {
     struct side *self = arg;
     for (uint64_t i = 0; i < self->count; i++) {
@@ -285,7 +287,7 @@ static int give_each(void *arg)
     return 0;
 }
 
-static int take_each(void *arg)
+static int receive_each(void *arg)
 {
     struct side *self = arg;
     uint64_t count = test_scale(40000) / SIDE_MAX + 1;
@@ -299,22 +301,22 @@ static int take_each(void *arg)
     return 0;
 }
 
-static void one_by_one(void)
+static void oneshots_deliver_each_message_once(void)
 {
     weft_runtime *rt = test_start(test_workers(2));
     memset(places, 0, sizeof places);
     for (unsigned i = 0; i < SIDE_MAX; i++) {
         weft_semaphore_init(&taken[i], 2);
     }
-    run(rt, shapes[3], give_each, take_each);
+    run_shape(rt, shapes[3], send_each, receive_each);
     weft_runtime_destroy(rt);
 }
 
 TEST_MAIN({
-    TEST(from_hand_to_hand),
-    TEST(through_a_ring),
-    TEST(without_a_limit),
-    TEST(to_every_receiver),
-    TEST(the_latest_value),
-    TEST(one_by_one),
+    TEST(unbuffered_channel_delivers_each_message_once),
+    TEST(bounded_channel_delivers_each_message_once),
+    TEST(unbounded_channel_delivers_each_message_once),
+    TEST(broadcast_delivers_or_counts_as_missed_each_message),
+    TEST(watch_delivers_last_value_to_every_receiver),
+    TEST(oneshots_deliver_each_message_once),
 })

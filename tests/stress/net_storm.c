@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * net_storm.c - thousands of connections that are open and idle, and then a storm of others that
- * come and go beside them: no CPU while they are idle, no descriptor lost, and no memory that
- * grows. WEFT_TEST_SECONDS says how long the storm lasts; test_scale() how many are open.
+ * net_storm.c - thousands of idle connections, and a storm of short ones beside them.
  *
- * The clients are a process of their own, since each connection has two ends and the limit of
- * descriptors is for each process. They do what they are ordered, and check of themselves what the
- * server checks.
+ * Idle connections use no CPU, no descriptor is leaked, and memory does not grow.
+ * WEFT_TEST_SECONDS sets the duration of the storm, test_scale() the number of idle
+ * connections.
+ *
+ * The clients run in a process of their own, because each connection has two ends and the
+ * descriptor limit is per process. They follow the server's orders and make the same checks on
+ * themselves.
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,23 +33,23 @@
 
 enum {
     OPEN = 500,       /* connections, times the scale */
-    OPENING_MAX = 64, /* at once */
+    OPENING_MAX = 64, /* connections being opened at a time */
     VISITS_PER_SECOND = 2000,
-    VISITING_MAX = 200,   /* at once */
-    ADDRESSES = 4,        /* of this machine: each has ports for 28 000 connections */
-    OWN_FDS_MAX = 500,    /* what a process has beside connections */
-    GROWTH_MAX = 2 << 20, /* bytes: all of those, when there were few of them before */
-    BYE = '.',            /* asks the server to close */
+    VISITING_MAX = 200,   /* visits at a time */
+    ADDRESSES = 4,        /* of this machine; each has ports for 28 000 connections */
+    OWN_FDS_MAX = 500,    /* descriptors of a process apart from connections */
+    GROWTH_MAX = 2 << 20, /* bytes: the maximum number of visits, when there were few before */
+    BYE = '.',            /* asks the server to close the connection */
 };
 
 static struct place places[ADDRESSES];
 static uint64_t open_count;
 static int64_t storm_ns;
 
-/* --- What both sides check -------------------------------------------------------------- */
+/* --- Checks of both sides --------------------------------------------------------------- */
 
-/* On the first thread: for a while, in which nothing is to do, nobody does anything. */
-static void be_idle(const char *who)
+/* Called on the first thread. Checks that no thread runs during a period without work. */
+static void check_idle(const char *who)
 {
     int64_t idle = storm_ns / 10 > 200 * WEFT_MS ? storm_ns / 10 : 200 * WEFT_MS;
     quiet_must_come(idle);
@@ -67,14 +69,14 @@ static weft_stream *connect_and_talk(uint64_t number)
     weft_stream *stream;
     uint64_t answer;
     CHECK_EQ(weft_connect(&stream, places[number % ADDRESSES].text, NULL, WEFT_NEVER), 0);
-    number = number * 256; /* No BYE. */
+    number = number * 256; /* The first byte is not BYE. */
     CHECK_EQ(weft_write_all(stream, &number, sizeof number, WEFT_NEVER), 0);
     CHECK_EQ(weft_read_exact(stream, &answer, sizeof answer, WEFT_NEVER), 0);
     CHECK_EQ(answer, number);
     return stream;
 }
 
-static int hold(void *arg)
+static int hold_connection(void *arg)
 {
     weft_stream *stream = connect_and_talk((uintptr_t)arg);
     weft_semaphore_release(&opening, 1);
@@ -89,7 +91,7 @@ static int open_all(void *arg)
     (void)arg;
     for (uint64_t i = 0; i < open_count; i++) {
         CHECK_EQ(weft_semaphore_acquire(&opening, 1, WEFT_NEVER), 0);
-        CHECK_EQ(weft_go(NULL, hold, (void *)(uintptr_t)i), 0);
+        CHECK_EQ(weft_go(NULL, hold_connection, (void *)(uintptr_t)i), 0);
     }
     CHECK_EQ(weft_semaphore_acquire(&opening, OPENING_MAX, WEFT_NEVER), 0);
     return 0;
@@ -103,8 +105,9 @@ static int close_all(void *arg)
     return 0;
 }
 
-/* One that ends as its number says: from here, from there, or by a reset. */
-static int visit(void *arg)
+/* A connection whose number selects how it ends: closed by the client, by the server, or by a
+ * reset. */
+static int visit_server(void *arg)
 {
     uintptr_t number = (uintptr_t)arg;
     char byte = BYE;
@@ -120,7 +123,7 @@ static int visit(void *arg)
     return 0;
 }
 
-/* Returns how many visits there were. */
+/* Returns the number of visits. */
 static int storm(void *arg)
 {
     uint64_t rate = test_is_sanitized() ? VISITS_PER_SECOND / 20 : VISITS_PER_SECOND;
@@ -133,7 +136,7 @@ static int storm(void *arg)
         CHECK_GE(weft_interval_tick(&interval), 1);
         for (; number < rate * (uint64_t)(interval.next - begin) / WEFT_S; number++) {
             CHECK_EQ(weft_semaphore_acquire(&visiting, 1, WEFT_NEVER), 0);
-            CHECK_EQ(weft_go(NULL, visit, (void *)(uintptr_t)number), 0);
+            CHECK_EQ(weft_go(NULL, visit_server, (void *)(uintptr_t)number), 0);
         }
     }
     CHECK_EQ(weft_semaphore_acquire(&visiting, VISITING_MAX, WEFT_NEVER), 0);
@@ -151,12 +154,12 @@ enum order {
     ORDERS,
 };
 
-static int obey(weft_runtime *rt, enum order order)
+static int run_order(weft_runtime *rt, enum order order)
 {
     static int (*const functions[ORDERS])(
         void *arg) = { [ORDER_OPEN] = open_all, [ORDER_STORM] = storm, [ORDER_CLOSE] = close_all };
     if (order == ORDER_BE_IDLE) {
-        be_idle("clients");
+        check_idle("clients");
         return 0;
     }
     unsigned fds = link_fds();
@@ -165,8 +168,8 @@ static int obey(weft_runtime *rt, enum order order)
     return result;
 }
 
-/* The whole life of the other process. */
-static _Noreturn void be_clients(int control)
+/* The main function of the client process. */
+static _Noreturn void run_clients(int control)
 {
     enum order order;
     CHECK_EQ(read(control, places, sizeof places), sizeof places);
@@ -175,7 +178,7 @@ static _Noreturn void be_clients(int control)
     weft_runtime *rt = test_start(2);
     do {
         CHECK_EQ(read(control, &order, sizeof order), sizeof order);
-        int result = obey(rt, order);
+        int result = run_order(rt, order);
         CHECK_EQ(write(control, &result, sizeof result), sizeof result);
     } while (order != ORDER_CLOSE);
     weft_runtime_destroy(rt);
@@ -195,7 +198,7 @@ static void end_service(weft_stream *peer, ssize_t result)
     atomic_fetch_add(&ended, 1);
 }
 
-static int serve(void *arg)
+static int serve_fiber(void *arg)
 {
     weft_stream *peer = arg;
     char buffer[64];
@@ -210,27 +213,27 @@ static int serve(void *arg)
     return 0;
 }
 
-static int accept_all(void *arg)
+static int accept_fiber(void *arg)
 {
     weft_listener *listener = arg;
     weft_stream *peer;
     int err;
     while ((err = weft_accept(listener, &peer, WEFT_NEVER)) == 0) {
         atomic_fetch_add(&begun, 1);
-        CHECK_EQ(weft_go(NULL, serve, peer), 0);
+        CHECK_EQ(weft_go(NULL, serve_fiber, peer), 0);
     }
     CHECK_EQ(err, WEFT_ECLOSED);
     return 0;
 }
 
-/* The same without stacks. */
+/* Same as serve_fiber() and accept_fiber(), as stackless tasks. */
 struct service {
     weft_stream *peer;
     weft_io io;
     char buffer[64];
 };
 
-static int serve_body(weft_co *co, void *state)
+static int serve_task(weft_co *co, void *state)
 {
     struct service *self = state;
     int n;
@@ -257,7 +260,7 @@ struct acceptor {
     struct service service;
 };
 
-static int accept_body(weft_co *co, void *state)
+static int accept_task(weft_co *co, void *state)
 {
     struct acceptor *self = state;
     int err;
@@ -270,7 +273,7 @@ static int accept_body(weft_co *co, void *state)
             break;
         }
         atomic_fetch_add(&begun, 1);
-        weft_spec spec = { .body = serve_body,
+        weft_spec spec = { .body = serve_task,
                            .state = &self->service,
                            .state_size = sizeof self->service };
         CHECK_EQ(weft_spawn(NULL, &spec), 0);
@@ -278,7 +281,7 @@ static int accept_body(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-static int listen_everywhere(void *arg)
+static int listen_on_all_addresses(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < ADDRESSES; i++) {
@@ -293,9 +296,9 @@ static weft_task *start_acceptor(weft_runtime *rt, weft_listener *listener, bool
 {
     weft_task *task;
     struct acceptor acceptor = { .listener = listener };
-    weft_spec spec = { .body = accept_body, .state = &acceptor, .state_size = sizeof acceptor };
+    weft_spec spec = { .body = accept_task, .state = &acceptor, .state_size = sizeof acceptor };
     if (has_stack) {
-        return test_go(rt, accept_all, listener);
+        return test_go(rt, accept_fiber, listener);
     }
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     return task;
@@ -315,7 +318,7 @@ static int get_answer(int control)
     return result;
 }
 
-static void meet_storm(int control, struct ledger *ledger)
+static void check_storm(int control, struct ledger *ledger)
 {
     unsigned fds = link_fds();
     give_order(control, ORDER_STORM);
@@ -348,7 +351,7 @@ static void serve_clients(int control, bool has_stack)
     unsigned fds = link_fds();
     weft_runtime *rt = test_start_with(&config);
     weft_task *acceptors[ADDRESSES];
-    CHECK_EQ(test_run(rt, listen_everywhere, NULL), 0);
+    CHECK_EQ(test_run(rt, listen_on_all_addresses, NULL), 0);
     for (unsigned i = 0; i < ADDRESSES; i++) {
         acceptors[i] = start_acceptor(rt, listeners[i], has_stack);
     }
@@ -356,9 +359,9 @@ static void serve_clients(int control, bool has_stack)
     give_order(control, ORDER_OPEN);
     CHECK_EQ(get_answer(control), 0);
     give_order(control, ORDER_BE_IDLE);
-    be_idle("server");
+    check_idle("server");
     CHECK_EQ(get_answer(control), 0);
-    meet_storm(control, &ledger);
+    check_storm(control, &ledger);
     for (unsigned i = 0; i < ADDRESSES; i++) {
         weft_listener_close(listeners[i]);
         CHECK_EQ(test_join_soon(acceptors[i]), 0);
@@ -368,7 +371,7 @@ static void serve_clients(int control, bool has_stack)
     CHECK_EQ(atomic_load(&ledger.bytes), 0);
 }
 
-/* As many as asked for, or as the system allows. */
+/* Chooses the requested number of connections, or as many as the system allows. */
 static void choose_size(void)
 {
     const char *text = getenv("WEFT_TEST_SECONDS");
@@ -387,7 +390,7 @@ static void choose_size(void)
     }
 }
 
-static void run(bool has_stack)
+static void run_storm(bool has_stack)
 {
     int ends[2];
     int status = -1;
@@ -400,7 +403,7 @@ static void run(bool has_stack)
     CHECK(clients >= 0);
     if (clients == 0) {
         (void)close(ends[0]);
-        be_clients(ends[1]);
+        run_clients(ends[1]);
     }
     (void)close(ends[1]);
     serve_clients(ends[0], has_stack);
@@ -409,17 +412,17 @@ static void run(bool has_stack)
     (void)close(ends[0]);
 }
 
-static void fibers_stand_a_storm(void)
+static void fibers_survive_connection_storm(void)
 {
-    run(true);
+    run_storm(true);
 }
 
-static void bodies_stand_a_storm(void)
+static void stackless_tasks_survive_connection_storm(void)
 {
-    run(false);
+    run_storm(false);
 }
 
 TEST_MAIN({
-    TEST(fibers_stand_a_storm),
-    TEST(bodies_stand_a_storm),
+    TEST(fibers_survive_connection_storm),
+    TEST(stackless_tasks_survive_connection_storm),
 })

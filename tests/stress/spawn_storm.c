@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks from workers and from outside threads, all at once.
+ * spawn_storm.c - tasks spawned by workers and by plain threads at the same time.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,13 +17,13 @@ enum {
 
 struct storm {
     weft_runtime *rt;
-    _Atomic(uint8_t) *runs; /* of each task */
+    _Atomic(uint8_t) *runs; /* one count per task */
     uint64_t per_source;
     _Atomic(uint64_t) drops;
     _Atomic(uint64_t) ended;
 };
 
-/* A task of its own number; inside ones spawn the next ones of their tree. */
+/* A task with its own number. A task of a tree spawns its children in the tree. */
 struct leaf {
     struct storm *storm;
     uint64_t number;
@@ -31,7 +31,7 @@ struct leaf {
     uint64_t tree_size;
 };
 
-static int leaf_body(weft_co *co, void *state);
+static int leaf_task(weft_co *co, void *state);
 
 static void leaf_drop(void *state)
 {
@@ -42,7 +42,7 @@ static void leaf_drop(void *state)
 static weft_spec leaf_spec(const struct leaf *leaf)
 {
     return (weft_spec){
-        .body = leaf_body,
+        .body = leaf_task,
         .drop = leaf_drop,
         .state = leaf,
         .state_size = sizeof *leaf,
@@ -50,7 +50,7 @@ static weft_spec leaf_spec(const struct leaf *leaf)
     };
 }
 
-static int leaf_body(weft_co *co, void *state)
+static int leaf_task(weft_co *co, void *state)
 {
     (void)co;
     struct leaf *leaf = state;
@@ -96,10 +96,9 @@ static void *outsider_main(void *arg)
 }
 
 /*
- * Goal:   each task runs exactly once and is dropped exactly once, wherever it
- *         was spawned.
- * Method: four outside threads spawn tasks that they partly join, while a task on
- *         a worker grows a tree of tasks. Each task counts in a cell of its own.
+ * Goal:   each task runs exactly once and is dropped exactly once, wherever it was spawned.
+ * Method: four plain threads spawn tasks and join some of them, while a task on a worker grows
+ *         a tree of tasks. Each task counts in its own cell.
  */
 static void every_task_runs_exactly_once(void)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer_storm.c - many timers of every kind of deadline, half of them stopped or restarted by
+ * timer_storm.c - many timers with every kind of deadline, half of them stopped or restarted by
  * other tasks.
  *
- * Goal:   no timer calls early, late, twice, or after its stop; on one worker the calls come in
- *         the order of the deadlines.
- * Method: the clock is paused. While timers are started and changed, a thread moves the clock, so
- *         that stops race with calls. Then the clock goes on in milliseconds, and stands still
- *         until the workers have done what is due: a call that sees another time is late.
+ * Goal:   no timer fires early, late, twice, or after its stop. On one worker, timers fire in
+ *         deadline order.
+ * Method: the clock is paused. While timers are started and changed, a thread advances the
+ *         clock, so that stops race with calls. After that the clock advances by one
+ *         millisecond at a time and stands still until the workers have done everything that is
+ *         due, so a call that sees another time is late.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -23,36 +24,36 @@
 #include "test.h"
 
 enum {
-    HELPERS = 4, /* fibers that stop and restart what others have started */
+    HELPERS = 4, /* fibers that stop and restart the timers of others */
     STEPS = 20000,
 };
 
 struct entry {
     weft_timer timer;
     weft_time deadline;
-    bool exact;   /* due after the beginning: the time of the call is known */
-    bool never;   /* hours, or the end of time */
-    bool stopped; /* before it was called */
+    bool exact;   /* due after begin, so the time of the call is known */
+    bool never;   /* hours away, or the end of time */
+    bool stopped; /* before it fired */
     _Atomic(uint32_t) calls;
 };
 
 static struct entry *entries;
 static uint64_t count;
-static weft_time begin; /* everything is started and changed before */
+static weft_time begin; /* everything is started and changed before this time */
 static _Atomic(uint64_t) calls;
 static _Atomic(uint64_t) stops;
 static _Atomic(uint64_t) restarts;
 static atomic_bool is_changed;
-static bool in_order; /* one worker: calls come in the order of their milliseconds */
+static bool in_order; /* one worker: timers fire in the order of their milliseconds */
 static weft_time last_due;
 
-/* When it is due: at the end of its millisecond. */
+/* Returns when a timer is due: at the end of its millisecond. */
 static weft_time due_time(const struct entry *entry)
 {
     return (entry->deadline + WEFT_MS - 1) / WEFT_MS * WEFT_MS;
 }
 
-static void called(void *arg)
+static void on_timer(void *arg)
 {
     struct entry *entry = arg;
     weft_time now = weft_now();
@@ -69,7 +70,7 @@ static void called(void *arg)
     atomic_fetch_add(&calls, 1);
 }
 
-/* Some time in the second after the beginning. */
+/* Chooses a deadline in the second after begin. */
 static void choose_soon(struct entry *entry, struct wf_rng *rng)
 {
     entry->deadline = begin + (weft_time)(1 + wf_rng_below(rng, 1000)) * WEFT_MS +
@@ -77,7 +78,7 @@ static void choose_soon(struct entry *entry, struct wf_rng *rng)
     entry->exact = true;
 }
 
-/* Some time before the beginning, which the clock may pass while the timer is changed. */
+/* Chooses a deadline before begin, which the clock may pass while the timer is changed. */
 static void choose_before(struct entry *entry, struct wf_rng *rng)
 {
     weft_time now = weft_now();
@@ -108,7 +109,7 @@ static void choose_deadline(struct entry *entry, struct wf_rng *rng)
     }
 }
 
-/* The part of the entries that is the worker's. */
+/* The share of one worker in the entries. */
 struct part {
     unsigned index;
     unsigned parts;
@@ -127,13 +128,13 @@ static int start_part(void *arg)
     for (uint64_t i = part->index; i < count; i += part->parts) {
         struct entry *entry = &entries[i];
         choose_deadline(entry, &rng);
-        weft_timer_start(&entry->timer, entry->deadline, 0, called, entry);
+        weft_timer_start(&entry->timer, entry->deadline, 0, on_timer, entry);
         CHECK(yield_sometimes(i));
     }
     return 0;
 }
 
-/* Every second timer is stopped, and half of those that were waiting are restarted. */
+/* Stops every second timer, and restarts half of those that had not fired. */
 static int change_part(void *arg)
 {
     const struct part *part = arg;
@@ -154,7 +155,7 @@ static int change_part(void *arg)
             entry->stopped = false;
             entry->never = false;
             choose_soon(entry, &rng);
-            weft_timer_start(&entry->timer, entry->deadline, 0, called, entry);
+            weft_timer_start(&entry->timer, entry->deadline, 0, on_timer, entry);
         }
     }
     return 0;
@@ -196,7 +197,7 @@ static void stop_all(void)
     }
 }
 
-/* Moves the clock to the beginning, while timers are started and changed. */
+/* Advances the clock toward begin while timers are started and changed. */
 static void *move_clock(void *arg)
 {
     weft_time step = (begin - weft_now()) / STEPS;
@@ -242,7 +243,7 @@ static void storm(unsigned workers)
     printf("%llu timers, %u workers: %llu calls, %llu stops, %llu restarts\n",
            (unsigned long long)count, workers, (unsigned long long)atomic_load(&calls),
            (unsigned long long)atomic_load(&stops), (unsigned long long)atomic_load(&restarts));
-    /* Most timers are due after the beginning, and every second one of these is stopped. */
+    /* Most timers are due after begin, and half of these are stopped. */
     CHECK_GE(atomic_load(&calls), count / 4);
     CHECK_GE(atomic_load(&stops), count / 8);
     CHECK_GE(atomic_load(&restarts), count / 16);
@@ -256,12 +257,12 @@ static void timers_of_every_kind(void)
     storm(test_workers(2));
 }
 
-static void calls_come_in_order(void)
+static void timers_of_one_worker_fire_in_deadline_order(void)
 {
     storm(1);
 }
 
 TEST_MAIN({
     TEST(timers_of_every_kind),
-    TEST(calls_come_in_order),
+    TEST(timers_of_one_worker_fire_in_deadline_order),
 })

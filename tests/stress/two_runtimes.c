@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two runtimes that fork at the same time, from plain threads and from fibers. Each fork must run
- * on a worker of its own runtime or on the thread that has forked it, and what it spawns must run
- * there, too.
+ * two_runtimes.c - two runtimes that fork at the same time, from plain threads and from fibers.
  *
- * The threads begin and end their computations again and again, so a thief often comes late: to a
- * computation that has ended since it looked.
+ * Each fork must run on a worker of its own runtime or on the thread that forked it, and tasks
+ * that it spawns must run there, too.
+ *
+ * The threads start and end computations repeatedly, so a thief often comes late, to a
+ * computation that has ended since the thief looked.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,10 +18,10 @@
 
 enum {
     RUNTIMES = 2,
-    THREADS = 2, /* for each runtime */
+    THREADS = 2, /* per runtime */
     DEPTH = 5,
-    STOLEN_MIN = 1000, /* in each runtime: so often a thief could be late */
-    SPINS = 2000,      /* in a leaf: some microseconds */
+    STOLEN_MIN = 1000, /* per runtime: number of times that a thief could be late */
+    SPINS = 2000,      /* in a leaf; a few microseconds */
 };
 
 /* One of the runtimes. */
@@ -47,7 +48,7 @@ static void check_runtime(struct side *side)
     }
 }
 
-static int spawned_body(weft_co *co, void *state)
+static int spawned_task(weft_co *co, void *state)
 {
     (void)co;
     struct side *side = test_arg(state);
@@ -56,10 +57,10 @@ static int spawned_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Spawns a task where this leaf runs. */
+/* Spawns a task on the runtime where this leaf runs. */
 static void spawn_here(struct side *side)
 {
-    weft_spec spec = { .body = spawned_body, .state = &side, .state_size = sizeof side };
+    weft_spec spec = { .body = spawned_task, .state = &side, .state_size = sizeof side };
     CHECK_EQ(weft_spawn(NULL, &spec), 0);
     atomic_fetch_add(&side->spawned, 1);
 }
@@ -105,7 +106,7 @@ static uint64_t stolen_forks(weft_runtime *rt)
     return stolen;
 }
 
-static void *fork_again_and_again(void *arg)
+static void *fork_repeatedly(void *arg)
 {
     struct side *side = arg;
     uint64_t stolen_min = test_scale(STOLEN_MIN);
@@ -118,7 +119,7 @@ static void *fork_again_and_again(void *arg)
     return NULL;
 }
 
-static void runtimes_that_fork_at_once_share_no_forks(void)
+static void concurrently_forking_runtimes_share_no_forks(void)
 {
     struct side sides[RUNTIMES] = { 0 };
     pthread_t threads[RUNTIMES * THREADS];
@@ -126,7 +127,7 @@ static void runtimes_that_fork_at_once_share_no_forks(void)
         sides[i].rt = test_start(2);
     }
     for (unsigned i = 0; i < RUNTIMES * THREADS; i++) {
-        CHECK_EQ(pthread_create(&threads[i], NULL, fork_again_and_again, &sides[i % RUNTIMES]), 0);
+        CHECK_EQ(pthread_create(&threads[i], NULL, fork_repeatedly, &sides[i % RUNTIMES]), 0);
     }
     for (unsigned i = 0; i < RUNTIMES * THREADS; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -141,5 +142,5 @@ static void runtimes_that_fork_at_once_share_no_forks(void)
 }
 
 TEST_MAIN({
-    TEST(runtimes_that_fork_at_once_share_no_forks),
+    TEST(concurrently_forking_runtimes_share_no_forks),
 })

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks that wake each other across workers, with no park timeout: a lost
- * wake-up stops the program for good.
+ * wake_chain.c - tasks that wake each other across workers.
+ *
+ * There is no park timeout, so a lost wake-up stops the program for good.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct ring_of_tasks;
 
 struct member {
     struct ring_of_tasks *ring;
-    _Atomic(uint64_t) tokens; /* that have reached this member */
+    _Atomic(uint64_t) tokens; /* tokens that have reached this member */
     _Atomic(weft_waker *) waker;
     uint64_t seen;
 };
@@ -34,16 +35,16 @@ struct chain_state {
     struct member *self;
 };
 
-static void pass_on(struct ring_of_tasks *ring, struct member *self)
+static void pass_token(struct ring_of_tasks *ring, struct member *self)
 {
-    /* A step that is not a divisor of the ring, so that all meet all. */
+    /* The step does not divide the size of the ring, so tokens visit all members. */
     size_t at = (size_t)(self - ring->members);
     struct member *next = &ring->members[(at + 7) % MEMBERS];
     atomic_fetch_add(&next->tokens, 1);
     weft_waker_wake(atomic_load(&next->waker));
 }
 
-static int member_body(weft_co *co, void *state)
+static int member_task(weft_co *co, void *state)
 {
     (void)co;
     struct member *self = ((struct chain_state *)state)->self;
@@ -55,7 +56,7 @@ static int member_body(weft_co *co, void *state)
     while (self->seen < tokens) {
         self->seen++;
         atomic_fetch_add(&ring->hops, 1);
-        pass_on(ring, self);
+        pass_token(ring, self);
     }
     return atomic_load(&ring->hops) >= ring->hops_wanted ? 0 : WEFT_PENDING;
 }
@@ -92,7 +93,7 @@ static void run_chain(weft_config *config, bool pinned)
     for (int i = 0; i < MEMBERS; i++) {
         ring->members[i].ring = ring;
         struct chain_state state = { &ring->members[i] };
-        weft_spec spec = { .body = member_body, .state = &state, .state_size = sizeof state };
+        weft_spec spec = { .body = member_task, .state = &state, .state_size = sizeof state };
         spec.pinned = pinned && i % 2 == 0 ? WEFT_PINNED : 0;
         CHECK_EQ(weft_runtime_spawn(rt, &tasks[i], &spec), 0);
     }
@@ -111,7 +112,7 @@ static void run_chain(weft_config *config, bool pinned)
         CHECK_EQ(weft_join(tasks[i], &result, WEFT_NEVER), 0);
         CHECK_EQ(result, 0);
     }
-    /* Not before all have ended: they wake each other to the last. */
+    /* Only after all have ended: they wake each other until then. */
     for (int i = 0; i < MEMBERS; i++) {
         weft_waker_drop(atomic_load(&ring->members[i].waker));
     }
@@ -122,9 +123,9 @@ static void run_chain(weft_config *config, bool pinned)
 
 /*
  * Goal:   no wake-up is ever lost.
- * Method: tokens travel round a ring of tasks; each hop is a wake of a task that
- *         sits anywhere. There is no timeout, so a lost wake is a hang, which the
- *         test's own limit turns into a failure.
+ * Method: tokens travel around a ring of tasks. Each hop wakes a task on any worker. There is
+ *         no timeout, so a lost wake-up is a hang, which the test's own time limit turns into a
+ *         failure.
  */
 static void tokens_travel_without_a_timeout(void)
 {

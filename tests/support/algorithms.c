@@ -139,7 +139,7 @@ static int run_tile(const weft_tile *tile, void *arg)
     for (size_t plane = tile->first_plane; plane < tile->end_plane; plane++) {
         for (size_t row = tile->first_row; row < tile->end_row; row++) {
             for (size_t column = tile->first_column; column < tile->end_column; column++) {
-                /* Of two columns, and one plane or one row. */
+                /* Two columns, and one plane or one row. */
                 data->results[2 * (plane + row) + column] = row ^ column;
                 cells++;
             }
@@ -211,7 +211,7 @@ static int run_line(const char *line, size_t length, void *arg)
     for (size_t i = 0; i < length; i++) {
         sum += (unsigned char)line[i];
     }
-    __asm__ volatile("" ::"r"(sum)); /* It is computed, whatever the compiler thinks. */
+    __asm__ volatile("" ::"r"(sum)); /* Keeps the compiler from removing the computation. */
     return called(0, 1);
 }
 
@@ -652,7 +652,7 @@ static int run_weft_pipeline(ARGS)
     return err;
 }
 
-/* What has no options: forks. */
+/* Forks, which take no options. */
 struct part {
     struct data *data;
     size_t first;
@@ -773,7 +773,7 @@ static int run_nothing(void *arg)
     return called(0, 1);
 }
 
-/* Many in a long run, else a few: each takes memory. */
+/* Many spawns in a long run, else a few: each needs memory. */
 static int run_weft_par_spawn_many(ARGS)
 {
     size_t spawns = count < MANY ? count / 1000 : count / 8;
@@ -786,8 +786,8 @@ static int run_weft_par_spawn_many(ARGS)
     return weft_par_scope_end(&scope);
 }
 
-/* The other thread of weft_par_run() and the fibers of weft_par_broadcast() call what the other
- * rows call. */
+/* The external thread of weft_par_run() and the fibers of weft_par_broadcast() call what the
+ * other rows call. */
 static int sum_here(void *arg)
 {
     struct data *data = arg;

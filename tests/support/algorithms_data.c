@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * algorithms_data.c - the input of the table of algorithms.
+ * algorithms_data.c - input data for the table of algorithms.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +15,14 @@ static void *allocate(size_t size)
     return memory;
 }
 
-/* A number that depends on i alone. */
+/* Returns a pseudo-random number that depends only on i. */
 static uint64_t mix(uint64_t i)
 {
     i = (i ^ (i >> 31)) * UINT64_C(0x9E3779B97F4A7C15);
     return (i ^ (i >> 29)) * UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-/* What runs change is as in the beginning again. */
+/* Restores what runs change. */
 void refill(struct data *data, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -39,7 +39,7 @@ void set_size(struct data *data, size_t size)
     data->room = size > 0 ? MANY * sizeof(struct record) / size : MANY;
     for (size_t i = 0; i < data->room; i++) {
         char *base = (char *)data->records + (i - i % 3) * size;
-        data->indexes[i] = i * 77777 % data->room; /* odd, so each once */
+        data->indexes[i] = i * 77777 % data->room; /* a permutation: the factor is odd */
         data->slices[i] = (weft_slice){ base, i % 3 };
     }
 }

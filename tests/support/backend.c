@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * backend.c - what every backend of I/O must do.
+ * backend.c - conformance tests for I/O backends.
  */
 #include "backend.h"
 
@@ -84,10 +84,10 @@ void backend_is_idle(weft_io_backend backend)
     }
 }
 
-/* --- One of two ------------------------------------------------------------------------- */
+/* --- One of two directions -------------------------------------------------------------- */
 
-static struct link half;  /* near writes no more, and does not read */
-static struct link whole; /* far is a library's, and has room */
+static struct link half;  /* near is half-closed and does not read */
+static struct link whole; /* far belongs to a library and is writable */
 static weft_fd *foreign;
 static weft_task *waiters[2];
 
@@ -209,7 +209,7 @@ void backend_wakes_for_everything(weft_io_backend backend)
             CHECK_EQ(weft_try_write(links[round % LINKS].near, "x", 1), 1);
             CHECK_EQ(test_join_soon(test_go(rt, return_1, NULL)), 1);
             if (round % 10 == 0) {
-                test_wait_ns(100 * WEFT_US); /* All fall asleep. */
+                test_wait_ns(100 * WEFT_US); /* All workers fall asleep. */
             }
         }
         atomic_store(&is_over, true);
@@ -265,7 +265,7 @@ enum {
     QUESTIONS = 5,
 };
 
-/* Asks, and does not let go of its worker until there is an answer. */
+/* Sends a request, and occupies its worker until there is an answer. */
 static int ask_and_compute(void *arg)
 {
     struct link *link = arg;
@@ -281,7 +281,7 @@ static void fork_nothing(void *arg)
     (void)arg;
 }
 
-/* The same, with forks in between. */
+/* Same as ask_and_compute(), with forks in between. */
 static int ask_and_fork(void *arg)
 {
     struct link *link = arg;
@@ -302,7 +302,7 @@ static int be_busy(void *arg)
     weft_task *answerer;
     atomic_store(&answers, 0);
     CHECK_EQ(weft_go(&answerer, answer, &link), 0);
-    CHECK_EQ(weft_sleep(WEFT_MS), 0); /* It waits now, through this worker or another. */
+    CHECK_EQ(weft_sleep(WEFT_MS), 0); /* The answerer waits now, through this worker or another. */
     CHECK_EQ(busy_function(&link), 0);
     weft_stream_close(link.near);
     CHECK_EQ(weft_join(answerer, NULL, WEFT_NEVER), 0);
@@ -326,7 +326,7 @@ void backend_does_not_freeze(weft_io_backend backend)
     }
 }
 
-/* --- Turns ------------------------------------------------------------------------------ */
+/* --- Fairness --------------------------------------------------------------------------- */
 
 static int count_turns(void *arg)
 {
@@ -376,8 +376,8 @@ void backend_takes_turns(weft_io_backend backend)
 
 struct visit {
     struct link link;
-    _Atomic(uint64_t) has_waited; /* the thread, for a moment */
-    _Atomic(uint64_t) may_end;    /* and computes until then */
+    _Atomic(uint64_t) has_waited; /* the thread, briefly */
+    _Atomic(uint64_t) may_end;    /* computes until then */
 };
 
 static void *visit(void *arg)
@@ -419,7 +419,7 @@ static int close_visited(void *arg)
     return 0;
 }
 
-/* Once while the thread computes, once after it has ended. */
+/* Writes while the thread computes, or after it has ended. */
 static void be_visited(weft_runtime *rt, bool ends)
 {
     struct visit self = { 0 };
@@ -451,14 +451,14 @@ void backend_outlives_threads(weft_io_backend backend)
     }
 }
 
-/* --- Helpers ---------------------------------------------------------------------------- */
+/* --- Polls on behalf of another worker -------------------------------------------------- */
 
 struct help {
     weft_runtime *rt;
     _Atomic(uint64_t) may_end;
 };
 
-/* As the watch, whenever a look comes at the wrong moment. */
+/* Acts as a monitor that always looks at the wrong moment. */
 static void *help_all_the_time(void *arg)
 {
     struct help *self = arg;
@@ -466,9 +466,9 @@ static void *help_all_the_time(void *arg)
     while (atomic_load(&self->may_end) == 0) {
         for (unsigned i = 0; i < sched->options.workers; i++) {
             struct wf_driver *driver = sched->workers[i].driver;
-            (void)driver->ops->help(driver); /* What was left when it looked may not be any more. */
+            (void)driver->ops->help(driver); /* The events found before may be gone by now. */
         }
-        test_wait_ns(20 * WEFT_US); /* And takes the core from whoever runs. */
+        test_wait_ns(20 * WEFT_US); /* Takes the core from the running thread. */
     }
     return NULL;
 }
@@ -479,7 +479,7 @@ static int do_nothing(void *arg)
     return 0;
 }
 
-/* All on one core: there the helper takes it from a worker that is about to sleep. */
+/* All on one core: there the helper preempts a worker that is about to sleep. */
 static void use_one_core(cpu_set_t *before)
 {
     cpu_set_t one;
@@ -501,12 +501,12 @@ void backend_keeps_wakes(weft_io_backend backend)
     for (unsigned i = 0; i < 2; i++) {
         struct help self = { .rt = start(backend, workers[i]) };
         pthread_t thread;
-        CHECK_EQ(test_run(self.rt, open_links, NULL), 0); /* Something to sleep for. */
+        CHECK_EQ(test_run(self.rt, open_links, NULL), 0); /* Something to wait for. */
         CHECK_EQ(pthread_create(&thread, NULL, help_all_the_time, &self), 0);
         for (uint64_t round = 0; round < test_scale(4000); round++) {
             weft_time until = weft_now() + (int64_t)(round % 100) * WEFT_US;
             CHECK_EQ(test_run(self.rt, do_nothing, NULL), 0);
-            while (weft_now() < until) { /* Until it is about to sleep, or sleeps. */
+            while (weft_now() < until) { /* Until the worker is about to sleep, or sleeps. */
             }
         }
         atomic_store(&self.may_end, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * backend.h - what every backend of I/O must do, for the tests of each. They run with the
- * backend that config.io or WEFT_IO names.
+ * backend.h - conformance tests for I/O backends. They run with the backend that config.io or
+ * WEFT_IO names.
  */
 #ifndef TEST_BACKEND_H
 #define TEST_BACKEND_H
@@ -10,7 +10,7 @@
 
 #include "test.h"
 
-/* Tests that need io_uring in the library, or need it to be left out. */
+/* Tests that need io_uring in the library, or a library without it. */
 #ifdef WF_HAS_URING
 #define TEST_URING(function)    TEST(function)
 #define TEST_NO_URING(function) TEST_UNLESS(function, "the library has io_uring")
@@ -19,36 +19,36 @@
 #define TEST_NO_URING(function) TEST(function)
 #endif
 
-/* Without I/O for a while, but with connections open, no worker runs. */
+/* While there is no I/O, no worker runs, even with open connections. */
 void backend_is_idle(weft_io_backend backend);
 
-/* Workers that sleep are woken by events, by tasks from outside and by timers, all mixed. */
+/* Sleeping workers are woken by events, by injected tasks and by timers, all mixed. */
 void backend_wakes_for_everything(weft_io_backend backend);
 
-/* Who waits for one thing while another one is there, for room at a peer that writes no more, or
- * for data at a descriptor with room, does not run meanwhile. */
+/* A task that waits for one direction does not run while only the other is ready: a writer whose
+ * peer has half-closed and does not read, or a reader on a writable descriptor. */
 void backend_waits_for_what_was_asked(weft_io_backend backend);
 
-/* What the kernel waits for no longer, since somebody has interfered, is asked for again. */
+/* Events that the kernel no longer waits for, because of interference, are requested again. */
 void backend_asks_again(weft_io_backend backend, void (*interfere)(weft_runtime *rt));
 
-/* The same, when the backend has lost events. */
+/* Same as backend_asks_again(), after the backend has lost events. */
 void backend_starts_anew(weft_io_backend backend);
 
-/* With the program's time paused, who sleeps in the backend wakes when it is moved. */
+/* With the clock paused, a worker that sleeps in the backend wakes when the clock is advanced. */
 void backend_knows_paused_time(weft_io_backend backend);
 
-/* Events of a worker that computes are handled: by one that is free, or at its forks. */
+/* Events of a computing worker are handled: by a free worker, or at its forks. */
 void backend_does_not_freeze(weft_io_backend backend);
 
-/* A flood of events does not keep other tasks waiting. */
+/* A flood of events does not starve other tasks. */
 void backend_takes_turns(weft_io_backend backend);
 
-/* What a plain thread has waited for is still waited for by others while that thread computes,
- * and when it has ended. */
+/* A source on which a plain thread has waited still works for other waiters while that thread
+ * computes, and after it has ended. */
 void backend_outlives_threads(weft_io_backend backend);
 
-/* Who handles the events of a worker that seems to compute takes no wake away from it. */
+/* A worker that polls on behalf of another, which only seems stalled, loses none of its wakes. */
 void backend_keeps_wakes(weft_io_backend backend);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * calls.c - waits until calls are in progress on a handle (links.h, ports.h). Apart from the rest
- * of those, which needs no internal names: tests of the installed library use it.
+ * calls.c - waits until calls are in progress on a handle (links.h, ports.h). Separate from the
+ * rest of those, which needs no internal names: tests of the installed library use it.
  */
 #include <sched.h>
 #include <stdatomic.h>

@@ -36,7 +36,7 @@ static void full_setup(void *state)
     CHECK_EQ(weft_try_send(self->sender, &other), 0);
 }
 
-/* The channel is full of this. */
+/* The channel is full: receives this message. */
 static void take_one(struct channel_state *self, int wanted)
 {
     int got = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * calls_early.c - awaiting calls that have their answer before they look at an object: arguments
- * that are wrong, empty scopes and sets, no bytes, addresses in numbers. They keep the order of
- * precedence and use the poll budget like all others: else a loop over them starves its worker,
- * and cannot be canceled.
+ * calls_early.c - awaiting calls that return before they look at an object: invalid arguments,
+ * empty scopes and sets, no bytes, numeric addresses. They keep the order of precedence and use
+ * the poll budget like all others: otherwise a loop over them would starve its worker and could
+ * not be canceled.
  */
 #include "calls.h"
 #include "test.h"
@@ -283,7 +283,7 @@ static int64_t flush_none(void *state, weft_time deadline)
     return weft_writer_flush(&((struct object_state *)state)->writer, deadline);
 }
 
-/* --- Places -------------------------------------------------------------------------------- */
+/* --- Endpoints ----------------------------------------------------------------------------- */
 
 struct place_state {
     weft_listener *listener;

@@ -386,7 +386,7 @@ static void shutdown_undo(void *state)
     memset(&((struct shutdown_state *)state)->shutdown, 0, sizeof(weft_shutdown));
 }
 
-/* One piece of work, which ends when it is canceled. */
+/* One unit of work, which ends when it is canceled. */
 static void leave(void *shutdown)
 {
     weft_shutdown_leave(shutdown);
@@ -452,7 +452,7 @@ static void sequence_undo(void *state)
     CHECK_EQ(((struct sequence_state *)state)->item, WANTED);
 }
 
-/* The calls that pull until the end are ready when there is an item, and the end. */
+/* Calls that pull until the end are ready when an item and the end are available. */
 static void sequence_end(void *state)
 {
     sequence_ready(state);

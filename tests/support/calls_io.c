@@ -17,13 +17,13 @@ enum {
 
 struct stream_state {
     weft_stream *stream;
-    weft_stream *to; /* of copies */
+    weft_stream *to; /* for copies */
     weft_fd *handle;
-    int own;  /* the descriptor of the handle */
-    int peer; /* of the stream */
+    int own;  /* the handle's descriptor */
+    int peer; /* the other end of the stream */
     int to_peer;
     struct iovec vector;
-    size_t filled; /* bytes on their way to the peer */
+    size_t filled; /* bytes in flight to the peer */
     char bytes[16];
     weft_text text;
     weft_reader reader;
@@ -34,7 +34,7 @@ struct stream_state {
 };
 CALL_STATE(struct stream_state);
 
-/* A stream, and its peer. */
+/* Opens a stream and its peer. */
 static weft_stream *open_stream(int *peer)
 {
     int ends[2];
@@ -163,7 +163,7 @@ static void read_undo(void *state)
     self->bytes[0] = 0;
 }
 
-/* What was only looked at. */
+/* Reads the byte that the call only peeked at. */
 static void take_byte(void *state)
 {
     struct stream_state *self = state;
@@ -331,7 +331,7 @@ static void fd_teardown(void *state)
 
 /* --- Readers ------------------------------------------------------------------------------ */
 
-/* Into the buffer of the reader: no call has to wait for the stream. */
+/* Fills the reader's buffer, so that no call has to wait for the stream. */
 static void prefetch(void *state)
 {
     struct stream_state *self = state;

@@ -165,12 +165,12 @@ static int64_t resolve_call(void *state, weft_time deadline)
     return weft_resolve(self->found, 2, "127.0.0.1:80", deadline);
 }
 
-/* --- Descriptors that are passed ------------------------------------------------------------ */
+/* --- Passed descriptors --------------------------------------------------------------------- */
 
 struct passing_state {
     weft_stream *stream;
     int peer;
-    size_t filled; /* bytes on their way to the peer */
+    size_t filled; /* bytes in flight to the peer */
     char bytes[16];
     int fds[4];
     size_t count;
@@ -285,7 +285,7 @@ struct datagram_state {
     weft_address address;
     weft_address from;
     int peer;
-    unsigned filled; /* packets on their way to the peer */
+    unsigned filled; /* packets in flight to the peer */
     char bytes[16];
     weft_packet packet;
     weft_io io;
@@ -466,7 +466,7 @@ static void writable_undo(void *state)
     fill_queue(state);
 }
 
-/* To an address: a receiver whose queue is full. */
+/* Sends to an address: that of a receiver whose queue is full. */
 static void send_to_setup(void *state)
 {
     struct datagram_state *self = state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * calls_sync.c - awaiting calls of locks, events and what else is in weft/mutex.h, rwlock.h,
- * semaphore.h, event.h, barrier.h, cond.h, once.h, park.h.
+ * calls_sync.c - awaiting calls of locks, events and other synchronization: weft/mutex.h,
+ * rwlock.h, semaphore.h, event.h, barrier.h, cond.h, once.h, park.h.
  */
 #include <stdatomic.h>
 
@@ -205,7 +205,7 @@ static int arrive(void *state)
     return weft_barrier_wait(&((struct barrier_state *)state)->barrier, WEFT_NEVER);
 }
 
-/* The other party: arrives first, or last. */
+/* The other party arrives first or last. */
 static void barrier_ready(void *state)
 {
     struct barrier_state *self = state;
@@ -270,7 +270,7 @@ static void cond_setup(void *state)
     CHECK(weft_mutex_try_lock(&((struct cond_state *)state)->mutex));
 }
 
-/* A waiter gives up the mutex when it is in the queue. */
+/* A waiter releases the mutex once it is in the queue. */
 static void cond_ready(void *state)
 {
     struct cond_state *self = state;
@@ -311,7 +311,7 @@ static void once_setup(void *state)
     CHECK_EQ(weft_once_begin(&((struct once_state *)state)->once, WEFT_NEVER), 1);
 }
 
-/* The one that has begun fails: the next one begins. */
+/* The running initialization fails, and the next one begins. */
 static void once_fail(void *state)
 {
     weft_once_end(&((struct once_state *)state)->once, false);

@@ -132,7 +132,7 @@ static int await_event(weft_co *co, void *state)
     WEFT_END(co, err);
 }
 
-/* A stackless task as a future: awaited by another one, or by a thread. */
+/* A stackless task as a future: awaited by another task or by a thread. */
 static weft_future *await_prep(void *state)
 {
     struct task_state *self = state;

@@ -17,7 +17,7 @@ struct seat {
     struct crowd_member *member;
 };
 
-/* The body of a member, from the start to the end, where there is a stack. */
+/* Awaits the member's function from start to end, where there is a stack. */
 static int await_body(void *arg)
 {
     struct seat *seat = arg;

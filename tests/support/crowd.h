@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowd.h - many who do the same with one object: fibers, stackless tasks, plain threads, or
- * some of each.
+ * crowd.h - many concurrent users of one object: fibers, stackless tasks, plain threads, or a
+ * mix.
  */
 #ifndef TEST_CROWD_H
 #define TEST_CROWD_H
@@ -21,11 +21,11 @@ enum {
     CROWD_OPS = 2,
 };
 
-/* One of them; the state of its body. */
+/* One member; the state of its stackless task. */
 struct crowd_member {
     unsigned index;
     void *shared;
-    uint64_t round; /* these are the body's */
+    uint64_t round; /* from here on: for the task's function */
     uint64_t sum;
     int err;
     weft_op ops[CROWD_OPS];
@@ -33,17 +33,17 @@ struct crowd_member {
     weft_sleep_future sleep;
 };
 
-/* Runs the body for each of so many, and waits for all. Each must end with 0. Returns the sum
- * of their sums. On fibers and threads the body is awaited, so that it is the same for all. */
+/* Runs the task's function for each of count members and waits for all. Each must end with 0.
+ * Returns the sum of their sums. Fibers and threads await the same function. */
 uint64_t crowd_run(weft_runtime *rt, enum crowd_kind kind, unsigned count, weft_body_fn body,
                    void *shared);
 
-/* Runs it with every kind, on 1, 2 and 8 workers. reset() comes before each run, and
- * check(sum) behind it. */
+/* Runs it with every kind, on 1, 2 and 8 workers. Calls reset() before each run and check(sum)
+ * after it. */
 void crowd_run_all(unsigned count, weft_body_fn body, void *shared, void (*reset)(void),
                    void (*check)(uint64_t sum));
 
-/* How many rounds each does, in a test that runs with all kinds. */
+/* Returns the number of rounds per member, in a test that runs with all kinds. */
 uint64_t crowd_rounds(void);
 
 #endif

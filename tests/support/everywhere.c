@@ -9,7 +9,7 @@
 #include "timing.h"
 
 #ifdef WF_TSAN
-/* It looks for what goes wrong between threads, and is slow. */
+/* ThreadSanitizer looks for races between threads, and is slow. */
 void test_run_everywhere(int (*function)(void *arg), void *arg)
 {
     weft_runtime *rt = test_start(2);
@@ -46,7 +46,7 @@ static int run_and_rest(void *arg)
 {
     struct runs *runs = arg;
     for (unsigned i = 0; i < RUNS; i++) {
-        test_wait_ns(WEFT_MS / 2); /* Others fall asleep, and no timer wakes them. */
+        test_wait_ns(WEFT_MS / 2); /* Other workers fall asleep, and no timer wakes them. */
         weft_time start = weft_now();
         CHECK_EQ(runs->function(runs->arg), 0);
         runs->interrupted += weft_now() - start > 10 * WEFT_US;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flow.c - known bytes that go one way through a stream.
+ * flow.c - known bytes sent one way through a stream.
  */
 #include "flow.h"
 
@@ -11,11 +11,11 @@
 #include "test.h"
 
 enum {
-    SMALL = 70, /* bytes of a call for some */
+    SMALL = 70, /* bytes per call, for some calls */
     RETRIES_MAX = 50,
 };
 
-static _Atomic(uint64_t) errors; /* that calls have told of */
+static _Atomic(uint64_t) errors; /* errors returned by calls */
 
 void flow_note(int result)
 {
@@ -35,7 +35,7 @@ bool flow_may_retry(int result, unsigned *retries)
     return (result == -ENOMEM || result == -ENOBUFS) && ++*retries <= RETRIES_MAX;
 }
 
-/* How they are written and read, in turn. */
+/* The calls that write and read, in rotation. */
 enum manner {
     WHOLE,   /* weft_write_all; weft_read */
     VECTORS, /* weft_writev_all; weft_readv */
@@ -58,14 +58,14 @@ static enum manner read_manner(const struct flow *flow)
     return (enum manner)((flow->reads + flow->seed) % MANNERS);
 }
 
-/* Is there something to write, in the next call? */
+/* Returns whether the next call has something to write. */
 static bool prepare_write(struct flow *flow)
 {
     if (flow->write_err != 0 || flow->written == FLOW_BYTES) {
         return false;
     }
     if (left_of(flow->out) > 0) {
-        return true; /* The call is made again. */
+        return true; /* Repeats the call. */
     }
     flow->writes++;
     size_t most = write_manner(flow) == SOME ? SMALL : FLOW_PART - flow->writes % 7;
@@ -78,7 +78,7 @@ static bool prepare_write(struct flow *flow)
     return true;
 }
 
-/* The call has returned this. */
+/* Handles the result of the call. */
 static void conclude_write(struct flow *flow, int result)
 {
     enum manner manner = write_manner(flow);
@@ -96,7 +96,7 @@ static void conclude_write(struct flow *flow, int result)
         CHECK_EQ(left_of(flow->out), 0);
     }
     flow->written = flow->part_end - left_of(flow->out);
-    /* Of a whole part nobody says how much of it was written. */
+    /* If writing a whole part fails, it is unknown how much was written. */
     flow->written_most = manner == WHOLE && result < 0 ? flow->part_end : flow->written;
     if (result < 0 && (!flow_may_retry(result, &flow->write_retries) || manner == WHOLE)) {
         flow->write_err = result;
@@ -112,7 +112,7 @@ static void prepare_read(struct flow *flow)
     flow->in[1] = (struct iovec){ flow->in_bytes + first, size - first };
 }
 
-/* Is there more to come? */
+/* Returns whether more is to come. */
 static bool conclude_read(struct flow *flow, int result)
 {
     size_t count = result > 0 ? (size_t)result : 0;
@@ -132,7 +132,7 @@ static bool conclude_read(struct flow *flow, int result)
     return !flow->has_ended && flow->read_err == 0;
 }
 
-/* Where there is a stack. */
+/* For fibers and threads. */
 int flow_write(struct flow *flow)
 {
     while (prepare_write(flow)) {
@@ -166,7 +166,7 @@ int flow_read(struct flow *flow)
     return flow->read_err;
 }
 
-/* And where there is none. */
+/* For stackless tasks. */
 static void write_init(struct flow *flow)
 {
     if (write_manner(flow) == WHOLE) {

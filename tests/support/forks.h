@@ -7,17 +7,17 @@
 
 #include <stdint.h>
 
-/* A tree of forks, this deep: checks that each leaf is reached once. */
+/* Runs a tree of forks of this depth and checks that each leaf is reached once. */
 void test_grow(uint64_t depth);
 
-/* Many of them, of different depths. */
+/* Runs many trees, of different depths. */
 void test_grow_many(void);
 
-/* As many calls in each other, each with a frame that is used after the return from below
- * and a fork: checks that all have run. */
+/* Recurses depth levels, each with a fork and a frame that is used after the return from below.
+ * Checks that all levels have run. */
 void test_descend(uint64_t depth);
 
-/* Two functions at once: each waits for the other. One call at a time in a process. */
+/* Runs two functions in parallel that wait for each other. One call at a time per process. */
 void test_meet(void);
 
 #endif

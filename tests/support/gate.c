@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gate.c - one waker at a time; opening sets the flag and then fires it, and a
- * poll leaves it and then looks at the flag, so one of the two sees the other.
+ * gate.c - future with one waker at a time. Opening sets the flag and then wakes; a poll stores
+ * its waker and then checks the flag. So one of the two sees the other.
  */
 #include "gate.h"
 
@@ -24,7 +24,7 @@ void gate_fini(struct gate *gate)
     weft_waker_drop(atomic_exchange(&gate->waker, NULL));
 }
 
-/* Leaves a waker; false if the gate was opened meanwhile. */
+/* Stores a waker. Returns false if the gate was opened meanwhile. */
 static bool gate_wait(struct gate *gate)
 {
     weft_waker_drop(atomic_exchange(&gate->waker, weft_waker_current()));

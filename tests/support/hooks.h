@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hooks.h - hooks that only a debug library has.
+ * hooks.h - hooks that exist only in a debug library.
  */
 #ifndef TEST_HOOKS_H
 #define TEST_HOOKS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * latched.c - by the mark that a waiter leaves in the word.
+ * latched.c - detects a waiter by the mark that it leaves in the latch's word.
  */
 #include "latched.h"
 

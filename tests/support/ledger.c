@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger.c - an allocator that counts.
+ * ledger.c - counting allocator.
  */
 #include "ledger.h"
 

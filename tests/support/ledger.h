@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger.h - an allocator that counts, and fails at a call of the test's choice.
+ * ledger.h - counting allocator that fails at a call of the test's choice.
  */
 #ifndef TEST_LEDGER_H
 #define TEST_LEDGER_H
@@ -12,10 +12,10 @@
 struct ledger {
     _Atomic(int64_t) bytes; /* allocated and not freed */
     _Atomic(int64_t) calls;
-    int64_t fail_at; /* this call fails, from 1; 0: none does */
+    int64_t fail_at; /* number of the failing call, from 1; 0: none */
 };
 
-/* Writes into the ledger for as long as anything allocated by it exists. */
+/* Returns an allocator. The ledger must exist as long as anything allocated by it. */
 weft_allocator ledger_allocator(struct ledger *ledger);
 
 #endif

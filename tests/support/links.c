@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * links.c - two streams that are connected to each other.
+ * links.c - pairs of connected streams.
  */
 #include "links.h"
 
@@ -76,7 +76,7 @@ static void run_kinds(int (*function)(void *link), unsigned kinds)
             struct run run = { (enum link_kind)kind, function };
             unsigned before = link_fds();
             CHECK_EQ(test_run(rt, run_on_link, &run), 0);
-            /* The first use opens what the runtime needs itself. */
+            /* The first use opens the runtime's own descriptors. */
             CHECK(link_fds() == before || kind == 0);
         }
         weft_runtime_destroy(rt);
@@ -157,8 +157,8 @@ void link_flow_end(struct link_flow *flow)
     link_close(&flow->to);
 }
 
-/* The C library opens files of the system for a moment, say when a thread begins to use memory:
- * those are nobody's. */
+/* The C library opens system files briefly, for example when a thread starts to allocate memory:
+ * those do not count. */
 static bool is_ours(int folder, const char *name)
 {
     char target[64];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * links.h - two streams that are connected to each other, of each kind. Each call checks
- * that it succeeds.
+ * links.h - pairs of connected streams, of each kind. Each call checks that it succeeds.
  */
 #ifndef TEST_LINKS_H
 #define TEST_LINKS_H
@@ -12,7 +11,7 @@ enum link_kind {
     LINK_TCP,
     LINK_LOCAL,  /* a pair of Unix sockets */
     LINK_MEMORY, /* a duplex */
-    LINK_PIPE,   /* what is written to near is read from far */
+    LINK_PIPE,   /* written at near, read at far */
     LINK_KINDS,
 };
 
@@ -25,21 +24,21 @@ struct link {
 struct link link_open(enum link_kind kind);
 void link_close(struct link *link);
 
-/* Runs the function on a fiber, for each kind of link, with 1, 2 and 8 workers; the link is
- * opened before, and closed after unless the function has set an end of it to NULL. */
+/* Runs the function on a fiber, for each kind of link, with 1, 2 and 8 workers. Opens the link
+ * before, and closes it afterwards, except for an end that the function has set to NULL. */
 void link_run_all(int (*function)(void *link));
 
-/* The same for the kinds that go both ways. */
+/* Same as link_run_all(), for the bidirectional kinds. */
 void link_run_both_ways(int (*function)(void *link));
 
-/* Bytes to know again: byte i of a stream with this seed. */
+/* Known bytes: byte i of a stream with this seed. */
 unsigned char link_byte(uint64_t seed, uint64_t i);
 void link_fill(void *buffer, size_t size, uint64_t seed, uint64_t first);
 void link_check(const void *buffer, size_t size, uint64_t seed, uint64_t first);
 
-/* On a fiber: known bytes, LINK_FLOW_SIZE of them, are written to near of one link, which is
- * closed then; and all of them, and the end, must come at far of another. The test copies in
- * between, from far of the first to near of the second, and ends it: that closes the second. */
+/* On a fiber: writes LINK_FLOW_SIZE known bytes to near of one link and closes it. All of them,
+ * and the end, must arrive at far of another link. The test copies in between, from far of the
+ * first link to near of the second, and then ends the flow, which closes the second link. */
 enum {
     LINK_FLOW_SIZE = 700 * 1000 + 7,
 };
@@ -48,18 +47,18 @@ struct link_flow {
     weft_task *writer;
     weft_task *reader;
 };
-int link_write_flow(void *stream); /* fibers: these are its ends */
+int link_write_flow(void *stream); /* functions of the fibers at both ends */
 int link_read_flow(void *stream);
 void link_join(weft_task *end);
 void link_flow_begin(struct link_flow *flow, struct link *from, enum link_kind to);
 void link_flow_end(struct link_flow *flow);
 
-/* On a fiber: returns when so many calls are under way at a stream, or at a source. */
+/* On a fiber: returns when count calls are in progress on a stream or a source. */
 struct wf_source;
 void link_wait_for_calls(const weft_stream *stream, uint32_t count);
 void source_wait_for_calls(const struct wf_source *source, uint32_t count);
 
-/* How many descriptors this process has. */
+/* Returns the number of open descriptors of this process. */
 unsigned link_fds(void);
 
 #endif

@@ -26,8 +26,8 @@ static bool may_take(void)
     return false;
 }
 
-/* Before there is any thread that could read it. The first thread can then wait without
- * memory, while others use it up. */
+/* Runs before there is any thread that could read the hook. The first thread can then wait
+ * without memory, while other threads use it up. */
 __attribute__((constructor)) static void watch_memory(void)
 {
     (void)wf_thread_self();

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.h - memory that ends when a test says so.
+ * memory.h - failing allocations at a point that the test chooses.
  *
- * It is the library's default allocator that fails, on every thread; what the test itself
- * takes from the heap is not touched.
+ * The library's default allocator fails, on every thread. The test's own allocations from the
+ * heap are not affected.
  */
 #ifndef TEST_MEMORY_H
 #define TEST_MEMORY_H
 
 #include <stdint.h>
 
-/* The next allocations succeed, so many of them; those after that fail. */
+/* The next count allocations succeed; all after them fail. */
 void memory_ends_after(uint64_t count);
 
-/* Only the next one after so many fails. */
+/* Only the allocation after the next count ones fails. */
 void memory_fails_after(uint64_t count);
 
-/* There is memory again. Returns how many allocations failed. */
+/* Allocations succeed again. Returns the number of failed allocations. */
 uint64_t memory_mend(void);
 
-/* What the function returns while there is no memory at all. */
+/* Returns the function's result while all allocations fail. */
 int result_without_memory(int (*function)(void *arg), void *arg);
 
 /*
- * Calls the function again and again, while its first, its second, ... allocation fails, until
- * it needs no more of them. What it does must be the same each time. Returns how many
- * allocations it needs.
+ * Calls the function repeatedly, while its first, its second, ... allocation fails, until no
+ * allocation fails any more. The function must do the same each time. Returns the number of
+ * allocations that it needs.
  */
 uint64_t memory_sweep(void (*function)(void *arg), void *arg);
 

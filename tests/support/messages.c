@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * messages.c - sockets for messages.
+ * messages.c - datagram sockets on a fiber.
  */
 #include "messages.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * names.c - names of hosts that a test makes up.
+ * names.c - fake host names.
  *
- * Each address is made by the C library, from its number, so that freeaddrinfo() frees all of
- * them.
+ * The C library creates each address from its numeric form, so that freeaddrinfo() frees them
+ * all.
  */
 #include "names.h"
 
@@ -77,7 +77,7 @@ static int look_up(lookup_fn libc, const char *port, const struct addrinfo *hint
     return failure;
 }
 
-/* Instead of the C library's. */
+/* Replaces the C library's function. */
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                 struct addrinfo **list)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ports.c - places to listen at and to connect to.
+ * ports.c - endpoints to listen on and to connect to.
  */
 #include "ports.h"
 
@@ -21,7 +21,7 @@ void port_run(unsigned workers, int (*function)(void *arg), const void *arg)
 {
     weft_runtime *rt = test_start(workers);
     weft_io_info info;
-    CHECK_EQ(weft_runtime_io(rt, &info), 0); /* It has its own descriptors then. */
+    CHECK_EQ(weft_runtime_io(rt, &info), 0); /* Now the runtime has its own descriptors. */
     unsigned before = link_fds();
     CHECK_EQ(test_run(rt, function, (void *)(uintptr_t)arg), 0);
     CHECK_EQ(link_fds(), before);
@@ -110,7 +110,8 @@ weft_address port_address(const char *text)
     return address;
 }
 
-/* Unix sockets say EAGAIN. In the network there is no answer; one that comes, comes soon. */
+/* A Unix socket returns EAGAIN. On the network there is no answer; if there is one, it comes
+ * soon. */
 static bool is_connected(int fd, const weft_address *address)
 {
     struct pollfd answer = { .fd = fd, .events = POLLOUT };
@@ -148,7 +149,7 @@ static struct rlimit limit_before;
 
 void port_end_fds(void)
 {
-    int next = dup(STDERR_FILENO); /* The lowest number that is free. */
+    int next = dup(STDERR_FILENO); /* The lowest free number. */
     CHECK_GE(next, 0);
     (void)close(next);
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit_before), 0);

@@ -2,8 +2,8 @@
 /*
  * quiet.c - context switches and CPU time of the threads of runtimes.
  *
- * These have names of their own. Threads that a test or a sanitizer has started have the name of
- * the program.
+ * These threads have names of their own. Threads started by a test or a sanitizer have the name
+ * of the program.
  */
 #include "quiet.h"
 
@@ -26,7 +26,7 @@ enum {
 };
 
 struct quiet_count {
-    uint64_t switches; /* threads went to sleep, or lost their core */
+    uint64_t switches; /* a thread went to sleep, or was preempted */
     int64_t cpu_ns;
 };
 
@@ -61,7 +61,7 @@ static bool is_of_runtime(const char *id)
            read_line(main_id, "comm", "", main_name) && strcmp(own, main_name) != 0;
 }
 
-/* The kernel's clock of a thread, as pthread_getcpuclockid() gives it. */
+/* The kernel's CPU clock of a thread, as pthread_getcpuclockid() returns it. */
 static int64_t cpu_of(const char *id)
 {
     struct timespec time = { 0 };

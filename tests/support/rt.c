@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rt.c - public calls, each with a check.
+ * rt.c - public calls with checks.
  */
 #include "rt.h"
 
@@ -49,7 +49,7 @@ int test_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
     return test_join_soon(test_go(rt, function, arg));
 }
 
-/* Keeps its worker to itself. */
+/* Occupies its worker. */
 static int occupy(void *arg)
 {
     _Atomic(uint64_t) *left = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox.c - see sandbox.h.
+ * sandbox.c - seccomp filters and child processes.
  */
 #include "sandbox.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox.h - a seccomp filter, as containers install it, and children to run it in.
+ * sandbox.h - seccomp filters, as containers install them, and children to run them in.
  */
 #ifndef TEST_SANDBOX_H
 #define TEST_SANDBOX_H
 
-/* From now on this system call fails with the error number, in all threads of this process and in
- * its children. There is no way back: call it in a child. */
+/* From now on this system call fails with the error number, in all threads of this process and
+ * in its children. This cannot be undone: call it in a child. */
 void sandbox_forbid(long call, int error);
 
 /* Runs the function in a child process and checks that it returns. Only where no other thread

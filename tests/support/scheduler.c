@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scheduler.c - what the runtime does before it starts the threads.
+ * scheduler.c - scheduler without a runtime: what the runtime does before it starts the threads.
  */
 #include "scheduler.h"
 

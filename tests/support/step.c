@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step.c - the trap flag makes the processor raise SIGTRAP after each
+ * step.c - single-stepping. The trap flag makes the processor raise SIGTRAP after each
  * instruction; the handler counts, and runs the other side when it is time.
  */
 #include "step.h"
@@ -40,7 +40,7 @@ bool test_interrupt_after(int n, void (*step)(void), void (*between)(void))
     CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
     steps_left = n;
     run_between = between;
-    /* The trap flag; the red zone of this function stays as it is. */
+    /* Sets the trap flag; keeps the red zone of this function intact. */
     __asm__ volatile("subq $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
                      "addq $128, %%rsp" ::
                          : "memory", "cc");

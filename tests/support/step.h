@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step.h - stopping code after each of its instructions.
+ * step.h - interrupts code after each of its instructions.
  *
- * What a thread that is interrupted at the worst moment would see, without
- * waiting for that moment to come by chance:
+ * Shows what a thread interrupted at the worst moment would see, without waiting for that moment
+ * to come by chance:
  *
  *     unsigned outcomes[2] = { 0 };
  *     for (int n = 0; test_interrupt_after(n, sleeps, wakes); n++) {
@@ -11,7 +11,7 @@
  *     }
  *     test_check_both(outcomes);
  *
- * It is listed with TEST_STEPS().
+ * Such tests are listed with TEST_STEPS().
  */
 #ifndef TEST_STEP_H
 #define TEST_STEP_H
@@ -20,18 +20,18 @@
 
 #include "test.h"
 
-/* Sanitizers have code of their own in between, which would be stopped, too. */
+/* Sanitizers insert code of their own, which would be stepped, too. */
 #if defined(__x86_64__) && !TEST_IS_SANITIZED
 #define TEST_STEPS(function) TEST(function)
 #else
 #define TEST_STEPS(function) TEST_UNLESS(function, "instructions cannot be stepped")
 #endif
 
-/* Runs step(), stops it after its n-th instruction, runs between() there, and continues it. Returns
- * false if the step has fewer than n instructions. Fails if it has fewer than 10. */
+/* Runs step(), stops it after its n-th instruction, runs between() there, and continues it.
+ * Returns false if the step has fewer than n instructions. Fails if it has fewer than 10. */
 bool test_interrupt_after(int n, void (*step)(void), void (*between)(void));
 
-/* Fails unless each of the two outcomes of a contest has been seen. */
+/* Fails unless both outcomes of a race have been seen. */
 void test_check_both(const unsigned outcomes[2]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sweep.c - a program that is cancelled, or runs out of time, at each point.
+ * sweep.c - cancels a program, or lets it time out, at each of its suspension points.
  */
 #include "sweep.h"
 
@@ -25,8 +25,8 @@ enum mode {
 static enum mode mode;
 static uint64_t target;
 static atomic_uint_fast64_t points;
-static _Atomic(weft_task *) root;    /* who runs the program, and is left alone */
-static _Atomic(weft_task *) patient; /* waits for who calls again: it is not out of time */
+static _Atomic(weft_task *) root;    /* runs the program; exempt from the sweep */
+static _Atomic(weft_task *) patient; /* main task of a program that resumes: it never times out */
 
 static void at_point(weft_time *deadline)
 {
@@ -49,7 +49,7 @@ static int run_main(void *arg)
     return program->main_fn(NULL);
 }
 
-/* The program as a task of its own, which the sweep can cancel, too. */
+/* Runs the program as a task of its own, so that the sweep can cancel that, too. */
 static int run_as_task(void *arg)
 {
     weft_task *task;
@@ -60,7 +60,7 @@ static int run_as_task(void *arg)
     return result;
 }
 
-/* Behind it all tasks of the program have ended. */
+/* When it returns, all tasks of the program have ended. */
 static int run_in(weft_runtime *rt, const struct program *program)
 {
     int result = test_run(rt, run_as_task, (void *)(uintptr_t)program);
@@ -90,21 +90,22 @@ static uint64_t run_once(weft_runtime *rt, const struct program *program, enum m
     return atomic_load(&points);
 }
 
-/* Far more than there are cores, but each has a ring, and each run uses them all. */
+/* Limits the number of workers, still far above that of cores: each has a ring, and each run
+ * uses all. */
 static unsigned workers(void)
 {
     unsigned count = test_workers(2);
     return count < WORKERS_MAX ? count : WORKERS_MAX;
 }
 
-/* Under a sanitizer every third point, each time others. */
+/* Under a sanitizer, every third point, different ones for each seed. */
 void sweep(const struct program *program)
 {
     hook_await(at_point);
     weft_runtime *rt = test_start(workers());
     uint64_t step = test_is_sanitized() ? 3 : 1;
     weft_io_info info;
-    CHECK_EQ(weft_runtime_io(rt, &info), 0); /* It has its own descriptors then. */
+    CHECK_EQ(weft_runtime_io(rt, &info), 0); /* Now the runtime has its own descriptors. */
     uint64_t count = run_once(rt, program, COUNTS, 0);
     CHECK(count > 5);
     for (enum mode how = CANCELS; how <= TIMES_OUT; how++) {

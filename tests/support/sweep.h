@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sweep.h - a program that is cancelled, or runs out of time, at each point where it may be
- * suspended, one point in each run.
+ * sweep.h - cancels a program, or lets it time out, at each of its suspension points, one point
+ * per run.
  */
 #ifndef TEST_SWEEP_H
 #define TEST_SWEEP_H
@@ -9,12 +9,12 @@
 #include <stdbool.h>
 
 struct program {
-    /* On a fiber; 0, or the error that has ended it. All that it starts has an end. */
+    /* On a fiber: returns 0, or the error that ended it. Waits for everything that it starts. */
     int (*main_fn)(void *arg);
     void (*begin)(void);
-    /* Nobody runs any more. */
+    /* Called when no task of the program is left. */
     void (*check)(bool is_whole);
-    bool resumes; /* who is out of time calls again: then it is whole all the same */
+    bool resumes; /* repeats calls that timed out, so those runs must be complete, too */
 };
 
 void sweep(const struct program *program);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test.c - running tests and reporting what failed.
+ * test.c - test framework: runs tests and reports failures.
  */
 #include "test.h"
 
@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 enum {
-    SKIPPED = 77, /* what ctest takes for that */
+    SKIPPED = 77, /* exit code that ctest reports as skipped */
 };
 
 static const char *current = "";
-static _Atomic(bool) is_skipped; /* the current test */
+static _Atomic(bool) is_skipped; /* applies to the current test */
 static uint64_t seed;
 
 _Noreturn void test_fail(const char *file, int line, const char *format, ...)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test.h - what a test file needs: checks, a table of tests, a seed.
+ * test.h - test framework: checks, a table of tests, a seed.
  *
  * A test file is one program. Its tests are static functions, listed once:
  *
@@ -24,20 +24,20 @@ struct test {
 
 #define TEST(function) TEST_UNLESS(function, NULL)
 
-/* A test that is skipped, with the reason, unless that is NULL. */
+/* A test that is skipped with this reason, unless it is NULL. */
 #define TEST_UNLESS(function, reason)                                                              \
     {                                                                                              \
 #function, function, reason                                                                \
     }
 
-/* A test that an emulator (tests/emulator.cmake) cannot run, and why not. */
+/* A test that an emulator (tests/emulator.cmake) cannot run, and why. */
 #ifdef TEST_EMULATED
 #define TEST_NATIVE(function, reason) TEST_UNLESS(function, "the emulator " reason)
 #else
 #define TEST_NATIVE(function, reason) TEST(function)
 #endif
 
-/* A test that needs the checks and hooks of a library that is compiled with WF_DEBUG. */
+/* A test that needs the checks and hooks of a library compiled with WF_DEBUG. */
 #ifdef WF_DEBUG
 #define TEST_DEBUG(function) TEST(function)
 #else
@@ -79,29 +79,29 @@ _Noreturn void test_fail(const char *file, int line, const char *format, ...)
 #define CHECK_LT(a, b) CHECK_COMPARE(a, b, <)
 #define CHECK_GE(a, b) CHECK_COMPARE(a, b, >=)
 
-/* The text contains the part. */
+/* Checks that the text contains the part. */
 #define CHECK_HAS(text, part) test_check_has(__FILE__, __LINE__, (text), (part))
 void test_check_has(const char *file, int line, const char *text, const char *part);
 
-/* Runs the function in a child and checks that it aborts with a message that
- * contains the part. Only where no other thread runs. */
+/* Runs the function in a child process and checks that it aborts with a message that contains
+ * the part. Only while no other thread runs. */
 #define CHECK_ABORTS(function, part) test_check_aborts(__FILE__, __LINE__, (function), (part))
 void test_check_aborts(const char *file, int line, void (*function)(void), const char *part);
 
-/* Reports the running test as skipped, wholly or in part; the caller returns or continues. Never
- * for an outcome of the library: only for what the machine or the build lacks. */
+/* Reports the running test as skipped, wholly or in part; the caller returns or continues. Only
+ * for what the machine or the build lacks, never for an outcome of the library. */
 void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Fails in a test that is listed with TEST(), but needs TEST_DEBUG(). */
+/* Fails in a test that is listed with TEST() but needs TEST_DEBUG(). */
 void test_must_have_debug(void);
 
-/* From WEFT_TEST_SEED, else from the clock; printed at the start. */
+/* Returns the seed: from WEFT_TEST_SEED, else from the clock. Printed at the start. */
 uint64_t test_seed(void);
 
-/* From WEFT_TEST_WORKERS, else the given number. */
+/* Returns the number of workers: from WEFT_TEST_WORKERS, else the given number. */
 unsigned test_workers(unsigned otherwise);
 
-/* n divided by what the build costs: 1, or 20 under a sanitizer; times
+/* Returns n divided by the cost of the build (1, or 20 under a sanitizer) and multiplied by
  * WEFT_TEST_SCALE (for long runs). At least 1. */
 uint64_t test_scale(uint64_t n);
 
@@ -122,11 +122,11 @@ bool test_is_sanitized(void);
 int64_t test_cpu_ns(void);
 size_t test_rss_bytes(void);
 
-/* The stack of each thread that is started from now on and does not choose its own:
- * with one that does not fit into memory, no such thread can be started. */
+/* Sets the default stack size of threads that are started from now on. With a size that does not
+ * fit into memory, no such thread can be started. */
 void test_set_default_stack(size_t bytes);
 
-/* Waits until *word is at least n: other threads count it up. */
+/* Waits until *word, which other threads increment, is at least n. */
 void test_wait_for(_Atomic(uint64_t) *word, uint64_t n);
 
 #endif

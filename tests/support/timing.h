@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timing.h - how long races last, and waits beyond test_wait_for().
+ * timing.h - durations of races, and waits beyond test_wait_for().
  */
 #ifndef TEST_TIMING_H
 #define TEST_TIMING_H
@@ -8,12 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* When a race that goes on round by round, from now, has gone on for long enough. */
+/* Returns the time at which a race that starts now, and repeats in rounds, has run long enough. */
 int64_t test_race_end(void);
 
 /*
- * The rounds of such a race. It goes on until its time is over, but for 20 rounds at least, and
- * until each of its two outcomes has been seen if it has outcomes. Fails if one never comes.
+ * The rounds of such a race. It continues until its time is over, but for at least 20 rounds,
+ * and until each of its two outcomes has been seen, if it has outcomes. Fails if one never
+ * occurs.
  *
  *     struct test_rounds rounds = test_rounds_begin();
  *     for (uint64_t round = 1; test_rounds_next(&rounds); round++) {
@@ -31,10 +32,10 @@ struct test_rounds test_rounds_begin(void);
 bool test_rounds_next(struct test_rounds *rounds);
 void test_rounds_count(struct test_rounds *rounds, bool outcome);
 
-/* As test_wait_for(), but spins first: the other thread is a moment away. */
+/* Same as test_wait_for(), but spins first: the other thread is nearly done. */
 void test_spin_for(_Atomic(uint64_t) *word, uint64_t n);
 
-/* Lets the time pass; never less. */
+/* Sleeps for at least the given time. */
 void test_wait_ns(int64_t ns);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Go's side of the benchmark: the rows of weft-bench, the same command line and
-// the same output. This file is the command line and the report; rows.go is
-// the work, time.go the part of it that sleeps, wait.go the locks and channels.
+// Go's side of the benchmark: the rows of weft-bench with the same command line and the same
+// output. This file has the command line and the report, rows.go the work, time.go the rows
+// with timers, wait.go the locks and channels.
 package main
 
 import (
@@ -23,7 +23,7 @@ type options struct {
 	reps    int
 }
 
-// fail ends the program: a wrong result must never look like a figure.
+// fail exits with an error: a wrong result must never look like a figure.
 func fail(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "rival-go: "+format+"\n", args...)
 	os.Exit(1)
@@ -42,8 +42,7 @@ func parseOptions() options {
 	return o
 }
 
-// selectRows returns the row of exactly that name, or else every row whose name
-// begins so.
+// selectRows returns the row with exactly this name, or else every row whose name starts with it.
 func selectRows(filter string) []row {
 	var selected []row
 	for _, r := range rows {
@@ -69,8 +68,8 @@ func report(r row, o options, samples []float64) {
 	fmt.Printf(format, r.name, o.workers, r.unit, median, samples[0], samples[n-1], n)
 }
 
-// runInChild runs one row in a process of its own, so that the memory and the
-// goroutines that one row leaves behind do not weigh on the next.
+// runInChild runs one row in its own process, so that the memory and the goroutines that a row
+// leaves behind do not affect the next one.
 func runInChild(r row, o options) {
 	program, err := os.Executable()
 	if err != nil {

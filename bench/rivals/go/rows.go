@@ -15,18 +15,18 @@ import (
 	"unsafe"
 )
 
-// A row turns a number of repetitions into one sample for each of them. It
-// repeats its work unmeasured first, and checks after every repetition that all
-// the work was done. GOMAXPROCS is set before it runs.
+// A row takes a number of repetitions and returns one sample for each. It first repeats its
+// work unmeasured, and checks after every repetition that all the work was done. GOMAXPROCS is
+// set before it runs.
 type row struct {
 	name string
 	unit string
 	run  func(reps int) []float64
 }
 
-// There is no sched.self_wake: a goroutine has no waker that it could call. A
-// goroutine is both task and fiber: the rows of fibers are those of tasks. Of
-// blitz-io's rows, those are here that have a natural form in Go.
+// There is no sched.self_wake: a goroutine has no waker that it could call. A goroutine is both
+// task and fiber, so the fiber rows are the task rows. Of blitz-io's rows, only those with a
+// natural form in Go are here.
 var rows = []row{
 	{"sched.spawn_join", "ns", spawnJoin},
 	{"sched.spawn_batch", "ns", spawnBatch},
@@ -85,15 +85,15 @@ var rows = []row{
 
 const warmups = 2
 
-// done is what the goroutines count in, on cache lines of its own. The functions
-// given to go are made once, so that a spawn allocates no closure.
+// done is the counter that the goroutines share, on its own cache lines. The functions passed
+// to go are created once, so that a spawn allocates no closure.
 var done struct {
 	_ [128]byte
 	atomic.Int64
 	_ [128]byte
 }
 
-// check tests that all the work was done, and starts again from zero.
+// check verifies that all the work was done, and resets the counter.
 func check(expected int64) {
 	if found := done.Swap(0); found != expected {
 		fail("%d steps were counted, not %d", found, expected)
@@ -112,7 +112,7 @@ func measure(reps int, sample func() float64) []float64 {
 	return samples
 }
 
-// measureTask measures work that runs in a goroutine and takes the time itself.
+// measureTask measures work that runs in a goroutine and reads the clock itself.
 func measureTask(reps int, ops int64, work func() time.Duration) []float64 {
 	return measure(reps, func() float64 {
 		result := make(chan time.Duration)
@@ -123,7 +123,7 @@ func measureTask(reps int, ops int64, work func() time.Duration) []float64 {
 	})
 }
 
-// spawnJoin joins through one unbuffered channel: a little faster than a
+// spawnJoin joins through one unbuffered channel, which is a little faster than a
 // sync.WaitGroup for one goroutine at a time.
 func spawnJoin(reps int) []float64 {
 	const tasks = 100_000
@@ -142,7 +142,7 @@ func spawnJoin(reps int) []float64 {
 	})
 }
 
-// batch is what the goroutines of a batch are awaited by.
+// batch waits for the goroutines of a batch.
 var batch sync.WaitGroup
 
 func countInBatch() {
@@ -213,9 +213,9 @@ func crossWake(reps int) []float64 {
 	})
 }
 
-// inject spawns from a plain goroutine. Go has nothing outside its runtime:
-// every thread that may say go is a worker. Binding the goroutine to a thread of
-// its own changes nothing in the figure.
+// inject spawns from a plain goroutine. Go has nothing outside its runtime: every thread that
+// can execute a go statement is a worker. Locking the goroutine to its own thread does not
+// change the figure.
 func inject(reps int) []float64 {
 	const tasks = 100_000
 	all := make(chan struct{})
@@ -234,13 +234,14 @@ func inject(reps int) []float64 {
 	})
 }
 
-// sleepThread puts the calling thread to sleep in the kernel, long enough for
-// every other thread to have gone to sleep as well. time.Sleep would instead
-// have a thread of the runtime wait for the timer.
+// sleepThread puts the calling thread to sleep in the kernel, long enough for every other
+// thread to have gone to sleep as well. With time.Sleep, a thread of the runtime would wait for
+// the timer instead.
 //
-// With one worker the runtime is not told: it would lend the worker to another
-// thread meanwhile, and the figure would be that of getting it back, several
-// times as long. With more, the sleep that it knows of gives the better figure.
+// With one worker, a raw system call hides the sleep from the Go scheduler. Otherwise the
+// scheduler would hand the worker to another thread meanwhile, and the figure would be the time
+// to get it back, several times as long. With more workers, the sleep that the scheduler knows
+// about gives the better figure.
 func sleepThread() {
 	pause := syscall.NsecToTimespec((300 * time.Microsecond).Nanoseconds())
 	var err error
@@ -255,9 +256,9 @@ func sleepThread() {
 	}
 }
 
-// wakeOutside wakes from a goroutine that is bound to a thread of its own, so
-// that the woken one must run on another thread, as it must elsewhere; a free
-// goroutine would only switch to it.
+// wakeOutside wakes from a goroutine that is locked to its own thread, so that the woken
+// goroutine must run on another thread, as with the other contenders. An unlocked goroutine
+// would just switch to it.
 func wakeOutside(reps int) []float64 {
 	const samples = 2000
 	wake, ranAt := make(chan struct{}), make(chan time.Time)
@@ -310,16 +311,15 @@ func touch(state *[32]byte) {
 	done.Add(1)
 }
 
-// idleTask waits for ever in the cheapest way, on nothing at all. Its state
-// lies on its stack.
+// idleTask waits forever in the cheapest way, with an empty select. Its state is on its stack.
 func idleTask() {
 	var state [32]byte
 	touch(&state)
 	select {}
 }
 
-// taskBytes takes one sample, whatever is asked for: goroutines that wait for
-// ever cannot be ended to start again.
+// taskBytes takes one sample, regardless of reps: goroutines that wait forever cannot be ended
+// for another repetition.
 func taskBytes(_ int) []float64 {
 	const warmupTasks, tasks = 1000, 1_000_000
 	fill := func(n int64) {

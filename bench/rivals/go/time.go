@@ -11,8 +11,8 @@ func neverCalled() {
 	fail("a timer fired after it was cancelled")
 }
 
-// createCancel gives the timer a function to call: faster than time.NewTimer,
-// which gives it a channel.
+// createCancel gives the timer a function to call, which is faster than the channel of
+// time.NewTimer.
 func createCancel(reps int) []float64 {
 	const timers = 1_000_000
 	return measureTask(reps, timers, func() time.Duration {
@@ -29,8 +29,8 @@ func createCancel(reps int) []float64 {
 	})
 }
 
-// millionSleepsCPU takes one sample, whatever is asked for: a second one would
-// find the stacks that the first has freed.
+// millionSleepsCPU takes one sample, regardless of reps: a second one would reuse the stacks
+// that the first one freed.
 func millionSleepsCPU(_ int) []float64 {
 	const tasks, longest = 1_000_000, time.Second
 	var sleepers [1000]func() // one for each duration

@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// The rows about locks and channels and, with them, those of the comparisons
-// that blitz-io and volt publish. Where goroutines share the work, the time is
-// from the first spawn to the last join.
+// The rows for locks and channels, which include those that blitz-io and volt publish. Where
+// goroutines share the work, the time is measured from the first spawn to the last join.
 
-// spawnAll runs task(0) to task(n-1) in goroutines of their own, which group
-// awaits.
+// spawnAll runs task(0) to task(n-1) in separate goroutines, which group waits for.
 func spawnAll(group *sync.WaitGroup, n int, task func(i int)) {
 	group.Add(n)
 	for i := 0; i < n; i++ {
@@ -32,7 +30,7 @@ func timeAll(n int, task func(i int)) time.Duration {
 	return time.Since(start)
 }
 
-// measureLoop measures one goroutine, whose loop returns how often it was right.
+// measureLoop measures one goroutine, whose loop returns the number of correct steps.
 func measureLoop(reps int, ops int64, loop func() (right int64)) []float64 {
 	return measureTask(reps, ops, func() time.Duration {
 		start := time.Now()
@@ -45,7 +43,7 @@ func measureLoop(reps int, ops int64, loop func() (right int64)) []float64 {
 
 // --- channels ----------------------------------------------------------------
 
-// received is what a receiver has received.
+// received holds the count and the sum of the messages that a receiver got.
 type received struct {
 	count int64
 	sum   uint64
@@ -56,7 +54,7 @@ func (r *received) add(message uint64) {
 	r.sum += message
 }
 
-// checkReceived leaves the count to the row, and checks the sum here.
+// checkReceived checks the sum. It leaves checking the count to the row.
 func checkReceived(all []received, expected uint64) {
 	sum := uint64(0)
 	for _, r := range all {
@@ -68,7 +66,7 @@ func checkReceived(all []received, expected uint64) {
 	}
 }
 
-// sumBelow is the sum of the messages 0 to n-1.
+// sumBelow returns the sum of the messages 0 to n-1.
 func sumBelow(n uint64) uint64 {
 	return n * (n - 1) / 2
 }
@@ -79,7 +77,7 @@ func produce(channel chan<- uint64, first, count uint64) {
 	}
 }
 
-// consume returns what it received, so that it counts in variables of its own.
+// consume returns its totals, so that it counts in local variables.
 func consume(channel <-chan uint64) received {
 	var r received
 	for message := range channel {
@@ -148,8 +146,8 @@ func chan44(reps int) []float64 {
 	return measureChannel(reps, 1024, 4, 4, 1_000_000)
 }
 
-// chanOneshot is the row of blitz-io, too: a receive from a channel that holds a
-// message is what a try would be.
+// chanOneshot serves as blitz-io's row, too: a receive from a channel that holds a message is
+// equivalent to a try.
 func chanOneshot(reps int) []float64 {
 	const channels = 100_000
 	return measureLoop(reps, channels, func() (right int64) {
@@ -164,8 +162,8 @@ func chanOneshot(reps int) []float64 {
 	})
 }
 
-// A watch holds the latest value. Go has none, so this is the least of it: the
-// version is there for those who wait, but nobody does.
+// A watch holds the latest value. Go has no watch channel, so this is a minimal one. The
+// version is meant for waiters, of which this benchmark has none.
 type watch struct {
 	lock    sync.RWMutex
 	value   uint64
@@ -200,9 +198,9 @@ func chanWatch(reps int) []float64 {
 	})
 }
 
-// chanBroadcast sends every message to a channel for each receiver. After each
-// burst the sender waits until all have received it. The receivers need not wait
-// for the sender: they find their channels empty.
+// chanBroadcast sends every message to one channel per receiver. After each burst the sender
+// waits until all receivers have received it. The receivers need not wait for the sender: they
+// find their channels empty.
 func chanBroadcast(reps int) []float64 {
 	const messages, receivers, burst = 100_000, 4, 512
 	endsBurst := func(count int) bool { return count%burst == 0 || count == messages }
@@ -239,7 +237,7 @@ func chanBroadcast(reps int) []float64 {
 		checkReceived(all, receivers*sumBelow(messages))
 		return elapsed
 	})
-	// Each message is received four times, but it is one message.
+	// One message is received four times but counts once.
 	for i := range samples {
 		samples[i] *= receivers
 	}
@@ -345,8 +343,8 @@ func measureRWMutex(reps, rounds int) []float64 {
 	})
 }
 
-// measureSemaphore has a buffered channel for a semaphore, as is Go's way. Two
-// hold a permit at a time, so they count in an atomic.
+// measureSemaphore uses a buffered channel as the semaphore, the idiomatic way in Go. Two
+// goroutines hold a permit at a time, so they count in an atomic.
 func measureSemaphore(reps, tasks, rounds int) []float64 {
 	return measureTask(reps, int64(tasks*rounds), func() time.Duration {
 		semaphore := make(chan struct{}, 2)
@@ -398,7 +396,7 @@ func syncNotify(reps int) []float64 {
 	})
 }
 
-// A barrier lets its parties go on when all have come, again and again.
+// A barrier releases its parties when all have arrived. It is reusable.
 type barrier struct {
 	mutex   sync.Mutex
 	all     sync.Cond
@@ -413,7 +411,7 @@ func newBarrier(parties int) *barrier {
 	return b
 }
 
-// wait returns true to the last that comes.
+// wait returns true to the last party to arrive.
 func (b *barrier) wait() bool {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -430,7 +428,7 @@ func (b *barrier) wait() bool {
 	return false
 }
 
-// syncBarrier counts each round by the last that comes.
+// syncBarrier lets the last party to arrive count the round.
 func syncBarrier(reps int) []float64 {
 	const tasks, rounds = 4, 50_000
 	return measureTask(reps, rounds, func() time.Duration {
@@ -521,7 +519,7 @@ func blitzOnceCellSet(reps int) []float64 {
 	})
 }
 
-// trySend returns false when the channel is full.
+// trySend returns false if the channel is full.
 func trySend(channel chan<- uint64, message uint64) bool {
 	select {
 	case channel <- message:
@@ -531,7 +529,7 @@ func trySend(channel chan<- uint64, message uint64) bool {
 	}
 }
 
-// tryReceive returns false when the channel is empty.
+// tryReceive returns false if the channel is empty.
 func tryReceive(channel <-chan uint64) (uint64, bool) {
 	select {
 	case message := <-channel:
@@ -704,7 +702,7 @@ func voltMutex(reps int) []float64 {
 	return measureMutex(reps, 8, 50_000)
 }
 
-// voltSpawnHot joins nobody: the last goroutine of a batch signals.
+// voltSpawnHot joins no goroutine: the last one of a batch signals.
 func voltSpawnHot(reps int) []float64 {
 	const batches, tasks = 20, 1000
 	all := make(chan struct{}, 1)
@@ -753,7 +751,7 @@ func voltParallel(reps int) []float64 {
 		done.Add(tasks)
 		return elapsed
 	})
-	// The figure is that of all tasks together, in milliseconds.
+	// The figure is the total of all tasks, in milliseconds.
 	for i := range samples {
 		samples[i] *= tasks / 1e6
 	}

@@ -5,7 +5,8 @@
 
 #include "test.h"
 
-/* A sanitizer's allocator dies where libc's returns NULL, unless told so. */
+/* Sanitizer allocators abort on a huge request by default. These options make them return NULL,
+ * as libc does. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -17,7 +18,7 @@ const char *__tsan_default_options(void)
     return "allocator_may_return_null=1";
 }
 
-/* An allocator that writes down what it was asked. */
+/* An allocator that records its arguments. */
 struct recorder {
     void *memory; /* what alloc returns */
     int allocs;
@@ -50,7 +51,7 @@ static weft_allocator recorder_allocator(struct recorder *recorder)
     return (weft_allocator){ .alloc = recorder_alloc, .free = recorder_free, .ctx = recorder };
 }
 
-static void default_memory_is_aligned_and_writable(void)
+static void default_allocator_returns_aligned_writable_memory(void)
 {
     static const size_t sizes[] = { 1, 7, 64, 100, 4096, 5000 };
     for (size_t align = 1; align <= 4096; align *= 2) {
@@ -64,7 +65,7 @@ static void default_memory_is_aligned_and_writable(void)
     }
 }
 
-static void zeroed_memory_is_zero_after_reuse(void)
+static void alloc_zeroed_clears_reused_memory(void)
 {
     static const unsigned char zeros[1000];
     for (size_t align = 1; align <= 4096; align *= 64) {
@@ -79,7 +80,7 @@ static void zeroed_memory_is_zero_after_reuse(void)
     }
 }
 
-static void huge_sizes_return_null(void)
+static void huge_size_returns_null(void)
 {
     static const size_t sizes[] = { SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 4095, SIZE_MAX - 4096,
                                     SIZE_MAX / 2 + 1 };
@@ -91,7 +92,7 @@ static void huge_sizes_return_null(void)
     }
 }
 
-static void allocator_gets_context_size_and_alignment(void)
+static void custom_allocator_gets_context_size_and_alignment(void)
 {
     char memory[24];
     struct recorder recorder = { .memory = memory };
@@ -111,7 +112,7 @@ static void allocator_gets_context_size_and_alignment(void)
     CHECK_EQ(recorder.align, 8);
 }
 
-static void zeroed_memory_of_an_allocator_is_zero_and_no_more(void)
+static void alloc_zeroed_clears_requested_size_only(void)
 {
     char memory[32];
     memset(memory, 'x', sizeof memory);
@@ -124,7 +125,7 @@ static void zeroed_memory_of_an_allocator_is_zero_and_no_more(void)
     }
 }
 
-static void no_memory_returns_null(void)
+static void failing_allocator_returns_null(void)
 {
     struct recorder recorder = { .memory = NULL };
     weft_allocator allocator = recorder_allocator(&recorder);
@@ -133,7 +134,7 @@ static void no_memory_returns_null(void)
     CHECK_EQ(recorder.allocs, 2);
 }
 
-static void free_of_null_does_not_reach_the_allocator(void)
+static void free_of_null_does_not_call_allocator(void)
 {
     struct recorder recorder = { .memory = NULL };
     weft_allocator allocator = recorder_allocator(&recorder);
@@ -142,14 +143,14 @@ static void free_of_null_does_not_reach_the_allocator(void)
     wf_free(&wf_alloc_default, NULL, 24, 8);
 }
 
-static void allocate_nothing(void)
+static void allocate_size_zero(void)
 {
     (void)wf_alloc(&wf_alloc_default, 0, 8);
 }
 
 static void size_zero_aborts(void)
 {
-    CHECK_ABORTS(allocate_nothing, "'size > 0' does not hold");
+    CHECK_ABORTS(allocate_size_zero, "'size > 0' does not hold");
 }
 
 static void allocate_with_alignment_three(void)
@@ -157,13 +158,14 @@ static void allocate_with_alignment_three(void)
     (void)wf_alloc(&wf_alloc_default, 8, 3);
 }
 
-static void alignment_that_is_no_power_of_two_aborts(void)
+static void alignment_not_power_of_two_aborts(void)
 {
     CHECK_ABORTS(allocate_with_alignment_three, "does not hold");
 }
 
-TEST_MAIN({ TEST(default_memory_is_aligned_and_writable), TEST(zeroed_memory_is_zero_after_reuse),
-            TEST(huge_sizes_return_null), TEST(allocator_gets_context_size_and_alignment),
-            TEST(zeroed_memory_of_an_allocator_is_zero_and_no_more), TEST(no_memory_returns_null),
-            TEST(free_of_null_does_not_reach_the_allocator), TEST(size_zero_aborts),
-            TEST(alignment_that_is_no_power_of_two_aborts) })
+TEST_MAIN({ TEST(default_allocator_returns_aligned_writable_memory),
+            TEST(alloc_zeroed_clears_reused_memory), TEST(huge_size_returns_null),
+            TEST(custom_allocator_gets_context_size_and_alignment),
+            TEST(alloc_zeroed_clears_requested_size_only), TEST(failing_allocator_returns_null),
+            TEST(free_of_null_does_not_call_allocator), TEST(size_zero_aborts),
+            TEST(alignment_not_power_of_two_aborts) })

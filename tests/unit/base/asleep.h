@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * asleep.h - knowing that another thread has gone to sleep, without sleeping.
+ * asleep.h - waiting until another thread is asleep, without sleeping.
  *
- * The kernel says so in /proc/self/task/<tid>/stat: "tid (name) S ...".
+ * Reads the thread's state from /proc/self/task/<tid>/stat: "tid (name) S ...".
  */
 #ifndef ASLEEP_H
 #define ASLEEP_H
@@ -21,7 +21,8 @@ static inline uint64_t own_tid(void)
     return (uint64_t)syscall(SYS_gettid);
 }
 
-/* 'S' for a thread that sleeps, 'R' for one that runs, 'X' for one that is gone. */
+/* Returns the kernel's state letter: 'S' for sleeping, 'R' for running. 'X': the thread has
+ * ended. */
 static inline char state_of(uint64_t tid)
 {
     char path[64];
@@ -42,7 +43,7 @@ static inline char state_of(uint64_t tid)
     return name_end[2];
 }
 
-/* The test fails if the thread ends instead. */
+/* Fails the test if the thread ends instead. */
 static inline void wait_until_asleep(uint64_t tid)
 {
     char state;

@@ -5,27 +5,27 @@
 
 #include "test.h"
 
-static void fail_with_a_number(void)
+static void fatal_with_number(void)
 {
     wf_fatal("weft_call: %d is %s", 17, "too many");
 }
 
-static void fatal_prints_one_sentence_and_aborts(void)
+static void fatal_prints_one_line_and_aborts(void)
 {
-    CHECK_ABORTS(fail_with_a_number, "weft: weft_call: 17 is too many\n");
+    CHECK_ABORTS(fatal_with_number, "weft: weft_call: 17 is too many\n");
 }
 
-static void fail_with_a_percent_sign(void)
+static void fatal_with_percent_sign(void)
 {
     wf_fatal("%s", "100%s of %n");
 }
 
-static void fatal_does_not_interpret_its_arguments(void)
+static void fatal_does_not_expand_percent_in_arguments(void)
 {
-    CHECK_ABORTS(fail_with_a_percent_sign, "weft: 100%s of %n\n");
+    CHECK_ABORTS(fatal_with_percent_sign, "weft: 100%s of %n\n");
 }
 
-static void fail_with_a_long_text(void)
+static void fatal_with_long_text(void)
 {
     char text[4000];
     memset(text, 'x', sizeof text - 1);
@@ -33,12 +33,12 @@ static void fail_with_a_long_text(void)
     wf_fatal("%s", text);
 }
 
-static void fatal_ends_its_line_after_any_length(void)
+static void fatal_ends_truncated_text_with_newline(void)
 {
-    CHECK_ABORTS(fail_with_a_long_text, "xxx\n");
+    CHECK_ABORTS(fatal_with_long_text, "xxx\n");
 }
 
-static void fail_an_assertion(void)
+static void fail_assertion(void)
 {
     int workers = 0;
     WF_ASSERT(workers > 0);
@@ -46,18 +46,18 @@ static void fail_an_assertion(void)
 
 static void failed_assertion_names_file_and_expression(void)
 {
-    CHECK_ABORTS(fail_an_assertion, "assert_test.c:");
-    CHECK_ABORTS(fail_an_assertion, "'workers > 0' does not hold");
+    CHECK_ABORTS(fail_assertion, "assert_test.c:");
+    CHECK_ABORTS(fail_assertion, "'workers > 0' does not hold");
 }
 
-static void fail_a_debug_assertion(void)
+static void fail_debug_assertion(void)
 {
     WF_DEBUG_ASSERT(1 > 2);
 }
 
 static void debug_assertion_is_checked_in_test_builds(void)
 {
-    CHECK_ABORTS(fail_a_debug_assertion, "'1 > 2' does not hold");
+    CHECK_ABORTS(fail_debug_assertion, "'1 > 2' does not hold");
 }
 
 static int calls;
@@ -68,7 +68,7 @@ static bool count_call(void)
     return true;
 }
 
-static void assertion_that_holds_is_evaluated_once(void)
+static void true_assertion_is_evaluated_once(void)
 {
     calls = 0;
     WF_ASSERT(count_call());
@@ -82,7 +82,7 @@ static void assertion_that_holds_is_evaluated_once(void)
 #endif
 }
 
-static void assertion_takes_any_scalar(void)
+static void assertion_accepts_any_scalar(void)
 {
     const char *text = "text";
     WF_ASSERT(text);
@@ -90,7 +90,7 @@ static void assertion_takes_any_scalar(void)
     WF_DEBUG_ASSERT(-1);
 }
 
-static void hints_keep_the_truth_of_their_argument(void)
+static void likely_and_unlikely_return_truth_of_argument(void)
 {
     CHECK_EQ(wf_likely(0x100000000), 1);
     CHECK_EQ(wf_likely(0), 0);
@@ -98,10 +98,10 @@ static void hints_keep_the_truth_of_their_argument(void)
     CHECK_EQ(wf_unlikely(0), 0);
 }
 
-TEST_MAIN({ TEST(fatal_prints_one_sentence_and_aborts),
-            TEST(fatal_does_not_interpret_its_arguments),
-            TEST(fatal_ends_its_line_after_any_length),
+TEST_MAIN({ TEST(fatal_prints_one_line_and_aborts),
+            TEST(fatal_does_not_expand_percent_in_arguments),
+            TEST(fatal_ends_truncated_text_with_newline),
             TEST(failed_assertion_names_file_and_expression),
             TEST_DEBUG(debug_assertion_is_checked_in_test_builds),
-            TEST(assertion_that_holds_is_evaluated_once), TEST(assertion_takes_any_scalar),
-            TEST(hints_keep_the_truth_of_their_argument) })
+            TEST(true_assertion_is_evaluated_once), TEST(assertion_accepts_any_scalar),
+            TEST(likely_and_unlikely_return_truth_of_argument) })

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "test.h"
 
-static void load_returns_what_was_stored(void)
+static void load_returns_stored_value(void)
 {
     _Atomic(uint64_t) word = 1;
     CHECK_EQ(wf_load_relaxed(&word), 1);
@@ -17,7 +17,7 @@ static void load_returns_what_was_stored(void)
     CHECK_EQ(wf_load_relaxed(&word), 0x123456789ABCDEF0);
 }
 
-static void exchange_returns_the_old_and_stores_the_new(void)
+static void exchange_returns_old_and_stores_new_value(void)
 {
     _Atomic(uint32_t) word = 1;
     CHECK_EQ(wf_xchg_relaxed(&word, 2u), 1);
@@ -27,12 +27,11 @@ static void exchange_returns_the_old_and_stores_the_new(void)
     CHECK_EQ(wf_load_relaxed(&word), 5);
 }
 
-/* Two words that differ in their upper half only, so that a compare of half a
- * word is not enough. */
+/* The words differ only in their upper half, so comparing half a word is not enough. */
 #define FOUND  UINT64_C(0x700000001)
 #define WANTED UINT64_C(0x800000001)
 
-/* A success stores and leaves expected alone; a failure does the reverse. */
+/* A successful CAS stores and leaves expected alone. A failed one does the reverse. */
 #define CHECK_CAS(cas)                                                                             \
     do {                                                                                           \
         _Atomic(uint64_t) word = FOUND;                                                            \
@@ -47,7 +46,7 @@ static void exchange_returns_the_old_and_stores_the_new(void)
         CHECK_EQ(wf_load_relaxed(&word), 9);                                                       \
     } while (0)
 
-static void failed_cas_stores_what_it_found(void)
+static void failed_cas_updates_expected(void)
 {
     CHECK_CAS(wf_cas_relaxed);
     CHECK_CAS(wf_cas_acquire);
@@ -55,7 +54,7 @@ static void failed_cas_stores_what_it_found(void)
     CHECK_CAS(wf_cas_acq_rel);
 }
 
-static void failed_weak_cas_stores_what_it_found(void)
+static void failed_weak_cas_updates_expected(void)
 {
     CHECK_CAS(wf_cas_weak_relaxed);
     CHECK_CAS(wf_cas_weak_acquire);
@@ -63,7 +62,7 @@ static void failed_weak_cas_stores_what_it_found(void)
     CHECK_CAS(wf_cas_weak_acq_rel);
 }
 
-static void strong_cas_succeeds_at_once(void)
+static void strong_cas_never_fails_spuriously(void)
 {
     _Atomic(uint32_t) word = 0;
     for (uint32_t i = 0; i < 10000; i += 4) {
@@ -78,7 +77,7 @@ static void strong_cas_succeeds_at_once(void)
     }
 }
 
-static void cas_takes_pointers(void)
+static void cas_works_on_pointers(void)
 {
     int targets[2];
     _Atomic(int *) word = NULL;
@@ -89,7 +88,7 @@ static void cas_takes_pointers(void)
     CHECK(wf_load_relaxed(&word) == &targets[1]);
 }
 
-static void fetch_returns_the_value_before(void)
+static void fetch_op_returns_previous_value(void)
 {
     _Atomic(uint32_t) word = 10;
     CHECK_EQ(wf_fetch_add_relaxed(&word, 5u), 10);
@@ -103,7 +102,7 @@ static void fetch_returns_the_value_before(void)
     CHECK_EQ(wf_load_relaxed(&word), 0xF2);
 }
 
-static void fetch_wraps_around(void)
+static void fetch_add_and_sub_wrap_around(void)
 {
     _Atomic(uint32_t) word = UINT32_MAX;
     CHECK_EQ(wf_fetch_add_relaxed(&word, 2u), UINT32_MAX);
@@ -111,22 +110,22 @@ static void fetch_wraps_around(void)
     CHECK_EQ(wf_load_relaxed(&word), UINT32_MAX);
 }
 
-/* Two threads that run a test's rounds side by side. Each field has a line of
- * its own: a shared one would keep the threads in step by itself. */
+/* Two threads that run the rounds of a test side by side. Each field has its own cache line: a
+ * shared one would keep the threads in step by itself. */
 struct duel {
-    _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) round[2]; /* each thread writes its own */
+    _Alignas(WF_CACHE_LINE) _Atomic(uint64_t) round[2]; /* each thread writes its own element */
     _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) x;
     _Alignas(WF_CACHE_LINE) _Atomic(uint32_t) y;
-    _Alignas(WF_CACHE_LINE) uint32_t seen[2]; /* each thread writes its own */
+    _Alignas(WF_CACHE_LINE) uint32_t seen[2]; /* each thread writes its own element */
     uint64_t rounds;                          /* constant */
-    int64_t deadline; /* constant: on a busy machine, each meeting costs a time slice */
-    bool is_over;     /* the first thread writes */
+    int64_t deadline; /* constant; on a busy machine each round can cost a time slice */
+    bool is_over;     /* written by the first thread */
 };
 
 static struct duel duel;
 
-/* Waits until both threads are at this point. */
-static void meet(int self, uint64_t point)
+/* Waits until both threads have reached this point. */
+static void wait_for_peer(int self, uint64_t point)
 {
     wf_store_release(&duel.round[self], point);
     for (int spins = 0; wf_load_acquire(&duel.round[1 - self]) < point; spins++) {
@@ -147,7 +146,7 @@ static void run_duel(void *(*second)(void *), void *(*first)(void *), uint64_t r
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-static void store_and_look(_Atomic(uint32_t) *mine, _Atomic(uint32_t) *theirs, int self)
+static void store_then_load(_Atomic(uint32_t) *mine, _Atomic(uint32_t) *theirs, int self)
 {
     wf_store_relaxed(mine, 1u);
     wf_fence_full();
@@ -157,10 +156,10 @@ static void store_and_look(_Atomic(uint32_t) *mine, _Atomic(uint32_t) *theirs, i
 static void *fence_second(void *arg)
 {
     for (uint64_t i = 0; !duel.is_over; i++) {
-        meet(1, 3 * i + 1);
-        store_and_look(&duel.y, &duel.x, 1);
-        meet(1, 3 * i + 2);
-        meet(1, 3 * i + 3);
+        wait_for_peer(1, 3 * i + 1);
+        store_then_load(&duel.y, &duel.x, 1);
+        wait_for_peer(1, 3 * i + 2);
+        wait_for_peer(1, 3 * i + 3);
     }
     return arg;
 }
@@ -168,24 +167,24 @@ static void *fence_second(void *arg)
 static void *fence_first(void *arg)
 {
     for (uint64_t i = 0; !duel.is_over; i++) {
-        meet(0, 3 * i + 1);
-        store_and_look(&duel.x, &duel.y, 0);
-        meet(0, 3 * i + 2);
+        wait_for_peer(0, 3 * i + 1);
+        store_then_load(&duel.x, &duel.y, 0);
+        wait_for_peer(0, 3 * i + 2);
         CHECK(duel.seen[0] == 1 || duel.seen[1] == 1);
         wf_store_relaxed(&duel.x, 0u);
         wf_store_relaxed(&duel.y, 0u);
         duel.is_over = i + 1 == duel.rounds || wf_clock_now() > duel.deadline;
-        meet(0, 3 * i + 3);
+        wait_for_peer(0, 3 * i + 3);
     }
     return arg;
 }
 
 /*
- * Goal:   the full fence keeps a store before a later load.
- * Method: store buffering. Each thread stores to its word, then reads the
- *         other's. Without a fence both may read zero; with it, never.
+ * Goal:   the full fence orders a store before a later load.
+ * Method: store buffering. Each thread stores to its own word, then reads the other's. Without
+ *         a fence both may read zero. With it, at least one reads 1.
  */
-static void full_fence_keeps_store_before_load(void)
+static void full_fence_orders_store_before_load(void)
 {
     run_duel(fence_second, fence_first, test_scale(200000));
 }
@@ -213,11 +212,11 @@ static void *message_receiver(void *arg)
 }
 
 /*
- * Goal:   what is written before a release is seen after the acquire.
- * Method: message passing. The sender writes a number, then releases it as the
- *         flag; the receiver never finds a number older than the flag.
+ * Goal:   writes before a release store are visible after the matching acquire load.
+ * Method: message passing. The sender writes a number, then releases the same number as the
+ *         flag. The receiver never reads a number older than the flag.
  */
-static void acquire_sees_what_was_released(void)
+static void acquire_load_sees_writes_before_release(void)
 {
     run_duel(message_sender, message_receiver, test_scale(2000000));
 }
@@ -237,18 +236,19 @@ static void *add_and_subtract(void *arg)
 
 /*
  * Goal:   no read-modify-write is lost.
- * Method: two threads add, subtract and CAS the same words; the sums are exact.
+ * Method: two threads add, subtract and CAS the same words. The sums are exact.
  */
-static void read_modify_writes_of_two_threads_all_count(void)
+static void concurrent_read_modify_writes_lose_no_update(void)
 {
     run_duel(add_and_subtract, add_and_subtract, test_scale(500000));
     CHECK_EQ(wf_load_relaxed(&duel.x), 4 * duel.rounds);
     CHECK_EQ(wf_load_relaxed(&duel.y), 2 * duel.rounds);
 }
 
-TEST_MAIN({ TEST(load_returns_what_was_stored), TEST(exchange_returns_the_old_and_stores_the_new),
-            TEST(failed_cas_stores_what_it_found), TEST(failed_weak_cas_stores_what_it_found),
-            TEST(strong_cas_succeeds_at_once), TEST(cas_takes_pointers),
-            TEST(fetch_returns_the_value_before), TEST(fetch_wraps_around),
-            TEST(full_fence_keeps_store_before_load), TEST(acquire_sees_what_was_released),
-            TEST(read_modify_writes_of_two_threads_all_count) })
+TEST_MAIN({ TEST(load_returns_stored_value), TEST(exchange_returns_old_and_stores_new_value),
+            TEST(failed_cas_updates_expected), TEST(failed_weak_cas_updates_expected),
+            TEST(strong_cas_never_fails_spuriously), TEST(cas_works_on_pointers),
+            TEST(fetch_op_returns_previous_value), TEST(fetch_add_and_sub_wrap_around),
+            TEST(full_fence_orders_store_before_load),
+            TEST(acquire_load_sees_writes_before_release),
+            TEST(concurrent_read_modify_writes_lose_no_update) })

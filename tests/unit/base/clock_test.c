@@ -24,9 +24,9 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* --- A clock that runs ---------------------------------------------------------- */
+/* --- Running clock -------------------------------------------------------------- */
 
-static void clock_is_the_monotonic_one_in_nanoseconds(void)
+static void clock_is_monotonic_clock_in_nanoseconds(void)
 {
     for (int i = 0; i < 1000; i++) {
         int64_t before = monotonic_ns();
@@ -40,7 +40,7 @@ static void clock_is_the_monotonic_one_in_nanoseconds(void)
     }
 }
 
-static void clock_never_goes_back(void)
+static void clock_never_goes_backward(void)
 {
     int64_t last = wf_clock_now();
     for (uint64_t i = 0; i < test_scale(200000); i++) {
@@ -50,7 +50,7 @@ static void clock_never_goes_back(void)
     }
 }
 
-static void clock_moves_on(void)
+static void clock_advances(void)
 {
     int64_t first = wf_clock_now();
     while (wf_clock_now() == first) {
@@ -58,7 +58,7 @@ static void clock_moves_on(void)
     CHECK_LT(first, wf_clock_now());
 }
 
-static void public_clock_is_the_same_one(void)
+static void public_clock_equals_internal_clock(void)
 {
     int64_t before = wf_clock_now();
     weft_time now = weft_now();
@@ -66,16 +66,16 @@ static void public_clock_is_the_same_one(void)
     CHECK_LE(now, wf_clock_now());
 }
 
-static void never_is_after_every_time(void)
+static void never_is_later_than_any_time(void)
 {
     CHECK_EQ(WF_NEVER, WEFT_NEVER);
     CHECK_EQ(WF_NEVER, INT64_MAX);
     CHECK_LT(wf_clock_now(), WF_NEVER);
 }
 
-/* --- Sums ------------------------------------------------------------------------ */
+/* --- Addition -------------------------------------------------------------------- */
 
-static void a_sum_stops_at_both_ends(void)
+static void time_add_saturates_at_both_ends(void)
 {
     static const struct {
         weft_time time;
@@ -112,7 +112,7 @@ static void a_sum_stops_at_both_ends(void)
     }
 }
 
-static void after_counts_from_now(void)
+static void weft_after_counts_from_now(void)
 {
     weft_time before = weft_now();
     weft_time after = weft_after(5 * WEFT_MS);
@@ -130,9 +130,9 @@ static void after_counts_from_now(void)
     weft_clock_resume();
 }
 
-/* --- A clock that stands ----------------------------------------------------------- */
+/* --- Paused clock ------------------------------------------------------------------ */
 
-static void a_paused_clock_stands_still(void)
+static void paused_clock_does_not_advance(void)
 {
     weft_time before = weft_now();
     weft_clock_pause();
@@ -148,7 +148,7 @@ static void a_paused_clock_stands_still(void)
     weft_clock_resume();
 }
 
-static void advance_moves_a_paused_clock_by_so_much(void)
+static void advance_moves_paused_clock_by_duration(void)
 {
     weft_clock_pause();
     weft_time shown = weft_now();
@@ -162,42 +162,42 @@ static void advance_moves_a_paused_clock_by_so_much(void)
     weft_clock_resume();
 }
 
-static void advance_by_1(void)
+static void advance_running_clock(void)
 {
     weft_clock_advance(1);
 }
 
-static void advance_after_a_resume(void)
+static void advance_resumed_clock(void)
 {
     weft_clock_pause();
     weft_clock_resume();
     weft_clock_advance(1);
 }
 
-static void advance_backwards(void)
+static void advance_by_negative_duration(void)
 {
     weft_clock_pause();
     weft_clock_advance(-1);
 }
 
-static void advance_of_a_clock_that_runs_aborts(void)
+static void advance_of_running_clock_aborts(void)
 {
-    CHECK_ABORTS(advance_by_1, "weft_clock_advance: the clock is not paused");
-    CHECK_ABORTS(advance_by_1, "call weft_clock_pause() first");
-    CHECK_ABORTS(advance_after_a_resume, "weft_clock_advance: the clock is not paused");
+    CHECK_ABORTS(advance_running_clock, "weft_clock_advance: the clock is not paused");
+    CHECK_ABORTS(advance_running_clock, "call weft_clock_pause() first");
+    CHECK_ABORTS(advance_resumed_clock, "weft_clock_advance: the clock is not paused");
 }
 
 static void advance_by_negative_duration_aborts_with_advice(void)
 {
-    CHECK_ABORTS(advance_backwards, "weft_clock_advance: the duration is negative");
-    CHECK_ABORTS(advance_backwards, "advance by 0 or more");
+    CHECK_ABORTS(advance_by_negative_duration, "weft_clock_advance: the duration is negative");
+    CHECK_ABORTS(advance_by_negative_duration, "advance by 0 or more");
 }
 
-static void resume_goes_on_from_the_time_that_was_shown(void)
+static void resume_continues_from_paused_time(void)
 {
     for (int i = 0; i < 3; i++) {
         weft_clock_pause();
-        /* The machine's time goes on, and is not made up for. */
+        /* The machine's clock advances meanwhile. Resume does not add that time. */
         for (int64_t until = wf_clock_real() + 5 * WEFT_MS; wf_clock_real() < until;) {
         }
         weft_clock_advance(i * HOUR);
@@ -211,12 +211,12 @@ static void resume_goes_on_from_the_time_that_was_shown(void)
         }
     }
     weft_time now = weft_now();
-    weft_clock_resume(); /* It runs already. */
+    weft_clock_resume(); /* The clock is already running. */
     CHECK_LE(now, weft_now());
     CHECK_LE(weft_now(), now + 60 * WEFT_S);
 }
 
-/* --- Threads that sleep -------------------------------------------------------------- */
+/* --- Sleeping threads ---------------------------------------------------------------- */
 
 struct sleeper {
     int (*call)(struct sleeper *self);
@@ -284,7 +284,7 @@ static void join_sleeper(struct sleeper *self)
     CHECK_EQ(self->ended, 1);
 }
 
-static int pending_body(weft_co *co, void *state)
+static int stay_pending(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -295,7 +295,7 @@ enum {
     SLEEPERS = 6
 };
 
-/* Sleepers with deadlines 10 ns apart; each is to come back with this result. */
+/* Starts sleepers with deadlines 10 ns apart. Each must return the given result. */
 static void check_advance_wakes(int (*call)(struct sleeper *), int result)
 {
     static struct sleeper sleepers[SLEEPERS];
@@ -303,7 +303,7 @@ static void check_advance_wakes(int (*call)(struct sleeper *), int result)
     weft_runtime *rt = test_start(1);
     weft_time start = weft_now();
     for (int i = 0; i < SLEEPERS; i++) {
-        sleepers[i] = (struct sleeper){ .task = test_spawn(rt, pending_body, NULL) };
+        sleepers[i] = (struct sleeper){ .task = test_spawn(rt, stay_pending, NULL) };
         start_sleeper(&sleepers[i], call, start + 10 * (i + 1));
     }
     for (int i = 0; i < SLEEPERS; i++) {
@@ -327,12 +327,12 @@ static void check_advance_wakes(int (*call)(struct sleeper *), int result)
 }
 
 /*
- * Goal:   the clock wakes whose time has come, at that very nanosecond, and
- *         nobody else.
- * Method: whoever is woken runs, and the kernel says so: the others are looked at
- *         until they are asleep, which one that was woken never is again.
+ * Goal:   an advance of the clock wakes each thread at its deadline, to the nanosecond, and no
+ *         other thread.
+ * Method: after an advance to 1 ns before a deadline, wait until the kernel reports every
+ *         remaining sleeper asleep. A thread that was woken ends and never sleeps again.
  */
-static void advance_wakes_the_threads_whose_time_has_come_and_no_other(void)
+static void advance_wakes_only_threads_whose_deadline_has_passed(void)
 {
     check_advance_wakes(call_futex, -ETIMEDOUT);
     check_advance_wakes(call_sleep, 0);
@@ -340,7 +340,7 @@ static void advance_wakes_the_threads_whose_time_has_come_and_no_other(void)
     check_advance_wakes(call_join, WEFT_ETIMEDOUT);
 }
 
-static void a_time_that_has_come_is_not_slept_for(void)
+static void wait_with_passed_deadline_does_not_sleep(void)
 {
     _Atomic(uint32_t) word = 0;
     for (int paused = 0; paused < 2; paused++) {
@@ -357,7 +357,7 @@ static void a_time_that_has_come_is_not_slept_for(void)
     weft_clock_resume();
 }
 
-static void a_wake_ends_a_sleep_on_a_paused_clock(void)
+static void futex_wake_ends_sleep_on_paused_clock(void)
 {
     weft_clock_pause();
     weft_time deadlines[] = { weft_now() + HOUR, WEFT_NEVER };
@@ -370,15 +370,16 @@ static void a_wake_ends_a_sleep_on_a_paused_clock(void)
         join_sleeper(&sleeper);
         CHECK_EQ(sleeper.result, 0);
     }
-    weft_clock_advance(2 * HOUR); /* Nobody is left to be woken. */
+    weft_clock_advance(2 * HOUR); /* No thread is left to wake. */
     weft_clock_resume();
 }
 
 /*
- * Goal:   a deadline is one of the program's clock, also after that was moved on.
- * Method: an hour ahead of the machine's, whose own clock gets there too late.
+ * Goal:   deadlines are in program time, also after the clock was advanced.
+ * Method: program time is an hour ahead of the machine's clock, which would reach the deadline
+ *         an hour late.
  */
-static void a_clock_that_runs_again_keeps_deadlines(void)
+static void deadlines_hold_after_resume_of_advanced_clock(void)
 {
     weft_clock_pause();
     weft_clock_advance(HOUR);
@@ -394,11 +395,10 @@ static void a_clock_that_runs_again_keeps_deadlines(void)
 }
 
 /*
- * Goal:   a thread that went to sleep before the clock was paused does not take
- *         the machine's time for the program's.
- * Method: its time comes by the machine's clock, while the program's stands.
+ * Goal:   a thread that fell asleep before the pause does not time out by the machine's clock.
+ * Method: the deadline passes on the machine's clock while program time is paused.
  */
-static void a_pause_holds_up_who_sleeps_already(void)
+static void pause_delays_threads_already_asleep(void)
 {
     for (int caught = 0; caught < 2;) {
         struct sleeper sleeper = { .word = 0 };
@@ -423,12 +423,11 @@ static void a_pause_holds_up_who_sleeps_already(void)
 }
 
 /*
- * Goal:   many threads asleep at once are woken each at its time.
- * Method: deadlines at random, some of them equal, and steps at random. After
- *         each step those have ended whose time has come, and all the others
- *         sleep.
+ * Goal:   of many sleeping threads, each wakes at its own deadline.
+ * Method: random deadlines, some of them equal, and random steps of the clock. After each step,
+ *         threads whose deadline has passed have ended and all others sleep.
  */
-static void many_threads_sleep_at_once(void)
+static void many_sleepers_wake_at_their_own_deadlines(void)
 {
     enum {
         MANY = 64
@@ -475,23 +474,23 @@ static void pause_stops_clock_at_whole_millisecond(void)
 }
 
 TEST_MAIN({
-    TEST(advance_of_a_clock_that_runs_aborts),
+    TEST(advance_of_running_clock_aborts),
     TEST(advance_by_negative_duration_aborts_with_advice),
-    TEST(clock_is_the_monotonic_one_in_nanoseconds),
-    TEST(clock_never_goes_back),
-    TEST(clock_moves_on),
-    TEST(public_clock_is_the_same_one),
-    TEST(never_is_after_every_time),
-    TEST(a_sum_stops_at_both_ends),
-    TEST(after_counts_from_now),
-    TEST(a_paused_clock_stands_still),
-    TEST(advance_moves_a_paused_clock_by_so_much),
-    TEST(resume_goes_on_from_the_time_that_was_shown),
-    TEST(advance_wakes_the_threads_whose_time_has_come_and_no_other),
-    TEST(a_time_that_has_come_is_not_slept_for),
-    TEST(a_wake_ends_a_sleep_on_a_paused_clock),
-    TEST(a_clock_that_runs_again_keeps_deadlines),
-    TEST(a_pause_holds_up_who_sleeps_already),
-    TEST(many_threads_sleep_at_once),
-    TEST(pause_stops_clock_at_whole_millisecond), /* Last: the clock is ahead afterwards. */
+    TEST(clock_is_monotonic_clock_in_nanoseconds),
+    TEST(clock_never_goes_backward),
+    TEST(clock_advances),
+    TEST(public_clock_equals_internal_clock),
+    TEST(never_is_later_than_any_time),
+    TEST(time_add_saturates_at_both_ends),
+    TEST(weft_after_counts_from_now),
+    TEST(paused_clock_does_not_advance),
+    TEST(advance_moves_paused_clock_by_duration),
+    TEST(resume_continues_from_paused_time),
+    TEST(advance_wakes_only_threads_whose_deadline_has_passed),
+    TEST(wait_with_passed_deadline_does_not_sleep),
+    TEST(futex_wake_ends_sleep_on_paused_clock),
+    TEST(deadlines_hold_after_resume_of_advanced_clock),
+    TEST(pause_delays_threads_already_asleep),
+    TEST(many_sleepers_wake_at_their_own_deadlines),
+    TEST(pause_stops_clock_at_whole_millisecond), /* last: leaves the clock ahead of real time */
 })

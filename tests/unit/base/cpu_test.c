@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-static void cpu_max_is_rounded_up_to_whole_cpus(void)
+static void cpu_max_rounds_up_to_whole_cpus(void)
 {
     CHECK_EQ(wf_cpu_parse_max("150000 100000"), 2);
     CHECK_EQ(wf_cpu_parse_max("100000 100000"), 1);
@@ -15,14 +15,14 @@ static void cpu_max_is_rounded_up_to_whole_cpus(void)
     CHECK_EQ(wf_cpu_parse_max("400000 100000\n"), 4);
 }
 
-static void cpu_max_without_a_limit_is_zero(void)
+static void cpu_max_without_limit_returns_zero(void)
 {
     CHECK_EQ(wf_cpu_parse_max("max 100000"), 0);
     CHECK_EQ(wf_cpu_parse_max("max 100000\n"), 0);
     CHECK_EQ(wf_cpu_parse_max("max"), 0);
 }
 
-static void cpu_max_that_makes_no_sense_is_zero(void)
+static void malformed_cpu_max_returns_zero(void)
 {
     static const char *const texts[] = {
         "",
@@ -48,7 +48,7 @@ static void cpu_max_that_makes_no_sense_is_zero(void)
     }
 }
 
-static void huge_cpu_max_is_cut(void)
+static void huge_cpu_max_is_clamped(void)
 {
     CHECK_EQ(wf_cpu_parse_max("65535 1"), 65535);
     CHECK_EQ(wf_cpu_parse_max("65536 1"), 65535);
@@ -59,7 +59,7 @@ static void huge_cpu_max_is_cut(void)
     CHECK_EQ(wf_cpu_parse_max("100000 99999999999999999999999"), 1);
 }
 
-static void quota_is_rounded_up_to_whole_cpus(void)
+static void quota_rounds_up_to_whole_cpus(void)
 {
     CHECK_EQ(wf_cpu_parse_quota("150000\n", "100000\n"), 2);
     CHECK_EQ(wf_cpu_parse_quota("100000\n", "100000\n"), 1);
@@ -67,12 +67,12 @@ static void quota_is_rounded_up_to_whole_cpus(void)
     CHECK_EQ(wf_cpu_parse_quota("1000", "100000"), 1);
 }
 
-static void quota_without_a_limit_is_zero(void)
+static void quota_without_limit_returns_zero(void)
 {
     CHECK_EQ(wf_cpu_parse_quota("-1\n", "100000\n"), 0);
 }
 
-static void quota_that_makes_no_sense_is_zero(void)
+static void malformed_quota_returns_zero(void)
 {
     CHECK_EQ(wf_cpu_parse_quota("", ""), 0);
     CHECK_EQ(wf_cpu_parse_quota("", "100000"), 0);
@@ -86,14 +86,14 @@ static void quota_that_makes_no_sense_is_zero(void)
     CHECK_EQ(wf_cpu_parse_quota("-100000", "-1"), 0);
 }
 
-static void huge_quota_is_cut(void)
+static void huge_quota_is_clamped(void)
 {
     CHECK_EQ(wf_cpu_parse_quota("9223372036854775807", "1"), 65535);
     CHECK_EQ(wf_cpu_parse_quota("99999999999999999999999", "1"), 65535);
     CHECK_EQ(wf_cpu_parse_quota("1", "99999999999999999999999"), 1);
 }
 
-static void count_is_at_least_one_and_at_most_the_mask(void)
+static void count_is_between_one_and_affinity_mask_size(void)
 {
     cpu_set_t mask;
     CHECK_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
@@ -101,7 +101,7 @@ static void count_is_at_least_one_and_at_most_the_mask(void)
     CHECK_LE(wf_cpu_count(), CPU_COUNT(&mask));
 }
 
-static void count_follows_the_affinity_mask(void)
+static void count_follows_affinity_mask(void)
 {
     cpu_set_t before;
     CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -121,9 +121,8 @@ static void count_follows_the_affinity_mask(void)
     CHECK_EQ(wf_cpu_count(), all);
 }
 
-TEST_MAIN({ TEST(cpu_max_is_rounded_up_to_whole_cpus), TEST(cpu_max_without_a_limit_is_zero),
-            TEST(cpu_max_that_makes_no_sense_is_zero), TEST(huge_cpu_max_is_cut),
-            TEST(quota_is_rounded_up_to_whole_cpus), TEST(quota_without_a_limit_is_zero),
-            TEST(quota_that_makes_no_sense_is_zero), TEST(huge_quota_is_cut),
-            TEST(count_is_at_least_one_and_at_most_the_mask),
-            TEST(count_follows_the_affinity_mask) })
+TEST_MAIN({ TEST(cpu_max_rounds_up_to_whole_cpus), TEST(cpu_max_without_limit_returns_zero),
+            TEST(malformed_cpu_max_returns_zero), TEST(huge_cpu_max_is_clamped),
+            TEST(quota_rounds_up_to_whole_cpus), TEST(quota_without_limit_returns_zero),
+            TEST(malformed_quota_returns_zero), TEST(huge_quota_is_clamped),
+            TEST(count_is_between_one_and_affinity_mask_size), TEST(count_follows_affinity_mask) })

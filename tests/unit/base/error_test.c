@@ -14,7 +14,7 @@ enum {
     OURS_COUNT = sizeof ours / sizeof ours[0]
 };
 
-static void each_of_our_errors_has_its_text(void)
+static void each_weft_error_has_its_own_text(void)
 {
     CHECK_HAS(weft_strerror(WEFT_ECANCELED), "cancelled");
     CHECK_HAS(weft_strerror(WEFT_ETIMEDOUT), "deadline");
@@ -25,7 +25,7 @@ static void each_of_our_errors_has_its_text(void)
     CHECK_HAS(weft_strerror(WEFT_ENONAME), "host");
 }
 
-static void our_errors_and_their_texts_differ(void)
+static void weft_error_codes_and_texts_are_distinct(void)
 {
     for (int i = 0; i < OURS_COUNT; i++) {
         CHECK_LE(ours[i], -4096);
@@ -42,7 +42,7 @@ static void zero_is_success(void)
     CHECK_EQ(strcmp(weft_strerror(0), "success"), 0);
 }
 
-static void negative_errno_has_the_text_of_the_system(void)
+static void negative_errno_has_system_text(void)
 {
     CHECK_EQ(strcmp(weft_strerror(-ENOMEM), strerror(ENOMEM)), 0);
     CHECK_EQ(strcmp(weft_strerror(-EINVAL), strerror(EINVAL)), 0);
@@ -50,7 +50,7 @@ static void negative_errno_has_the_text_of_the_system(void)
     CHECK_EQ(strcmp(weft_strerror(-1), strerror(EPERM)), 0);
 }
 
-static void unknown_codes_have_a_text(void)
+static void unknown_code_is_unknown_error(void)
 {
     static const int codes[] = { 1,     ENOMEM,  INT_MAX,      -4095,
                                  -4103, INT_MIN, WEFT_PENDING, WEFT_YIELDED };
@@ -59,7 +59,7 @@ static void unknown_codes_have_a_text(void)
     }
 }
 
-static void text_stays_after_the_next_call(void)
+static void strerror_text_survives_next_call(void)
 {
     const char *unknown = weft_strerror(-4095);
     const char *memory = weft_strerror(-ENOMEM);
@@ -69,7 +69,7 @@ static void text_stays_after_the_next_call(void)
     CHECK_EQ(strcmp(memory, strerror(ENOMEM)), 0);
 }
 
-static void text_leaves_errno_alone(void)
+static void strerror_preserves_errno(void)
 {
     errno = EDOM;
     (void)weft_strerror(-4095);
@@ -78,7 +78,7 @@ static void text_leaves_errno_alone(void)
     CHECK_EQ(errno, EDOM);
 }
 
-static void errno_is_that_of_the_c_library(void)
+static void errno_is_libc_errno(void)
 {
     errno = 0;
     CHECK_EQ(close(-1), -1);
@@ -95,7 +95,7 @@ static void *change_own_errno(void *arg)
     return NULL;
 }
 
-static void each_thread_has_its_errno(void)
+static void each_thread_has_its_own_errno(void)
 {
     pthread_t thread;
     errno = EDOM;
@@ -104,12 +104,12 @@ static void each_thread_has_its_errno(void)
     CHECK_EQ(errno, EDOM);
 }
 
-static void version_is_that_of_the_header(void)
+static void library_version_matches_header(void)
 {
     CHECK_EQ(strcmp(weft_version(), WEFT_VERSION_STRING), 0);
 }
 
-static void version_text_and_numbers_agree(void)
+static void version_string_matches_numbers(void)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%d.%d.%d", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR,
@@ -120,9 +120,9 @@ static void version_text_and_numbers_agree(void)
     CHECK_EQ(WEFT_VERSION & 0xFF, WEFT_VERSION_PATCH);
 }
 
-TEST_MAIN({ TEST(each_of_our_errors_has_its_text), TEST(our_errors_and_their_texts_differ),
-            TEST(zero_is_success), TEST(negative_errno_has_the_text_of_the_system),
-            TEST(unknown_codes_have_a_text), TEST(text_stays_after_the_next_call),
-            TEST(text_leaves_errno_alone), TEST(errno_is_that_of_the_c_library),
-            TEST(each_thread_has_its_errno), TEST(version_is_that_of_the_header),
-            TEST(version_text_and_numbers_agree) })
+TEST_MAIN({ TEST(each_weft_error_has_its_own_text), TEST(weft_error_codes_and_texts_are_distinct),
+            TEST(zero_is_success), TEST(negative_errno_has_system_text),
+            TEST(unknown_code_is_unknown_error), TEST(strerror_text_survives_next_call),
+            TEST(strerror_preserves_errno), TEST(errno_is_libc_errno),
+            TEST(each_thread_has_its_own_errno), TEST(library_version_matches_header),
+            TEST(version_string_matches_numbers) })

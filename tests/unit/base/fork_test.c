@@ -19,27 +19,28 @@ static void check_own_number(void)
     wf_fork_check(wf_fork_number, "weft_something");
 }
 
-/* CHECK_ABORTS runs it in a child, which has another number. */
-static void check_the_parents_number(void)
+/* Runs in a child of CHECK_ABORTS, whose fork number differs. */
+static void check_parents_number(void)
 {
     wf_fork_check(wf_fork_number - 1, "weft_something");
 }
 
-static void *watch_thread(void *arg)
+static void *register_hook_thread(void *arg)
 {
     (void)pthread_barrier_wait(arg);
     wf_fork_watch(count_hook);
     return NULL;
 }
 
-/* The first to ask, and so first in the list. ThreadSanitizer looks on. */
-static void two_threads_ask_at_once(void)
+/* First in the table, because only the first registration installs the handler. ThreadSanitizer
+ * reports a race. */
+static void concurrent_first_registrations_do_not_race(void)
 {
     pthread_barrier_t barrier;
     pthread_t threads[2];
     CHECK_EQ(pthread_barrier_init(&barrier, NULL, 2), 0);
     for (unsigned i = 0; i < 2; i++) {
-        CHECK_EQ(pthread_create(&threads[i], NULL, watch_thread, &barrier), 0);
+        CHECK_EQ(pthread_create(&threads[i], NULL, register_hook_thread, &barrier), 0);
     }
     for (unsigned i = 0; i < 2; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -47,11 +48,11 @@ static void two_threads_ask_at_once(void)
     CHECK_EQ(pthread_barrier_destroy(&barrier), 0);
 }
 
-static void a_child_has_the_next_number(void)
+static void child_gets_next_fork_number_and_runs_hook(void)
 {
     unsigned before = wf_fork_number;
     wf_fork_watch(count_hook);
-    wf_fork_watch(count_hook); /* counts once all the same */
+    wf_fork_watch(count_hook); /* Does not count twice. */
     pid_t child = fork();
     if (child == 0) {
         _exit(wf_fork_number == before + 1 && hooks == 1 ? 0 : 1);
@@ -63,19 +64,19 @@ static void a_child_has_the_next_number(void)
     CHECK_EQ(hooks, 0);
 }
 
-static void the_own_number_is_accepted(void)
+static void own_fork_number_passes_check(void)
 {
     check_own_number();
 }
 
-static void another_number_is_refused_with_a_sentence(void)
+static void different_fork_number_aborts_with_message(void)
 {
-    CHECK_ABORTS(check_the_parents_number, "weft_something: this process is a fork");
+    CHECK_ABORTS(check_parents_number, "weft_something: this process is a fork");
 }
 
 TEST_MAIN({
-    TEST(two_threads_ask_at_once),
-    TEST(a_child_has_the_next_number),
-    TEST(the_own_number_is_accepted),
-    TEST(another_number_is_refused_with_a_sentence),
+    TEST(concurrent_first_registrations_do_not_race),
+    TEST(child_gets_next_fork_number_and_runs_hook),
+    TEST(own_fork_number_passes_check),
+    TEST(different_fork_number_aborts_with_message),
 })

@@ -26,13 +26,13 @@ struct sleeper {
     int error; /* errno after the wait */
 };
 
-/* Threads that sleep on one word, each once. */
+/* Threads that sleep on one word, once each. */
 struct dormitory {
     _Atomic(uint32_t) word;
     int64_t deadline; /* constant */
     int count;        /* constant */
     struct sleeper sleepers[SLEEPERS_MAX];
-    _Atomic(uint64_t) woken; /* sleepers count up */
+    _Atomic(uint64_t) woken; /* incremented by the sleepers */
 };
 
 static struct dormitory dorm;
@@ -48,7 +48,7 @@ static void *sleep_once(void *arg)
     return NULL;
 }
 
-/* Returns when all sleep. */
+/* Starts the sleepers and returns once all are asleep. */
 static void dorm_open(int count, int64_t deadline)
 {
     dorm = (struct dormitory){ .word = 7, .deadline = deadline, .count = count };
@@ -63,7 +63,7 @@ static void dorm_open(int count, int64_t deadline)
     CHECK_EQ(wf_load_acquire(&dorm.woken), 0);
 }
 
-/* Joins the sleepers: each of them was woken and has its errno. */
+/* Joins the sleepers. Each was woken, and its errno is unchanged. */
 static void dorm_close(void)
 {
     for (int i = 0; i < dorm.count; i++) {
@@ -73,7 +73,7 @@ static void dorm_close(void)
     }
 }
 
-static void value_mismatch_returns_at_once(void)
+static void value_mismatch_returns_immediately(void)
 {
     _Atomic(uint32_t) word = 1;
     errno = EDOM;
@@ -83,7 +83,7 @@ static void value_mismatch_returns_at_once(void)
     CHECK_EQ(errno, EDOM);
 }
 
-static void deadline_in_the_past_times_out(void)
+static void past_deadline_times_out(void)
 {
     _Atomic(uint32_t) word = 1;
     int64_t start = wf_clock_now();
@@ -105,7 +105,7 @@ static void negative_deadline_times_out(void)
     CHECK_EQ(errno, EDOM);
 }
 
-static void deadline_in_the_future_is_waited_for(void)
+static void wait_lasts_until_deadline(void)
 {
     _Atomic(uint32_t) word = 1;
     for (int64_t wait = 0; wait <= 16 * MS; wait += 4 * MS + 1) {
@@ -114,7 +114,7 @@ static void deadline_in_the_future_is_waited_for(void)
         int rc;
         do {
             rc = wf_futex_wait(&word, 1, deadline);
-        } while (rc == 0); /* Woken for no reason. */
+        } while (rc == 0); /* spurious wake-up */
         CHECK_EQ(rc, -ETIMEDOUT);
         CHECK_EQ(errno, EDOM);
         CHECK_GE(wf_clock_now(), deadline);
@@ -133,11 +133,11 @@ static void wake_without_sleepers_does_nothing(void)
 }
 
 /*
- * Goal:   a sleeper with any deadline ahead is woken by a wake, without a
- *         change of the word.
- * Method: one thread sleeps; when the kernel says so, wake it and join it.
+ * Goal:   a wake ends the sleep for any deadline in the future, even if the word has not
+ *         changed.
+ * Method: one thread sleeps. Once the kernel reports it asleep, wake it and join it.
  */
-static void wake_ends_the_sleep(void)
+static void wake_ends_sleep_for_any_deadline(void)
 {
     static const int64_t deadlines[] = { WF_NEVER, WF_NEVER - 1, WF_NEVER / 2 };
     for (size_t i = 0; i < sizeof deadlines / sizeof deadlines[0]; i++) {
@@ -150,11 +150,11 @@ static void wake_ends_the_sleep(void)
 }
 
 /*
- * Goal:   wake wakes at most count sleepers.
- * Method: three threads sleep. A wake takes effect before it returns, so after
- *         waking one the kernel still says of two that they sleep.
+ * Goal:   a wake wakes at most count sleepers.
+ * Method: three threads sleep. A wake takes effect before it returns, so after a wake of one
+ *         the kernel still reports two threads asleep.
  */
-static void wake_of_one_leaves_the_others_asleep(void)
+static void wake_of_one_leaves_others_asleep(void)
 {
     dorm_open(3, WF_NEVER);
     wf_futex_wake(&dorm.word, 1);
@@ -171,10 +171,10 @@ static void wake_of_one_leaves_the_others_asleep(void)
 }
 
 /*
- * Goal:   one wake can wake everybody.
+ * Goal:   one call can wake all sleepers.
  * Method: three threads sleep; wake INT_MAX and join them.
  */
-static void wake_of_all_wakes_all(void)
+static void wake_of_int_max_wakes_all_sleepers(void)
 {
     dorm_open(3, WF_NEVER);
     wf_futex_wake(&dorm.word, INT_MAX);
@@ -187,10 +187,10 @@ static void ignore_signal(int number)
 }
 
 /*
- * Goal:   a signal looks like a wake for no reason, not like an error.
- * Method: send one to a sleeper, whose handler does not restart system calls.
+ * Goal:   a signal causes a spurious wake-up, not an error.
+ * Method: send a signal to a sleeper. Its handler does not restart system calls.
  */
-static void signal_ends_the_sleep_without_an_error(void)
+static void signal_ends_sleep_without_error(void)
 {
     struct sigaction action = { .sa_handler = ignore_signal };
     struct sigaction before;
@@ -206,8 +206,8 @@ static void signal_ends_the_sleep_without_an_error(void)
 static _Atomic(uint32_t) ball;
 static uint32_t ball_rounds;
 
-/* Hits the ball when it is this player's turn: whose turn it is, is its parity. */
-static void play(uint32_t parity)
+/* Hits the ball whenever its parity is this player's. */
+static void play_ball(uint32_t parity)
 {
     for (uint32_t hit = parity; hit < 2 * ball_rounds; hit += 2) {
         uint32_t seen;
@@ -221,21 +221,21 @@ static void play(uint32_t parity)
 
 static void *play_second(void *arg)
 {
-    play(1);
+    play_ball(1);
     return arg;
 }
 
 /*
- * Goal:   a wake between the look at the word and the sleep is not lost.
- * Method: two threads pass a number to and fro; a lost wake would hang them.
+ * Goal:   a wake between the check of the word and the sleep is not lost.
+ * Method: two threads pass a number back and forth. A lost wake-up would hang them.
  */
-static void ping_pong_loses_no_wake(void)
+static void ping_pong_loses_no_wakeup(void)
 {
     ball_rounds = (uint32_t)test_scale(5000);
     wf_store_relaxed(&ball, 0u);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, play_second, NULL), 0);
-    play(0);
+    play_ball(0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(wf_load_relaxed(&ball), 2 * ball_rounds);
 }
@@ -249,7 +249,7 @@ static void mutex_init(pthread_mutex_t *mutex, int robust)
     CHECK_EQ(pthread_mutexattr_destroy(&attributes), 0);
 }
 
-static void a_robust_mutex_is_seen_while_it_is_held(void)
+static void robust_mutex_is_detected_while_held(void)
 {
     pthread_mutex_t one;
     pthread_mutex_t two;
@@ -271,7 +271,7 @@ static void a_robust_mutex_is_seen_while_it_is_held(void)
     CHECK(wf_futex_robust_list() == list);
 }
 
-static void other_mutexes_are_not_seen(void)
+static void non_robust_mutex_is_not_detected(void)
 {
     pthread_mutex_t mutex;
     mutex_init(&mutex, PTHREAD_MUTEX_STALLED);
@@ -281,7 +281,7 @@ static void other_mutexes_are_not_seen(void)
     CHECK(!wf_futex_robust_held(NULL));
 }
 
-static void *look_at_lists(void *arg)
+static void *check_robust_lists(void *arg)
 {
     CHECK(wf_futex_robust_list() != arg);
     CHECK(!wf_futex_robust_held(wf_futex_robust_list()));
@@ -289,18 +289,18 @@ static void *look_at_lists(void *arg)
     return NULL;
 }
 
-static void each_thread_has_its_list_of_mutexes(void)
+static void each_thread_has_its_own_robust_list(void)
 {
     pthread_mutex_t mutex;
     mutex_init(&mutex, PTHREAD_MUTEX_ROBUST);
     CHECK_EQ(pthread_mutex_lock(&mutex), 0);
     pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, look_at_lists, (void *)wf_futex_robust_list()), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, check_robust_lists, (void *)wf_futex_robust_list()), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
 }
 
-static void a_word_that_cannot_be_read_faults(void)
+static void unreadable_word_faults(void)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -313,12 +313,12 @@ static void a_word_that_cannot_be_read_faults(void)
     CHECK_EQ(munmap(page, size), 0);
 }
 
-TEST_MAIN({ TEST(value_mismatch_returns_at_once), TEST(a_word_that_cannot_be_read_faults),
-            TEST(deadline_in_the_past_times_out), TEST(negative_deadline_times_out),
-            TEST(deadline_in_the_future_is_waited_for), TEST(wake_without_sleepers_does_nothing),
-            TEST(wake_ends_the_sleep), TEST(wake_of_one_leaves_the_others_asleep),
-            TEST(wake_of_all_wakes_all), TEST(signal_ends_the_sleep_without_an_error),
-            TEST(ping_pong_loses_no_wake),
-            TEST_NATIVE(a_robust_mutex_is_seen_while_it_is_held, "has no robust mutexes"),
-            TEST(other_mutexes_are_not_seen),
-            TEST_NATIVE(each_thread_has_its_list_of_mutexes, "has no robust mutexes") })
+TEST_MAIN({ TEST(value_mismatch_returns_immediately), TEST(unreadable_word_faults),
+            TEST(past_deadline_times_out), TEST(negative_deadline_times_out),
+            TEST(wait_lasts_until_deadline), TEST(wake_without_sleepers_does_nothing),
+            TEST(wake_ends_sleep_for_any_deadline), TEST(wake_of_one_leaves_others_asleep),
+            TEST(wake_of_int_max_wakes_all_sleepers), TEST(signal_ends_sleep_without_error),
+            TEST(ping_pong_loses_no_wakeup),
+            TEST_NATIVE(robust_mutex_is_detected_while_held, "has no robust mutexes"),
+            TEST(non_robust_mutex_is_not_detected),
+            TEST_NATIVE(each_thread_has_its_own_robust_list, "has no robust mutexes") })

@@ -11,9 +11,9 @@ enum {
 };
 
 static _Atomic(uint32_t) word;
-static uint64_t guarded; /* plain */
+static uint64_t guarded; /* not atomic: the latch guards it */
 
-static void the_bits_are_given_and_kept(void)
+static void lock_returns_bits_and_unlock_stores_them(void)
 {
     wf_store_relaxed(&word, 5u * ONE);
     CHECK_EQ(wf_latch_lock(&word), 5u * ONE);
@@ -23,7 +23,7 @@ static void the_bits_are_given_and_kept(void)
     CHECK(wf_latch_is_open(7u * ONE));
 }
 
-static void *add(void *arg)
+static void *increment_under_latch(void *arg)
 {
     (void)arg;
     for (uint64_t i = 0; i < test_scale(20000); i++) {
@@ -40,7 +40,7 @@ static void threads_exclude_each_other(void)
     wf_store_relaxed(&word, 0u);
     guarded = 0;
     for (unsigned i = 0; i < THREADS; i++) {
-        CHECK_EQ(pthread_create(&threads[i], NULL, add, NULL), 0);
+        CHECK_EQ(pthread_create(&threads[i], NULL, increment_under_latch, NULL), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -57,8 +57,8 @@ static void *lock_once(void *arg)
     return NULL;
 }
 
-/* Those that sleep are woken one after the other. */
-static void who_sleeps_is_woken(void)
+/* Each sleeper that gets the latch wakes the next one. */
+static void unlock_wakes_sleepers_one_after_another(void)
 {
     pthread_t threads[THREADS];
     wf_store_relaxed(&word, 0u);
@@ -76,7 +76,7 @@ static void who_sleeps_is_woken(void)
 }
 
 TEST_MAIN({
-    TEST(the_bits_are_given_and_kept),
+    TEST(lock_returns_bits_and_unlock_stores_them),
     TEST(threads_exclude_each_other),
-    TEST(who_sleeps_is_woken),
+    TEST(unlock_wakes_sleepers_one_after_another),
 })

@@ -34,7 +34,7 @@ static void push_range(struct wf_list *to, int first, int end)
     }
 }
 
-/* The list holds these items, in both directions, and closes its circle. */
+/* Checks that the circular list holds exactly these items, in both directions. */
 static void check_list(const struct wf_list *head, const int *numbers, int count)
 {
     const struct wf_list *node = head;
@@ -60,14 +60,14 @@ static void new_list_is_empty(void)
     check_list(&list, NULL, 0);
 }
 
-static void push_back_keeps_the_order(void)
+static void push_back_keeps_order(void)
 {
     reset();
     push_range(&list, 0, 3);
     CHECK_LIST(&list, 0, 1, 2);
 }
 
-static void push_front_turns_the_order(void)
+static void push_front_reverses_order(void)
 {
     reset();
     for (int i = 0; i < 3; i++) {
@@ -76,7 +76,7 @@ static void push_front_turns_the_order(void)
     CHECK_LIST(&list, 2, 1, 0);
 }
 
-static void pop_front_takes_the_first_until_none_is_left(void)
+static void pop_front_removes_first_node_until_empty(void)
 {
     reset();
     push_range(&list, 0, 2);
@@ -88,7 +88,7 @@ static void pop_front_takes_the_first_until_none_is_left(void)
     check_list(&list, NULL, 0);
 }
 
-static void remove_works_at_both_ends_and_between(void)
+static void remove_works_at_both_ends_and_in_middle(void)
 {
     reset();
     push_range(&list, 0, 5);
@@ -103,7 +103,7 @@ static void remove_works_at_both_ends_and_between(void)
     check_list(&list, NULL, 0);
 }
 
-static void remove_of_a_node_in_no_list_changes_nothing(void)
+static void remove_of_unlinked_node_changes_nothing(void)
 {
     reset();
     push_range(&list, 0, 2);
@@ -124,7 +124,7 @@ static void removed_node_can_be_pushed_again(void)
     CHECK_LIST(&list, 1, 0);
 }
 
-static void splice_appends_all_and_empties_the_other(void)
+static void splice_appends_all_nodes_and_empties_source(void)
 {
     reset();
     push_range(&list, 0, 2);
@@ -137,7 +137,7 @@ static void splice_appends_all_and_empties_the_other(void)
     CHECK_LIST(&list, 0, 1, 2, 3, 4);
 }
 
-static void splice_into_an_empty_list_moves_all(void)
+static void splice_into_empty_list_moves_all_nodes(void)
 {
     reset();
     push_range(&other, 0, 1);
@@ -146,7 +146,7 @@ static void splice_into_an_empty_list_moves_all(void)
     check_list(&other, NULL, 0);
 }
 
-static void splice_of_an_empty_list_changes_nothing(void)
+static void splice_of_empty_list_changes_nothing(void)
 {
     reset();
     wf_list_splice_back(&list, &other);
@@ -157,7 +157,7 @@ static void splice_of_an_empty_list_changes_nothing(void)
     check_list(&other, NULL, 0);
 }
 
-static void container_of_leads_back_to_the_owner(void)
+static void container_of_returns_enclosing_struct(void)
 {
     reset();
     push_range(&list, 0, 2);
@@ -166,11 +166,11 @@ static void container_of_leads_back_to_the_owner(void)
     CHECK_EQ(first->number, 0);
 }
 
-TEST_MAIN({ TEST(new_list_is_empty), TEST(push_back_keeps_the_order),
-            TEST(push_front_turns_the_order), TEST(pop_front_takes_the_first_until_none_is_left),
-            TEST(remove_works_at_both_ends_and_between),
-            TEST(remove_of_a_node_in_no_list_changes_nothing),
-            TEST(removed_node_can_be_pushed_again), TEST(splice_appends_all_and_empties_the_other),
-            TEST(splice_into_an_empty_list_moves_all),
-            TEST(splice_of_an_empty_list_changes_nothing),
-            TEST(container_of_leads_back_to_the_owner) })
+TEST_MAIN({ TEST(new_list_is_empty), TEST(push_back_keeps_order), TEST(push_front_reverses_order),
+            TEST(pop_front_removes_first_node_until_empty),
+            TEST(remove_works_at_both_ends_and_in_middle),
+            TEST(remove_of_unlinked_node_changes_nothing), TEST(removed_node_can_be_pushed_again),
+            TEST(splice_appends_all_nodes_and_empties_source),
+            TEST(splice_into_empty_list_moves_all_nodes),
+            TEST(splice_of_empty_list_changes_nothing),
+            TEST(container_of_returns_enclosing_struct) })

@@ -8,7 +8,7 @@
 #include "asleep.h"
 #include "test.h"
 
-static void lock_and_unlock_change_the_word(void)
+static void lock_and_unlock_change_word(void)
 {
     struct wf_lock lock;
     wf_lock_init(&lock, WF_RANK_POOL);
@@ -21,7 +21,7 @@ static void lock_and_unlock_change_the_word(void)
     }
 }
 
-static void both_ways_to_initialise_agree(void)
+static void static_and_dynamic_initialization_agree(void)
 {
     struct wf_lock constant = WF_LOCK_INIT(WF_RANK_HEAP);
     struct wf_lock called;
@@ -35,7 +35,7 @@ static void both_ways_to_initialise_agree(void)
 
 static struct wf_lock locks[WF_RANK_COUNT];
 
-/* One lock of each rank, free and held by nobody. */
+/* Initializes one free lock of each rank. */
 static void make_locks(void)
 {
     for (int rank = WF_RANK_NONE + 1; rank < WF_RANK_COUNT; rank++) {
@@ -43,7 +43,7 @@ static void make_locks(void)
     }
 }
 
-static void rising_ranks_are_held_together(void)
+static void locks_of_rising_rank_can_be_held_together(void)
 {
     make_locks();
     for (int rank = WF_RANK_NONE + 1; rank < WF_RANK_COUNT; rank++) {
@@ -55,7 +55,7 @@ static void rising_ranks_are_held_together(void)
     }
 }
 
-static void rank_is_free_again_after_unlock(void)
+static void rank_can_be_locked_again_after_unlock(void)
 {
     make_locks();
     wf_lock(&locks[WF_RANK_ROOM]);
@@ -71,7 +71,7 @@ static void rank_is_free_again_after_unlock(void)
 static int first_rank;
 static int second_rank;
 
-static void take_two(void)
+static void lock_two(void)
 {
     struct wf_lock first = WF_LOCK_INIT((uint32_t)first_rank);
     struct wf_lock second = WF_LOCK_INIT((uint32_t)second_rank);
@@ -79,14 +79,14 @@ static void take_two(void)
     wf_lock(&second);
 }
 
-static void falling_rank_aborts_and_names_both(void)
+static void falling_rank_aborts_naming_both_ranks(void)
 {
     first_rank = WF_RANK_HEAP;
     second_rank = WF_RANK_ROOM;
-    CHECK_ABORTS(take_two, "'room' is taken while 'heap' is held");
+    CHECK_ABORTS(lock_two, "'room' is taken while 'heap' is held");
     first_rank = WF_RANK_ROOM;
     second_rank = WF_RANK_RUNTIME;
-    CHECK_ABORTS(take_two, "'runtime' is taken while 'room' is held");
+    CHECK_ABORTS(lock_two, "'runtime' is taken while 'room' is held");
 }
 
 static const char *const names[WF_RANK_COUNT] = {
@@ -101,7 +101,7 @@ static const char *const names[WF_RANK_COUNT] = {
     [WF_RANK_SHARED] = "shared",
 };
 
-static void equal_rank_aborts_and_every_rank_has_a_name(void)
+static void equal_rank_aborts_and_every_rank_has_name(void)
 {
     for (int rank = WF_RANK_NONE + 1; rank < WF_RANK_COUNT; rank++) {
         char text[80];
@@ -110,29 +110,29 @@ static void equal_rank_aborts_and_every_rank_has_a_name(void)
         CHECK(names[rank] != NULL);
         (void)snprintf(text, sizeof text, "'%s' is taken while '%s' is held", names[rank],
                        names[rank]);
-        CHECK_ABORTS(take_two, text);
+        CHECK_ABORTS(lock_two, text);
     }
 }
 
-static void take_one_twice(void)
+static void lock_twice(void)
 {
     make_locks();
     wf_lock(&locks[WF_RANK_POOL]);
     wf_lock(&locks[WF_RANK_POOL]);
 }
 
-static void lock_taken_twice_aborts(void)
+static void recursive_lock_aborts(void)
 {
-    CHECK_ABORTS(take_one_twice, "'pool' is taken while 'pool' is held");
+    CHECK_ABORTS(lock_twice, "'pool' is taken while 'pool' is held");
 }
 
-static void release_one_not_held(void)
+static void unlock_free_lock(void)
 {
     make_locks();
     wf_unlock(&locks[WF_RANK_JOIN]);
 }
 
-static void release_another_of_the_rank(void)
+static void unlock_other_lock_of_rank(void)
 {
     struct wf_lock other = WF_LOCK_INIT(WF_RANK_JOIN);
     make_locks();
@@ -140,36 +140,36 @@ static void release_another_of_the_rank(void)
     wf_unlock(&other);
 }
 
-static void *release_for_main(void *arg)
+static void *unlock_for_main(void *arg)
 {
     wf_unlock(&locks[WF_RANK_JOIN]);
     return arg;
 }
 
-static void release_from_another_thread(void)
+static void unlock_from_other_thread(void)
 {
     make_locks();
     wf_lock(&locks[WF_RANK_JOIN]);
     pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, release_for_main, NULL), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, unlock_for_main, NULL), 0);
     (void)pthread_join(thread, NULL);
 }
 
-static void release_by_another_than_the_holder_aborts(void)
+static void unlock_by_other_than_holder_aborts(void)
 {
     static const char text[] = "'join' is released by a thread that does not hold it";
-    CHECK_ABORTS(release_one_not_held, text);
-    CHECK_ABORTS(release_another_of_the_rank, text);
-    CHECK_ABORTS(release_from_another_thread, text);
+    CHECK_ABORTS(unlock_free_lock, text);
+    CHECK_ABORTS(unlock_other_lock_of_rank, text);
+    CHECK_ABORTS(unlock_from_other_thread, text);
 }
 
-static void take_a_zeroed_lock(void)
+static void lock_zeroed_lock(void)
 {
     static struct wf_lock zeroed;
     wf_lock(&zeroed);
 }
 
-static void release_a_zeroed_lock(void)
+static void unlock_zeroed_lock(void)
 {
     static struct wf_lock zeroed;
     wf_unlock(&zeroed);
@@ -177,11 +177,11 @@ static void release_a_zeroed_lock(void)
 
 static void zeroed_lock_aborts(void)
 {
-    CHECK_ABORTS(take_a_zeroed_lock, "does not hold");
-    CHECK_ABORTS(release_a_zeroed_lock, "'uninitialised' is released");
+    CHECK_ABORTS(lock_zeroed_lock, "does not hold");
+    CHECK_ABORTS(unlock_zeroed_lock, "'uninitialised' is released");
 }
 
-static void take_a_lock_of_no_rank(void)
+static void lock_with_invalid_rank(void)
 {
     static struct wf_lock wild = WF_LOCK_INIT(WF_RANK_COUNT);
     wf_lock(&wild);
@@ -189,10 +189,10 @@ static void take_a_lock_of_no_rank(void)
 
 static void rank_out_of_range_aborts(void)
 {
-    CHECK_ABORTS(take_a_lock_of_no_rank, "does not hold");
+    CHECK_ABORTS(lock_with_invalid_rank, "does not hold");
 }
 
-static void *take_lower_rank(void *arg)
+static void *lock_lower_rank(void *arg)
 {
     CHECK(!wf_lock_is_held(&locks[WF_RANK_HEAP]));
     wf_lock(&locks[WF_RANK_ROOM]);
@@ -202,16 +202,16 @@ static void *take_lower_rank(void *arg)
 }
 
 /*
- * Goal:   order and holder are matters of one thread.
- * Method: while this thread holds a high rank, another one takes a low rank.
+ * Goal:   lock order and ownership are tracked per thread.
+ * Method: while this thread holds a high rank, another thread locks a low rank.
  */
-static void held_locks_are_those_of_the_thread(void)
+static void held_locks_are_tracked_per_thread(void)
 {
     make_locks();
     CHECK(!wf_lock_is_held(&locks[WF_RANK_HEAP]));
     wf_lock(&locks[WF_RANK_HEAP]);
     pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, take_lower_rank, NULL), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, lock_lower_rank, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK(wf_lock_is_held(&locks[WF_RANK_HEAP]));
     CHECK(!wf_lock_is_held(&locks[WF_RANK_ROOM]));
@@ -219,7 +219,7 @@ static void held_locks_are_those_of_the_thread(void)
     CHECK(!wf_lock_is_held(&locks[WF_RANK_HEAP]));
 }
 
-static void *hold_nothing(void *arg)
+static void *check_no_lock_held(void *arg)
 {
     CHECK(wf_lock_any_held() == NULL);
     return arg;
@@ -231,7 +231,7 @@ static const char *held_name(void)
     return name != NULL ? name : "";
 }
 
-static void a_lock_that_is_held_is_named(void)
+static void any_held_returns_name_of_held_lock(void)
 {
     make_locks();
     CHECK(wf_lock_any_held() == NULL);
@@ -239,14 +239,14 @@ static void a_lock_that_is_held_is_named(void)
         wf_lock(&locks[rank]);
         CHECK_HAS(held_name(), names[rank]);
         pthread_t thread;
-        CHECK_EQ(pthread_create(&thread, NULL, hold_nothing, NULL), 0);
+        CHECK_EQ(pthread_create(&thread, NULL, check_no_lock_held, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
         wf_unlock(&locks[rank]);
         CHECK(wf_lock_any_held() == NULL);
     }
 }
 
-static void of_several_locks_one_is_named_until_the_last_is_free(void)
+static void any_held_names_one_lock_until_all_are_free(void)
 {
     make_locks();
     wf_lock(&locks[WF_RANK_ROOM]);
@@ -258,20 +258,20 @@ static void of_several_locks_one_is_named_until_the_last_is_free(void)
     CHECK(wf_lock_any_held() == NULL);
 }
 
-/* Threads that want one lock. */
+/* Threads that contend for one lock. */
 struct queue {
     struct wf_lock lock;        /* guards counted and inside */
-    uint64_t counted;           /* under lock */
-    uint64_t inside;            /* under lock */
-    uint64_t rounds;            /* constant: how often each thread takes the lock */
-    uint64_t together;          /* constant: how many threads begin at once */
-    _Atomic(uint64_t) tids[2];  /* each thread writes its own */
-    _Atomic(uint64_t) arrivals; /* threads count up */
+    uint64_t counted;           /* guarded by lock */
+    uint64_t inside;            /* guarded by lock */
+    uint64_t rounds;            /* constant: how often each thread locks */
+    uint64_t together;          /* constant: number of threads that start together */
+    _Atomic(uint64_t) tids[2];  /* each thread writes its own element */
+    _Atomic(uint64_t) arrivals; /* incremented by the threads */
 };
 
 static struct queue queue;
 
-static void *take_often(void *arg)
+static void *lock_repeatedly(void *arg)
 {
     uint64_t self = wf_fetch_add_relaxed(&queue.arrivals, 1);
     if (self < 2) {
@@ -292,11 +292,12 @@ static void *take_often(void *arg)
 }
 
 /*
- * Goal:   one thread at a time is inside, and sees what the last one wrote.
- * Method: four threads on plain fields: a second one inside would be seen, or
- *         an addition lost. Sanitizers also see a missing edge [L1].
+ * Goal:   one thread at a time is in the critical section, and it sees the writes of the
+ *         previous one.
+ * Method: four threads update plain fields. A second thread inside would be seen, or an
+ *         increment lost. Sanitizers also report a missing edge [L1].
  */
-static void threads_exclude_each_other(void)
+static void lock_excludes_other_threads(void)
 {
     enum {
         THREADS = 4
@@ -305,7 +306,7 @@ static void threads_exclude_each_other(void)
     queue = (struct queue){ .rounds = test_scale(300000), .together = THREADS };
     wf_lock_init(&queue.lock, WF_RANK_INJECT);
     for (int i = 0; i < THREADS; i++) {
-        CHECK_EQ(pthread_create(&threads[i], NULL, take_often, NULL), 0);
+        CHECK_EQ(pthread_create(&threads[i], NULL, lock_repeatedly, NULL), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -314,15 +315,16 @@ static void threads_exclude_each_other(void)
     CHECK_EQ(wf_load_relaxed(&queue.lock.word), WF_LOCK_FREE);
 }
 
-/* Holds the lock until count threads sleep on it, then lets them have it. */
-static void let_sleepers_in(int count)
+/* Holds the lock until count threads sleep on it, then unlocks it and checks that all of them
+ * get it. */
+static void check_unlock_wakes_sleepers(int count)
 {
     pthread_t threads[2];
     queue = (struct queue){ .rounds = 1 };
     wf_lock_init(&queue.lock, WF_RANK_INJECT);
     wf_lock(&queue.lock);
     for (int i = 0; i < count; i++) {
-        CHECK_EQ(pthread_create(&threads[i], NULL, take_often, NULL), 0);
+        CHECK_EQ(pthread_create(&threads[i], NULL, lock_repeatedly, NULL), 0);
         test_wait_for(&queue.tids[i], 1);
         while (wf_load_relaxed(&queue.lock.word) != WF_LOCK_CONTENDED) {
             (void)sched_yield();
@@ -339,32 +341,32 @@ static void let_sleepers_in(int count)
 }
 
 /*
- * Goal:   a contended unlock wakes who sleeps.
- * Method: unlock when the kernel says that the other thread sleeps; join it.
+ * Goal:   a contended unlock wakes a sleeper.
+ * Method: unlock once the kernel reports the other thread asleep, then join it.
  */
-static void contended_unlock_wakes_the_sleeper(void)
+static void contended_unlock_wakes_sleeper(void)
 {
-    let_sleepers_in(1);
+    check_unlock_wakes_sleepers(1);
 }
 
 /*
- * Goal:   a sleeper that gets the lock wakes the next one, which it does not
- *         know of.
- * Method: two threads sleep before the one unlock of this thread; join both.
+ * Goal:   a sleeper that gets the lock wakes the next one, although it does not know of it.
+ * Method: two threads sleep before the single unlock of this thread; join both.
  */
-static void woken_sleeper_wakes_the_next(void)
+static void woken_sleeper_wakes_next_sleeper(void)
 {
-    let_sleepers_in(2);
+    check_unlock_wakes_sleepers(2);
 }
 
-TEST_MAIN({ TEST(lock_and_unlock_change_the_word), TEST(both_ways_to_initialise_agree),
-            TEST(rising_ranks_are_held_together), TEST(rank_is_free_again_after_unlock),
-            TEST_DEBUG(falling_rank_aborts_and_names_both),
-            TEST_DEBUG(equal_rank_aborts_and_every_rank_has_a_name),
-            TEST_DEBUG(lock_taken_twice_aborts),
-            TEST_DEBUG(release_by_another_than_the_holder_aborts), TEST_DEBUG(zeroed_lock_aborts),
-            TEST_DEBUG(rank_out_of_range_aborts), TEST_DEBUG(held_locks_are_those_of_the_thread),
-            TEST_DEBUG(a_lock_that_is_held_is_named),
-            TEST_DEBUG(of_several_locks_one_is_named_until_the_last_is_free),
-            TEST(threads_exclude_each_other), TEST(contended_unlock_wakes_the_sleeper),
-            TEST(woken_sleeper_wakes_the_next) })
+TEST_MAIN({ TEST(lock_and_unlock_change_word), TEST(static_and_dynamic_initialization_agree),
+            TEST(locks_of_rising_rank_can_be_held_together),
+            TEST(rank_can_be_locked_again_after_unlock),
+            TEST_DEBUG(falling_rank_aborts_naming_both_ranks),
+            TEST_DEBUG(equal_rank_aborts_and_every_rank_has_name),
+            TEST_DEBUG(recursive_lock_aborts), TEST_DEBUG(unlock_by_other_than_holder_aborts),
+            TEST_DEBUG(zeroed_lock_aborts), TEST_DEBUG(rank_out_of_range_aborts),
+            TEST_DEBUG(held_locks_are_tracked_per_thread),
+            TEST_DEBUG(any_held_returns_name_of_held_lock),
+            TEST_DEBUG(any_held_names_one_lock_until_all_are_free),
+            TEST(lock_excludes_other_threads), TEST(contended_unlock_wakes_sleeper),
+            TEST(woken_sleeper_wakes_next_sleeper) })

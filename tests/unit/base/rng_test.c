@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The expected numbers were computed by an implementation in another language,
- * from the description in rng.h; those of the mixer are splitmix64's own.
+ * rng_test.c - the random number generator against known outputs.
+ *
+ * The expected numbers were computed with an independent implementation in another language,
+ * from the description in rng.h. Those of the mixer are published splitmix64 outputs.
  */
 #include "base/rng.h"
 
 #include "test.h"
 
-/* What one stream adds to the seed before mixing. */
+/* Added to the seed once per stream, before mixing. */
 #define STREAM_STEP UINT64_C(0x9E3779B97F4A7C15)
 
 static void check_outputs(uint64_t seed, uint64_t stream, const uint32_t *outputs, size_t count)
@@ -19,7 +21,7 @@ static void check_outputs(uint64_t seed, uint64_t stream, const uint32_t *output
     }
 }
 
-static void outputs_of_seed_42_are_known(void)
+static void seed_42_gives_known_outputs(void)
 {
     static const uint32_t stream_0[] = { 0x0CCA95DF, 0xE5CE8CC1, 0xB52507B5, 0xF9555E6B,
                                          0x5469DD63, 0xD6C0135F, 0xFC53537F, 0x477A3BAA };
@@ -32,14 +34,14 @@ static void outputs_of_seed_42_are_known(void)
     check_outputs(42, 7, stream_7, 8);
 }
 
-static void mixer_is_that_of_splitmix64(void)
+static void mixer_matches_splitmix64(void)
 {
     CHECK(wf_rng_mix(0) == 0);
     CHECK(wf_rng_mix(1) == UINT64_C(0x5692161D100B05E5));
     CHECK(wf_rng_mix(STREAM_STEP) == UINT64_C(0xE220A8397B1DCDAF));
 }
 
-static void seed_that_mixes_to_zero_still_gives_numbers(void)
+static void seed_mixing_to_zero_gives_known_outputs(void)
 {
     static const uint32_t outputs[] = { 0x00020401, 0x00040804, 0x0814040B, 0x08180419,
                                         0x081A0430, 0x08344431, 0x083A543F, 0x892864DA };
@@ -47,7 +49,7 @@ static void seed_that_mixes_to_zero_still_gives_numbers(void)
     check_outputs(0 - 5 * STREAM_STEP, 4, outputs, 8);
 }
 
-static void state_is_never_all_zeros(void)
+static void state_is_never_zero(void)
 {
     for (uint64_t stream = 0; stream < 1000; stream++) {
         struct wf_rng rng;
@@ -59,7 +61,7 @@ static void state_is_never_all_zeros(void)
     }
 }
 
-static void same_seed_and_stream_repeat(void)
+static void same_seed_and_stream_give_same_outputs(void)
 {
     struct wf_rng one;
     struct wf_rng two;
@@ -70,7 +72,7 @@ static void same_seed_and_stream_repeat(void)
     }
 }
 
-/* How many of 1000 outputs in a row two generators share, place by place. */
+/* Returns how many of the first 1000 outputs of two generators are equal at the same position. */
 static int count_equal(uint64_t seed_one, uint64_t stream_one, uint64_t seed_two,
                        uint64_t stream_two)
 {
@@ -85,7 +87,7 @@ static int count_equal(uint64_t seed_one, uint64_t stream_one, uint64_t seed_two
     return equal;
 }
 
-static void neighbouring_streams_and_seeds_differ(void)
+static void neighboring_streams_and_seeds_differ(void)
 {
     for (uint64_t i = 0; i < 64; i++) {
         CHECK_LE(count_equal(test_seed(), i, test_seed(), i + 1), 2);
@@ -93,7 +95,7 @@ static void neighbouring_streams_and_seeds_differ(void)
     }
 }
 
-static void below_one_is_zero(void)
+static void below_one_returns_zero(void)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
@@ -114,7 +116,7 @@ static void below_stays_in_range(void)
     }
 }
 
-static void below_uses_all_of_a_wide_range(void)
+static void below_covers_wide_range(void)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
@@ -129,9 +131,9 @@ static void below_uses_all_of_a_wide_range(void)
     CHECK_LT(UINT32_MAX - UINT32_MAX / 100, highest);
 }
 
-/* With 10000 hits expected per value the standard deviation is 100: a tenth
- * more or less is ten of them. */
-static void below_hits_all_values_alike(void)
+/* With 10000 expected hits per value the standard deviation is 100, so a tolerance of one tenth
+ * is ten standard deviations. */
+static void below_is_uniform(void)
 {
     enum {
         VALUES_MAX = 16,
@@ -151,8 +153,8 @@ static void below_hits_all_values_alike(void)
     }
 }
 
-TEST_MAIN({ TEST(outputs_of_seed_42_are_known), TEST(mixer_is_that_of_splitmix64),
-            TEST(seed_that_mixes_to_zero_still_gives_numbers), TEST(state_is_never_all_zeros),
-            TEST(same_seed_and_stream_repeat), TEST(neighbouring_streams_and_seeds_differ),
-            TEST(below_one_is_zero), TEST(below_stays_in_range),
-            TEST(below_uses_all_of_a_wide_range), TEST(below_hits_all_values_alike) })
+TEST_MAIN({ TEST(seed_42_gives_known_outputs), TEST(mixer_matches_splitmix64),
+            TEST(seed_mixing_to_zero_gives_known_outputs), TEST(state_is_never_zero),
+            TEST(same_seed_and_stream_give_same_outputs),
+            TEST(neighboring_streams_and_seeds_differ), TEST(below_one_returns_zero),
+            TEST(below_stays_in_range), TEST(below_covers_wide_range), TEST(below_is_uniform) })

@@ -16,9 +16,9 @@ static void new_value_is_zero(void)
     CHECK(WF_TLS_LOAD(tls_test_text) == NULL);
 }
 
-/* No call and no check in between: nothing but the load and the store themselves
- * keeps the compiler from moving or dropping one of them. */
-static void load_reads_the_current_value_after_each_change(void)
+/* No calls and no checks in between: only the load and store macros themselves keep the
+ * compiler from moving or dropping an access. */
+static void load_after_each_store_reads_new_value(void)
 {
     WF_TLS_STORE(tls_test_number, 1);
     uintptr_t first = WF_TLS_LOAD(tls_test_number);
@@ -34,7 +34,7 @@ static void load_reads_the_current_value_after_each_change(void)
     CHECK_EQ(last, 0);
 }
 
-static void load_has_the_type_of_the_variable(void)
+static void load_has_type_of_variable(void)
 {
     WF_TLS_STORE(tls_test_text, "text");
     const char *text = WF_TLS_LOAD(tls_test_text);
@@ -43,7 +43,7 @@ static void load_has_the_type_of_the_variable(void)
     WF_TLS_STORE(tls_test_text, NULL);
 }
 
-static void loads_of_two_variables_do_not_mix(void)
+static void two_variables_do_not_mix(void)
 {
     WF_TLS_STORE(tls_test_number, 17);
     WF_TLS_STORE(tls_test_text, "text");
@@ -58,15 +58,15 @@ static void *set_own_value(void *arg)
     pthread_barrier_t *barrier = arg;
     CHECK_EQ(WF_TLS_LOAD(tls_test_number), 0);
     WF_TLS_STORE(tls_test_number, (uintptr_t)&barrier);
-    (void)pthread_barrier_wait(barrier); /* All threads have set theirs. */
+    (void)pthread_barrier_wait(barrier); /* All threads have stored theirs. */
     CHECK_EQ(WF_TLS_LOAD(tls_test_number), (uintptr_t)&barrier);
     return NULL;
 }
 
 /*
- * Goal:   each thread has a value of its own, which begins as zero.
- * Method: threads set theirs to an address on their stack; when all have done
- *         so, each still reads its own.
+ * Goal:   each thread has its own value, initially zero.
+ * Method: each thread stores an address on its own stack. Once all have done so, each still
+ *         reads its own.
  */
 static void each_thread_has_its_own_value(void)
 {
@@ -88,6 +88,6 @@ static void each_thread_has_its_own_value(void)
     WF_TLS_STORE(tls_test_number, 0);
 }
 
-TEST_MAIN({ TEST(new_value_is_zero), TEST(load_reads_the_current_value_after_each_change),
-            TEST(load_has_the_type_of_the_variable), TEST(loads_of_two_variables_do_not_mix),
+TEST_MAIN({ TEST(new_value_is_zero), TEST(load_after_each_store_reads_new_value),
+            TEST(load_has_type_of_variable), TEST(two_variables_do_not_mix),
             TEST(each_thread_has_its_own_value) })

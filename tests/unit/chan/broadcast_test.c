@@ -17,7 +17,7 @@ struct message {
 WEFT_BROADCAST(messages, struct message)
 WEFT_BROADCAST(numbers, int)
 
-/* --- In a crowd ------------------------------------------------------------------------------ */
+/* --- Concurrent senders and receivers -------------------------------------------------------- */
 
 enum {
     MEMBERS = 10,
@@ -58,7 +58,7 @@ static void check_message(struct crowd_member *self, struct box *box)
     self->sum++;
 }
 
-/* Each receiver gets every message, or is told how many it has missed. */
+/* Each receiver gets every message, or the number of messages that it missed. */
 static int send_or_receive(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
@@ -99,7 +99,7 @@ static void check_sum(uint64_t sum)
     }
 }
 
-static void each_receiver_gets_all_or_is_told_what_it_missed(void)
+static void each_receiver_gets_all_messages_or_count_of_missed(void)
 {
     static const size_t capacities[] = { 1, 16, 100000 };
     for (unsigned i = 0; i < 3; i++) {
@@ -108,9 +108,9 @@ static void each_receiver_gets_all_or_is_told_what_it_missed(void)
     }
 }
 
-/* --- Alone ----------------------------------------------------------------------------------- */
+/* --- One thread ------------------------------------------------------------------------------ */
 
-static void one_that_is_slow_is_told_by_how_much(void)
+static void slow_receiver_gets_count_of_missed_messages(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -165,7 +165,7 @@ static void one_that_is_slow_is_told_by_how_much(void)
     numbers_receiver_drop(receiver);
 }
 
-static void a_message_may_be_of_no_bytes(void)
+static void message_of_size_0_is_counted(void)
 {
     weft_broadcast_sender *sender;
     weft_broadcast_receiver *receiver;
@@ -182,7 +182,7 @@ static void a_message_may_be_of_no_bytes(void)
     weft_broadcast_receiver_drop(receiver);
 }
 
-static void handles_in_any_order(void)
+static void handles_may_be_dropped_in_any_order(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -233,7 +233,7 @@ static int receive(void *arg)
     return err == 0 ? number : err;
 }
 
-static void all_who_wait_get_the_next_one(void)
+static void send_wakes_all_waiters_with_next_message(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -249,7 +249,7 @@ static void all_who_wait_get_the_next_one(void)
     weft_cancel(tasks[1]);
     CHECK_EQ(test_join_soon(tasks[1]), WEFT_ECANCELED);
     CHECK_EQ(numbers_send(sender, 4), 0);
-    CHECK_EQ(numbers_send(sender, 5), 0); /* Before they have run again. */
+    CHECK_EQ(numbers_send(sender, 5), 0); /* Before the waiters have run again. */
     CHECK_EQ(test_join_soon(tasks[0]), 4);
     CHECK_EQ(test_join_soon(tasks[2]), 4);
 
@@ -284,7 +284,7 @@ static int receive_number(void *arg)
     return err == 0 ? number : err;
 }
 
-static void two_who_wait_at_one_receiver_get_one_each(void)
+static void two_waiters_on_one_receiver_get_one_message_each(void)
 {
     weft_runtime *rt = test_start(1);
     weft_broadcast_sender *sender;
@@ -303,7 +303,7 @@ static void two_who_wait_at_one_receiver_get_one_each(void)
     weft_runtime_destroy(rt);
 }
 
-static void who_waits_for_many_gets_the_next_one(void)
+static void recv_many_waiter_gets_next_message(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -325,17 +325,17 @@ static void who_waits_for_many_gets_the_next_one(void)
     weft_runtime_destroy(rt);
 }
 
-/* To be told that it is closed is no wait. */
+/* A receive from a closed channel does not suspend. It must let other tasks run all the same. */
 static _Atomic(bool) other_ran;
 
-static int note_that_it_runs(void *arg)
+static int record_that_other_ran(void *arg)
 {
     (void)arg;
     atomic_store(&other_ran, true);
     return 0;
 }
 
-static int receive_in_vain(void *arg)
+static int receive_closed(void *arg)
 {
     while (!atomic_load(&other_ran)) {
         CHECK_EQ(receive(arg), WEFT_ECLOSED);
@@ -343,7 +343,7 @@ static int receive_in_vain(void *arg)
     return 0;
 }
 
-static int receive_many_in_vain(void *arg)
+static int receive_many_closed(void *arg)
 {
     while (!atomic_load(&other_ran)) {
         CHECK_EQ(receive_many(arg), WEFT_ECLOSED);
@@ -351,7 +351,7 @@ static int receive_many_in_vain(void *arg)
     return 0;
 }
 
-static void one_that_never_waits_lets_others_run(void)
+static void receive_from_closed_channel_lets_others_run(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -360,8 +360,8 @@ static void one_that_never_waits_lets_others_run(void)
     numbers_sender_drop(sender);
     for (int way = 0; way < 2; way++) {
         atomic_store(&other_ran, false);
-        weft_task *busy = test_go(rt, way == 0 ? receive_in_vain : receive_many_in_vain, receiver);
-        CHECK_EQ(test_run(rt, note_that_it_runs, NULL), 0);
+        weft_task *busy = test_go(rt, way == 0 ? receive_closed : receive_many_closed, receiver);
+        CHECK_EQ(test_run(rt, record_that_other_ran, NULL), 0);
         CHECK_EQ(test_join_soon(busy), 0);
     }
     numbers_receiver_drop(receiver);
@@ -369,12 +369,12 @@ static void one_that_never_waits_lets_others_run(void)
 }
 
 TEST_MAIN({
-    TEST(each_receiver_gets_all_or_is_told_what_it_missed),
-    TEST(one_that_is_slow_is_told_by_how_much),
-    TEST(a_message_may_be_of_no_bytes),
-    TEST(handles_in_any_order),
-    TEST(all_who_wait_get_the_next_one),
-    TEST(two_who_wait_at_one_receiver_get_one_each),
-    TEST(who_waits_for_many_gets_the_next_one),
-    TEST(one_that_never_waits_lets_others_run),
+    TEST(each_receiver_gets_all_messages_or_count_of_missed),
+    TEST(slow_receiver_gets_count_of_missed_messages),
+    TEST(message_of_size_0_is_counted),
+    TEST(handles_may_be_dropped_in_any_order),
+    TEST(send_wakes_all_waiters_with_next_message),
+    TEST(two_waiters_on_one_receiver_get_one_message_each),
+    TEST(recv_many_waiter_gets_next_message),
+    TEST(receive_from_closed_channel_lets_others_run),
 })

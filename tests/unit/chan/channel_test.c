@@ -30,8 +30,8 @@ enum {
 static messages_sender *to[MEMBERS];
 static messages_receiver *from;
 static size_t capacity;
-static size_t sending;                                  /* of the members */
-static _Atomic(uint32_t) next_number[MEMBERS][MEMBERS]; /* that a receiver expects, or later */
+static size_t sending;                                  /* number of members that send */
+static _Atomic(uint32_t) next_number[MEMBERS][MEMBERS]; /* minimum next number */
 static struct message boxes[MEMBERS];
 
 static void reset(void)
@@ -44,7 +44,7 @@ static void reset(void)
     }
 }
 
-/* Those of one sender come in their order to each receiver. */
+/* Each receiver gets the messages of one sender in order. */
 static void check_message(struct crowd_member *self)
 {
     const struct message *message = &boxes[self->index];
@@ -93,7 +93,7 @@ static void check_sum(uint64_t sum)
     messages_receiver_drop(from);
 }
 
-static void no_message_is_lost_or_doubled(void)
+static void no_message_is_lost_or_duplicated(void)
 {
     static const size_t capacities[] = { 0, 1, 7, 100, WEFT_UNBOUNDED };
     static const size_t senders[] = { 1, SENDERS, MEMBERS - 1 };
@@ -104,9 +104,9 @@ static void no_message_is_lost_or_doubled(void)
     }
 }
 
-/* --- Alone ---------------------------------------------------------------------------------- */
+/* --- One thread ----------------------------------------------------------------------------- */
 
-static void messages_come_in_their_order(void)
+static void messages_arrive_in_send_order(void)
 {
     static const size_t capacities[] = { 1, 3, 1000, WEFT_UNBOUNDED };
     for (size_t k = 0; k < 4; k++) {
@@ -140,7 +140,7 @@ static void messages_come_in_their_order(void)
     }
 }
 
-static void many_are_received_at_once(void)
+static void recv_many_returns_up_to_count(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -168,8 +168,8 @@ static int send_one(void *arg)
     return numbers_send(arg, 1, WEFT_NEVER);
 }
 
-/* Those that they make room for come in. */
-static void many_are_received_from_those_who_wait_to_send(void)
+/* The receive frees slots, and the waiting senders' messages move up into them. */
+static void recv_many_includes_messages_of_waiting_senders(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -202,7 +202,7 @@ static void check_info(weft_channel_info info, const weft_channel_info *wanted)
     CHECK_EQ(info.is_closed, wanted->is_closed);
 }
 
-static void a_channel_tells_what_is_known_of_it(void)
+static void info_reports_channel_state(void)
 {
     weft_sender *sender;
     weft_receiver *receiver;
@@ -227,7 +227,7 @@ static void a_channel_tells_what_is_known_of_it(void)
     wanted.is_closed = true;
     check_info(weft_receiver_info(others[0]), &wanted);
 
-    /* Nobody can receive what is left. */
+    /* No receiver is left for the remaining messages. */
     weft_receiver_drop(others[0]);
     weft_receiver_drop(others[1]);
     wanted.receivers = 0;
@@ -237,7 +237,7 @@ static void a_channel_tells_what_is_known_of_it(void)
     weft_sender_drop(other_sender);
 }
 
-static void a_message_may_be_of_any_size(void)
+static void message_may_have_any_size(void)
 {
     static const size_t sizes[] = { 0, 1, 3, 4, 8, 17, 4096 };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -266,7 +266,7 @@ static void a_message_may_be_of_any_size(void)
     CHECK_EQ(weft_channel_make(&sender, &receiver, 16, SIZE_MAX - 1), -EINVAL);
 }
 
-/* --- Room that is reserved ------------------------------------------------------------------ */
+/* --- Reserved slots ------------------------------------------------------------------------- */
 
 static int reserve(void *arg)
 {
@@ -280,7 +280,7 @@ static int receive_number(void *arg)
     return err != 0 ? err : number;
 }
 
-static void room_is_reserved_and_used(void)
+static void reserved_slot_is_kept_for_send_reserved(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -301,7 +301,7 @@ static void room_is_reserved_and_used(void)
     numbers_send_reserved(sender, 3);
     CHECK_EQ(numbers_recv(receiver, &number, WEFT_NEVER), 0);
     CHECK_EQ(number, 3);
-    /* One is reserved still: messages can come although it is closed. */
+    /* One slot is still reserved, so a message can arrive although the channel is closed. */
     weft_task *receiving = test_go_first(rt, receive_number, receiver);
     weft_receiver_close(numbers_from(receiver));
     CHECK_EQ(numbers_try_send(sender, 4), WEFT_ECLOSED);
@@ -322,7 +322,7 @@ static void room_is_reserved_and_used(void)
     waiting = test_go_first(rt, reserve, core);
     weft_unreserve(core);
     CHECK_EQ(test_join_soon(waiting), 0);
-    /* All of it is reserved: a receiver takes a message from the hands of a sender. */
+    /* All slots are reserved. A receiver takes the message directly from a sender. */
     receiving = test_go_first(rt, receive_number, receiver);
     CHECK_EQ(numbers_try_send(sender, 6), 0);
     CHECK_EQ(test_join_soon(receiving), 6);
@@ -333,7 +333,7 @@ static void room_is_reserved_and_used(void)
     weft_runtime_destroy(rt);
 }
 
-static void room_can_be_reserved_without_a_limit_and_not_without_room(void)
+static void reserve_works_unbounded_and_fails_unbuffered(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -359,8 +359,8 @@ static void room_can_be_reserved_without_a_limit_and_not_without_room(void)
     numbers_receiver_drop(receiver);
 }
 
-/* The last sender is gone: what it has reserved does not keep anybody waiting. */
-static void room_is_given_up_with_the_last_sender(void)
+/* The last sender is gone, so its reservations keep no receiver waiting. */
+static void drop_of_last_sender_releases_reserved_slots(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -376,9 +376,9 @@ static void room_is_given_up_with_the_last_sender(void)
     weft_runtime_destroy(rt);
 }
 
-/* Room belongs to the sender that has reserved it: another sender cannot use it, and gets it when
- * the owner is dropped. Waiting senders are let in, up to the number of slots. */
-static void drop_of_sender_gives_up_its_room(void)
+/* A slot belongs to the sender that has reserved it. Another sender cannot use it, and gets it
+ * when the owner is dropped. Waiting senders are admitted, up to the number of slots. */
+static void drop_of_sender_releases_its_reserved_slots(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -410,7 +410,7 @@ static void drop_of_sender_gives_up_its_room(void)
     weft_runtime_destroy(rt);
 }
 
-/* A reservation that still waits when its sender is dropped is given nothing. */
+/* A reservation that is still pending when its sender is dropped gets no slot. */
 static void drop_of_sender_ends_its_pending_reservations(void)
 {
     weft_runtime *rt = test_start(1);
@@ -432,7 +432,7 @@ static void drop_of_sender_ends_its_pending_reservations(void)
     weft_runtime_destroy(rt);
 }
 
-/* The record of a clone that was dropped serves the next one. */
+/* The record of a dropped clone is reused for the next one. */
 static void clones_reuse_dropped_handles(void)
 {
     numbers_sender *sender;
@@ -451,8 +451,9 @@ static void clones_reuse_dropped_handles(void)
     numbers_receiver_drop(receiver);
 }
 
-/* All is reserved. One waits for room, and another, behind it, with a message. */
-static void a_message_is_taken_from_hands_past_one_who_waits_for_room(void)
+/* All slots are reserved. One sender waits for a slot, and behind it another one waits with a
+ * message. */
+static void receive_takes_message_past_waiting_reservation(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -476,12 +477,12 @@ static void a_message_is_taken_from_hands_past_one_who_waits_for_room(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Memory of a channel without a limit ----------------------------------------------------- */
+/* --- Memory of an unbounded channel ---------------------------------------------------------- */
 
 enum {
     QUEUE_LONG = 100000,
-    QUEUE_KEPT = 4096, /* bytes that a channel may keep when it is empty */
-    SLACK = 8,         /* and its memory over that of its messages */
+    QUEUE_KEPT = 4096, /* bytes that an empty channel may keep */
+    SLACK = 8,         /* maximum ratio of its memory to that of its messages */
 };
 
 static void check_memory(numbers_receiver *receiver)
@@ -511,7 +512,7 @@ static void drained_channel_frees_memory_and_keeps_order(void)
             check_memory(receiver);
         }
     }
-    /* The same for reserved room that is given up, or whose sender is dropped. */
+    /* Same for reservations that are given up, or whose sender is dropped. */
     numbers_sender *owner = numbers_sender_clone(sender);
     for (int i = 0; i < QUEUE_LONG; i++) {
         CHECK_EQ(weft_try_reserve(numbers_to(i % 2 == 0 ? sender : owner)), 0);
@@ -534,7 +535,8 @@ static bool count_allocation(void)
     return has_memory;
 }
 
-/* NULL: no hook. Only builds with debug checks have one. */
+/* Sets the allocation hook, or removes it if hook is NULL. Does nothing without debug checks,
+ * since only debug builds have a hook. */
 static void hook_allocations(bool (*hook)(void))
 {
 #ifdef WF_DEBUG
@@ -544,7 +546,7 @@ static void hook_allocations(bool (*hook)(void))
 #endif
 }
 
-/* A queue whose length varies by a factor of 4 allocates at first, and then no more. */
+/* A queue whose length varies by a factor of 4 allocates at first, then never again. */
 static void steady_queue_does_not_allocate(void)
 {
     enum {
@@ -598,7 +600,7 @@ static int dropped[16];
 static unsigned dropped_count;
 static pthread_t dropping_thread;
 
-static void note_dropped(void *message, void *arg)
+static void record_dropped(void *message, void *arg)
 {
     CHECK(arg == &dropped_count);
     dropped[dropped_count++] = *(int *)message;
@@ -608,13 +610,13 @@ static void note_dropped(void *message, void *arg)
 static void make_dropping(numbers_sender **sender, numbers_receiver **receiver, size_t room)
 {
     weft_channel_options options = { .capacity = room,
-                                     .drop = note_dropped,
+                                     .drop = record_dropped,
                                      .arg = &dropped_count };
     CHECK_EQ(numbers_create(sender, receiver, &options), 0);
     dropped_count = 0;
 }
 
-/* Also where the ring has wrapped around, and if another receiver goes before. */
+/* Also if the ring has wrapped around, and if another receiver is dropped first. */
 static void last_receiver_drops_unread_messages_in_order(void)
 {
     static const size_t capacities[] = { 4, WEFT_UNBOUNDED };
@@ -645,7 +647,8 @@ static void last_receiver_drops_unread_messages_in_order(void)
     }
 }
 
-/* The senders are gone first, or the channel was closed: the messages are unread all the same. */
+/* The senders are dropped first, or the channel is closed. The messages are unread all the
+ * same. */
 static void closed_channel_drops_unread_messages(void)
 {
     for (int way = 0; way < 2; way++) {
@@ -669,7 +672,7 @@ static void closed_channel_drops_unread_messages(void)
     }
 }
 
-/* A message that is refused stays the sender's; one for which room was reserved is sent. */
+/* A refused message stays with its sender. One with a reserved slot is sent. */
 static void refused_messages_are_not_dropped(void)
 {
     numbers_sender *sender;
@@ -693,7 +696,7 @@ static void drop_sender_in_message(void *message, void *arg)
     (*(unsigned *)arg)++;
 }
 
-/* Channels through a channel: a drop function may drop handles, also one of the same channel. */
+/* Channels sent through a channel: a drop function may drop handles, even of the same channel. */
 static void drop_function_may_use_channels(void)
 {
     weft_channel_options options = { .size = sizeof(weft_sender *),
@@ -715,9 +718,9 @@ static void drop_function_may_use_channels(void)
     weft_receiver_drop(reply);
 }
 
-/* --- The end -------------------------------------------------------------------------------- */
+/* --- Close and cancel ----------------------------------------------------------------------- */
 
-static void who_waits_is_told_that_it_is_closed(void)
+static void close_wakes_waiters_with_eclosed(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -757,7 +760,7 @@ static void who_waits_is_told_that_it_is_closed(void)
     CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
     CHECK_EQ(numbers_send(sender, 9, WEFT_NEVER), 0);
     weft_receiver_close(numbers_from(receiver));
-    CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), WEFT_ECLOSED); /* Though it is full. */
+    CHECK_EQ(numbers_send(sender, 1, WEFT_NEVER), WEFT_ECLOSED); /* Although it is full. */
     CHECK_EQ(weft_reserve(numbers_to(sender), WEFT_NEVER), WEFT_ECLOSED);
     numbers_sender_drop(sender);
     numbers_receiver_drop(receiver);
@@ -773,7 +776,7 @@ static void who_waits_is_told_that_it_is_closed(void)
     weft_runtime_destroy(rt);
 }
 
-static void who_is_cancelled_has_sent_and_received_nothing(void)
+static void canceled_call_sends_and_receives_nothing(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -807,14 +810,14 @@ static void who_is_cancelled_has_sent_and_received_nothing(void)
 /* A fiber that always finds a message lets others run. */
 static _Atomic(bool) other_ran;
 
-static int note_that_it_runs(void *arg)
+static int record_that_other_ran(void *arg)
 {
     (void)arg;
     atomic_store(&other_ran, true);
     return 0;
 }
 
-static int receive_for_ever(void *arg)
+static int receive_until_other_ran(void *arg)
 {
     numbers_sender *sender = arg;
     numbers_receiver *receiver = (numbers_receiver *)arg;
@@ -826,8 +829,8 @@ static int receive_for_ever(void *arg)
     return 0;
 }
 
-/* To be told that it is closed is no wait either. */
-static int send_in_vain(void *arg)
+/* A call on a closed channel does not suspend either. */
+static int send_closed(void *arg)
 {
     while (!atomic_load(&other_ran)) {
         CHECK_EQ(numbers_send(arg, 1, WEFT_NEVER), WEFT_ECLOSED);
@@ -835,7 +838,7 @@ static int send_in_vain(void *arg)
     return 0;
 }
 
-static int receive_in_vain(void *arg)
+static int receive_closed(void *arg)
 {
     int number;
     while (!atomic_load(&other_ran)) {
@@ -848,26 +851,26 @@ static void check_lets_others_run(weft_runtime *rt, int (*function)(void *arg), 
 {
     atomic_store(&other_ran, false);
     weft_task *busy = test_go(rt, function, arg);
-    CHECK_EQ(test_run(rt, note_that_it_runs, NULL), 0);
+    CHECK_EQ(test_run(rt, record_that_other_ran, NULL), 0);
     CHECK_EQ(test_join_soon(busy), 0);
 }
 
-static void one_that_never_waits_lets_others_run(void)
+static void calls_that_never_suspend_let_others_run(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
     numbers_receiver *receiver;
     CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
-    check_lets_others_run(rt, receive_for_ever, sender);
+    check_lets_others_run(rt, receive_until_other_ran, sender);
     weft_sender_close(numbers_to(sender));
-    check_lets_others_run(rt, send_in_vain, sender);
-    check_lets_others_run(rt, receive_in_vain, receiver);
+    check_lets_others_run(rt, send_closed, sender);
+    check_lets_others_run(rt, receive_closed, receiver);
     numbers_sender_drop(sender);
     numbers_receiver_drop(receiver);
     weft_runtime_destroy(rt);
 }
 
-static void send_into_no_room(void)
+static void send_unreserved(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -875,7 +878,7 @@ static void send_into_no_room(void)
     numbers_send_reserved(sender, 1);
 }
 
-static void give_up_no_room(void)
+static void unreserve_nothing(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -883,24 +886,24 @@ static void give_up_no_room(void)
     weft_unreserve(numbers_to(sender));
 }
 
-static int receive_in_a_body(weft_co *co, void *state)
+static int receive_task(weft_co *co, void *state)
 {
     int number;
     (void)co;
     return numbers_recv(test_arg(state), &number, WEFT_NEVER);
 }
 
-/* Also if there is a message. */
-static void receive_without_a_stack(void)
+/* Aborts even if a message is available. */
+static void receive_in_stackless_task(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
     CHECK_EQ(numbers_make(&sender, &receiver, 1), 0);
     CHECK_EQ(numbers_try_send(sender, 1), 0);
-    (void)test_join(test_spawn(test_start(1), receive_in_a_body, receiver));
+    (void)test_join(test_spawn(test_start(1), receive_task, receiver));
 }
 
-static void send_into_room_of_another(void)
+static void send_into_others_slot(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -947,32 +950,32 @@ static void receive_after_drop(void)
     (void)receive_number(receiver);
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(send_into_room_of_another, "weft_send_reserved: this sender has reserved no room");
+    CHECK_ABORTS(send_into_others_slot, "weft_send_reserved: this sender has reserved no room");
     CHECK_ABORTS(drop_sender_twice, "weft_sender_drop: this sender or receiver was dropped before");
     CHECK_ABORTS(drop_receiver_twice, "weft_receiver_drop: this sender or receiver was dropped");
     CHECK_ABORTS(send_after_drop, "weft_send: this sender or receiver was dropped before");
     CHECK_ABORTS(receive_after_drop, "weft_recv: this sender or receiver was dropped before");
-    CHECK_ABORTS(receive_without_a_stack, "weft_recv: called on a worker outside of a fiber");
-    CHECK_ABORTS(give_up_no_room, "weft_unreserve: this sender has reserved no room");
-    CHECK_ABORTS(send_into_no_room, "weft_send_reserved: this sender has reserved no room");
+    CHECK_ABORTS(receive_in_stackless_task, "weft_recv: called on a worker outside of a fiber");
+    CHECK_ABORTS(unreserve_nothing, "weft_unreserve: this sender has reserved no room");
+    CHECK_ABORTS(send_unreserved, "weft_send_reserved: this sender has reserved no room");
 }
 
 TEST_MAIN({
-    TEST(no_message_is_lost_or_doubled),
-    TEST(messages_come_in_their_order),
-    TEST(many_are_received_at_once),
-    TEST(many_are_received_from_those_who_wait_to_send),
-    TEST(a_channel_tells_what_is_known_of_it),
-    TEST(a_message_may_be_of_any_size),
-    TEST(room_is_reserved_and_used),
-    TEST(room_can_be_reserved_without_a_limit_and_not_without_room),
-    TEST(room_is_given_up_with_the_last_sender),
-    TEST(drop_of_sender_gives_up_its_room),
+    TEST(no_message_is_lost_or_duplicated),
+    TEST(messages_arrive_in_send_order),
+    TEST(recv_many_returns_up_to_count),
+    TEST(recv_many_includes_messages_of_waiting_senders),
+    TEST(info_reports_channel_state),
+    TEST(message_may_have_any_size),
+    TEST(reserved_slot_is_kept_for_send_reserved),
+    TEST(reserve_works_unbounded_and_fails_unbuffered),
+    TEST(drop_of_last_sender_releases_reserved_slots),
+    TEST(drop_of_sender_releases_its_reserved_slots),
     TEST(drop_of_sender_ends_its_pending_reservations),
     TEST(clones_reuse_dropped_handles),
-    TEST(a_message_is_taken_from_hands_past_one_who_waits_for_room),
+    TEST(receive_takes_message_past_waiting_reservation),
     TEST(drained_channel_frees_memory_and_keeps_order),
     TEST_DEBUG(steady_queue_does_not_allocate),
     TEST_DEBUG(drain_without_memory_keeps_messages),
@@ -980,8 +983,8 @@ TEST_MAIN({
     TEST(closed_channel_drops_unread_messages),
     TEST(refused_messages_are_not_dropped),
     TEST(drop_function_may_use_channels),
-    TEST(who_waits_is_told_that_it_is_closed),
-    TEST(who_is_cancelled_has_sent_and_received_nothing),
-    TEST(one_that_never_waits_lets_others_run),
-    TEST(misuse_aborts_with_a_sentence),
+    TEST(close_wakes_waiters_with_eclosed),
+    TEST(canceled_call_sends_and_receives_nothing),
+    TEST(calls_that_never_suspend_let_others_run),
+    TEST(misuse_aborts_with_message),
 })

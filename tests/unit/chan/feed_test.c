@@ -15,7 +15,7 @@ enum {
     BYTES = sizeof(struct wf_feed) + 40,
 };
 
-static void it_lives_as_long_as_a_handle(void)
+static void feed_lives_until_last_handle_is_dropped(void)
 {
     struct wf_feed *feed;
     struct wf_feed_receiver *first;
@@ -30,7 +30,7 @@ static void it_lives_as_long_as_a_handle(void)
     wf_feed_drop_sender(feed, "test");
     CHECK(feed->is_closed);
     CHECK_EQ(feed->senders, 0);
-    wf_feed_drop_receiver(first, "test"); /* A sanitizer would tell that it was freed, and once. */
+    wf_feed_drop_receiver(first, "test"); /* Sanitizers check that it is freed once. */
 
     CHECK_EQ(wf_feed_make(&feed, &first, BYTES), 0);
     wf_feed_drop_receiver(first, "test");
@@ -41,7 +41,7 @@ static void it_lives_as_long_as_a_handle(void)
     wf_feed_drop_receiver(NULL, "test");
 }
 
-static void what_is_behind_it_is_zero(void)
+static void memory_behind_feed_is_zeroed(void)
 {
     struct wf_feed *feed;
     struct wf_feed_receiver *receiver;
@@ -54,7 +54,7 @@ static void what_is_behind_it_is_zero(void)
     wf_feed_drop_receiver(receiver, "test");
 }
 
-static void a_receiver_begins_where_the_other_one_is(void)
+static void cloned_receiver_starts_at_position_of_original(void)
 {
     struct wf_feed *feed;
     struct wf_feed_receiver *first;
@@ -75,7 +75,7 @@ static void a_receiver_begins_where_the_other_one_is(void)
     wf_feed_drop_sender(feed, "test");
 }
 
-static void make_one(void *arg)
+static void make_feed_with_two_receivers(void *arg)
 {
     struct wf_feed *feed = NULL;
     struct wf_feed_receiver *first = NULL;
@@ -94,19 +94,19 @@ static void make_one(void *arg)
     wf_feed_drop_sender(feed, "test");
 }
 
-static void without_memory_there_is_no_handle(void)
+static void make_without_memory_returns_enomem(void)
 {
     unsigned made = 0;
-    CHECK_EQ(memory_sweep(make_one, &made), 3);
+    CHECK_EQ(memory_sweep(make_feed_with_two_receivers, &made), 3);
     CHECK_EQ(made, 1);
 }
 
-/* --- Messages that are counted ---------------------------------------------------------------- */
+/* --- Reference-counted messages --------------------------------------------------------------- */
 
-/* What a message points to; the message itself may be large. */
+/* An object that a message points to. The message itself may be large. */
 struct object {
     int references;
-    int dropped; /* by the feed */
+    int dropped; /* by the multicast channel */
 };
 
 struct large {
@@ -150,7 +150,7 @@ static void watch_drops_replaced_values(size_t size)
     check_object(&objects[0], 2, 0);
     value.object = &objects[1];
     CHECK_EQ(weft_watch_send(sender, &value), 0);
-    check_object(&objects[0], 1, 1); /* The receiver's is left. */
+    check_object(&objects[0], 1, 1); /* The receiver's reference is left. */
     CHECK_EQ(weft_watch_recv(receiver, &got, WEFT_NEVER), 0);
     CHECK(got.object == &objects[1]);
     check_object(&objects[1], 2, 0);
@@ -168,7 +168,7 @@ static void watch_drops_replaced_values(size_t size)
 static void broadcast_drops_replaced_messages(size_t size)
 {
     enum {
-        SLOTS = 4, /* capacity 3 takes as many */
+        SLOTS = 4, /* as many slots for a capacity of 3 */
         COUNT = 7,
     };
     struct object objects[COUNT];
@@ -200,7 +200,7 @@ static void broadcast_drops_replaced_messages(size_t size)
     }
 }
 
-/* The feed gives up each message once; a receiver's own reference stays. */
+/* The multicast channel drops each message once. A receiver's own reference remains. */
 static void feed_drops_each_message_once(void)
 {
     static const size_t sizes[] = { sizeof(struct object *), sizeof(struct large) };
@@ -210,7 +210,7 @@ static void feed_drops_each_message_once(void)
     }
 }
 
-/* Only a large message with a drop function needs memory to be sent. */
+/* Only sending a large message with a drop function needs memory. */
 static void send_without_memory_sends_nothing(void)
 {
     struct object object = { 1, 0 };
@@ -231,10 +231,10 @@ static void send_without_memory_sends_nothing(void)
 }
 
 TEST_MAIN({
-    TEST(it_lives_as_long_as_a_handle),
-    TEST(what_is_behind_it_is_zero),
-    TEST(a_receiver_begins_where_the_other_one_is),
-    TEST_DEBUG(without_memory_there_is_no_handle),
+    TEST(feed_lives_until_last_handle_is_dropped),
+    TEST(memory_behind_feed_is_zeroed),
+    TEST(cloned_receiver_starts_at_position_of_original),
+    TEST_DEBUG(make_without_memory_returns_enomem),
     TEST(feed_drops_each_message_once),
     TEST_DEBUG(send_without_memory_sends_nothing),
 })

@@ -8,8 +8,8 @@
 #include "rt.h"
 #include "test.h"
 
-/* Just its bytes are copied, whatever their number. */
-static void a_message_of_any_size_is_copied(void)
+/* No byte beyond the size is written. */
+static void copy_copies_exactly_size_bytes(void)
 {
     enum {
         SIZE_MAX_TRIED = 40,
@@ -35,7 +35,7 @@ enum {
     EVENTS = 40,
 };
 
-static void *nothing; /* what each call below is given: NULL, or the end of a block */
+static void *nothing; /* passed as message in all calls below: NULL, or the end of a block */
 
 static void check_length(weft_receiver *receiver, size_t length)
 {
@@ -77,7 +77,7 @@ static void channels(void)
         if (capacities[i] > 0) {
             pass_through_ring(sender, receiver, capacities[i] < EVENTS ? capacities[i] : EVENTS);
         }
-        /* From the waiting sender, and to the waiting receiver. */
+        /* From a waiting sender, and to a waiting receiver. */
         CHECK_EQ(weft_go(&task, send_event, sender), 0);
         CHECK_EQ(weft_recv(receiver, nothing, WEFT_NEVER), 0);
         CHECK_EQ(test_join(task), 0);
@@ -217,9 +217,9 @@ static int run_kind(void *arg)
 }
 
 /*
- * Goal:   a message of size 0 is an event: its pointer may be NULL and is never accessed.
- * Method: each kind of channel with NULL, and with the end of a block, where a sanitizer sees
- *         an access of one byte.
+ * Goal:   a message of size 0 is an event. Its pointer may be NULL and is never dereferenced.
+ * Method: every kind of channel, with NULL and with the end of a heap block, where a sanitizer
+ *         reports an access of even one byte.
  */
 static void messages_of_size_0_are_not_accessed(void)
 {
@@ -237,6 +237,6 @@ static void messages_of_size_0_are_not_accessed(void)
 }
 
 TEST_MAIN({
-    TEST(a_message_of_any_size_is_copied),
+    TEST(copy_copies_exactly_size_bytes),
     TEST(messages_of_size_0_are_not_accessed),
 })

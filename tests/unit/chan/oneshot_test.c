@@ -17,10 +17,10 @@ struct reply {
 WEFT_ONESHOT(reply_place, struct reply)
 WEFT_ONESHOT(number_place, int)
 
-/* --- In a crowd ------------------------------------------------------------------------------ */
+/* --- Concurrent pairs ------------------------------------------------------------------------ */
 
 enum {
-    MEMBERS = 12, /* even ones ask the odd one behind them */
+    MEMBERS = 12, /* each even member receives from the odd one after it */
 };
 
 static reply_place places[MEMBERS][2];
@@ -31,8 +31,8 @@ static void reset(void)
     memset(places, 0, sizeof places);
 }
 
-/* The one who asks clears the place for the round after the next, when it has its answer to
- * this one: then the other is done with it. */
+/* The receiver clears the slot for the round after next as soon as it has the reply of this
+ * round: the sender is done with the slot by then. */
 static int ask_or_answer(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
@@ -70,9 +70,9 @@ static void each_value_arrives_once(void)
     crowd_run_all(2, ask_or_answer, &answered, reset, check_sum);
 }
 
-/* --- Alone ----------------------------------------------------------------------------------- */
+/* --- One thread ------------------------------------------------------------------------------ */
 
-static void a_value_is_sent_and_received_once(void)
+static void value_is_sent_and_received_once(void)
 {
     number_place place = { 0 };
     int value = 0;
@@ -90,7 +90,7 @@ static void a_value_is_sent_and_received_once(void)
     CHECK_EQ(number_place_send(&place, 9), -EEXIST);
 }
 
-static void one_that_is_closed_takes_no_value(void)
+static void send_to_closed_oneshot_returns_eclosed(void)
 {
     number_place place = { 0 };
     int value = 5;
@@ -119,7 +119,7 @@ static int receive(void *arg)
     return err == 0 ? value : err;
 }
 
-static void who_waits_gets_it_or_is_told(void)
+static void send_and_close_wake_waiters(void)
 {
     weft_runtime *rt = test_start(1);
     memset(&waited, 0, sizeof waited);
@@ -141,7 +141,7 @@ static void who_waits_gets_it_or_is_told(void)
     weft_runtime_destroy(rt);
 }
 
-static void one_that_is_cancelled_leaves_the_value_to_others(void)
+static void canceled_receive_leaves_value_for_others(void)
 {
     weft_runtime *rt = test_start(1);
     int value = 0;
@@ -156,17 +156,17 @@ static void one_that_is_cancelled_leaves_the_value_to_others(void)
     weft_runtime_destroy(rt);
 }
 
-/* To be told that it is closed is no wait. */
+/* A receive from a closed oneshot does not suspend. It must let other tasks run all the same. */
 static _Atomic(bool) other_ran;
 
-static int note_that_it_runs(void *arg)
+static int record_that_other_ran(void *arg)
 {
     (void)arg;
     atomic_store(&other_ran, true);
     return 0;
 }
 
-static int receive_in_vain(void *arg)
+static int receive_closed(void *arg)
 {
     while (!atomic_load(&other_ran)) {
         CHECK_EQ(receive(arg), WEFT_ECLOSED);
@@ -174,18 +174,18 @@ static int receive_in_vain(void *arg)
     return 0;
 }
 
-static void one_that_never_waits_lets_others_run(void)
+static void receive_from_closed_oneshot_lets_others_run(void)
 {
     weft_runtime *rt = test_start(1);
     memset(&waited, 0, sizeof waited);
     number_place_close(&waited);
-    weft_task *busy = test_go(rt, receive_in_vain, NULL);
-    CHECK_EQ(test_run(rt, note_that_it_runs, NULL), 0);
+    weft_task *busy = test_go(rt, receive_closed, NULL);
+    CHECK_EQ(test_run(rt, record_that_other_ran, NULL), 0);
     CHECK_EQ(test_join_soon(busy), 0);
     weft_runtime_destroy(rt);
 }
 
-/* Who has received the value frees the place, while the sender may still be in the call. */
+/* The receiver frees the oneshot while the sender may still be in its call. */
 static int send_1(void *arg)
 {
     CHECK_EQ(number_place_send(arg, 1), 0);
@@ -208,7 +208,7 @@ static int receive_and_free(void *arg)
     return 0;
 }
 
-static void who_receives_may_free_it(void)
+static void receiver_may_free_oneshot(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, receive_and_free, rt), 0);
@@ -217,10 +217,10 @@ static void who_receives_may_free_it(void)
 
 TEST_MAIN({
     TEST(each_value_arrives_once),
-    TEST(a_value_is_sent_and_received_once),
-    TEST(one_that_is_closed_takes_no_value),
-    TEST(who_waits_gets_it_or_is_told),
-    TEST(one_that_is_cancelled_leaves_the_value_to_others),
-    TEST(one_that_never_waits_lets_others_run),
-    TEST(who_receives_may_free_it),
+    TEST(value_is_sent_and_received_once),
+    TEST(send_to_closed_oneshot_returns_eclosed),
+    TEST(send_and_close_wake_waiters),
+    TEST(canceled_receive_leaves_value_for_others),
+    TEST(receive_from_closed_oneshot_lets_others_run),
+    TEST(receiver_may_free_oneshot),
 })

@@ -15,7 +15,7 @@ struct state {
 WEFT_WATCH(states, struct state)
 WEFT_WATCH(numbers, int)
 
-/* --- In a crowd ------------------------------------------------------------------------------ */
+/* --- Concurrent senders and receivers -------------------------------------------------------- */
 
 enum {
     MEMBERS = 10,
@@ -52,7 +52,7 @@ static bool add_one(void *value, void *arg)
     return true;
 }
 
-/* Senders count; receivers see numbers that grow, each whole, and the last one. */
+/* Senders increment. Receivers see increasing numbers, never torn, and the last one. */
 static int count_or_watch(weft_co *co, void *arg)
 {
     struct crowd_member *self = arg;
@@ -90,14 +90,14 @@ static void check_sum(uint64_t sum)
     }
 }
 
-static void nobody_misses_the_last_value(void)
+static void every_receiver_sees_last_value(void)
 {
     crowd_run_all(MEMBERS, count_or_watch, NULL, reset, check_sum);
 }
 
-/* --- Alone ----------------------------------------------------------------------------------- */
+/* --- One thread ------------------------------------------------------------------------------ */
 
-static void a_value_is_new_until_it_is_seen(void)
+static void value_is_new_until_seen(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -145,7 +145,7 @@ static bool change_to(void *value, void *arg)
     return changes;
 }
 
-static void a_value_can_be_changed_in_place(void)
+static void change_modifies_value_in_place(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -168,7 +168,7 @@ static void a_value_can_be_changed_in_place(void)
 
 static numbers_receiver *waited;
 
-static int recv_it(void *arg)
+static int receive_value(void *arg)
 {
     (void)arg;
     int value = 0;
@@ -190,31 +190,31 @@ static int wait_for_10(void *arg)
     return err == 0 ? value : err;
 }
 
-static void who_waits_gets_the_value_that_it_waits_for(void)
+static void waiter_gets_value_that_matches(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
     CHECK_EQ(numbers_make(&sender, &waited, 1), 0);
-    weft_task *next = test_go_first(rt, recv_it, NULL);
+    weft_task *next = test_go_first(rt, receive_value, NULL);
     weft_task *large = test_go_first(rt, wait_for_10, NULL);
     test_settle(rt);
     CHECK_EQ(numbers_send(sender, 2), 0);
     CHECK_EQ(test_join_soon(next), 2);
     CHECK_EQ(weft_try_join(large, NULL), -EAGAIN);
     CHECK_EQ(numbers_send(sender, 12), 0);
-    CHECK_EQ(numbers_send(sender, 3), 0); /* Before it has run again. */
+    CHECK_EQ(numbers_send(sender, 3), 0); /* Before the waiter has run again. */
     CHECK_EQ(test_join_soon(large), 12);
 
-    /* What is seen is wanted all the same. */
+    /* A value that was already seen still satisfies a wait. */
     CHECK_EQ(numbers_send(sender, 20), 0);
     CHECK_EQ(numbers_get(waited), 20);
     CHECK_EQ(test_run(rt, wait_for_10, NULL), 20);
 
     CHECK_EQ(numbers_send(sender, 1), 0);
     CHECK_EQ(numbers_get(waited), 1);
-    next = test_go_first(rt, recv_it, NULL);
+    next = test_go_first(rt, receive_value, NULL);
     large = test_go_first(rt, wait_for_10, NULL);
-    weft_task *third = test_go_first(rt, recv_it, NULL);
+    weft_task *third = test_go_first(rt, receive_value, NULL);
     test_settle(rt);
     weft_cancel(third);
     CHECK_EQ(test_join_soon(third), WEFT_ECANCELED);
@@ -225,14 +225,14 @@ static void who_waits_gets_the_value_that_it_waits_for(void)
     weft_runtime_destroy(rt);
 }
 
-/* The first of them does not want it. */
-static void those_behind_one_who_waits_on_get_the_value(void)
+/* The first waiter keeps waiting. */
+static void send_wakes_waiters_behind_unsatisfied_one(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
     CHECK_EQ(numbers_make(&sender, &waited, 1), 0);
     weft_task *large = test_go_first(rt, wait_for_10, NULL);
-    weft_task *next = test_go_first(rt, recv_it, NULL);
+    weft_task *next = test_go_first(rt, receive_value, NULL);
     CHECK_EQ(numbers_send(sender, 2), 0);
     CHECK_EQ(test_join_soon(next), 2);
     CHECK_EQ(weft_try_join(large, NULL), -EAGAIN);
@@ -248,7 +248,7 @@ static void those_behind_one_who_waits_on_get_the_value(void)
     weft_runtime_destroy(rt);
 }
 
-static void who_waits_gives_up_or_is_told_that_it_is_closed(void)
+static void wait_ends_with_timeout_or_eclosed(void)
 {
     weft_runtime *rt = test_start(1);
     numbers_sender *sender;
@@ -259,7 +259,7 @@ static void who_waits_gives_up_or_is_told_that_it_is_closed(void)
         weft_watch_wait_for(numbers_from(waited), is_at_least, &least, &value, weft_after(WEFT_MS)),
         WEFT_ETIMEDOUT);
     CHECK_EQ(value, 5);
-    weft_task *next = test_go_first(rt, recv_it, NULL);
+    weft_task *next = test_go_first(rt, receive_value, NULL);
     weft_task *large = test_go_first(rt, wait_for_10, NULL);
     weft_watch_close(numbers_to(sender));
     CHECK_EQ(test_join_soon(next), WEFT_ECLOSED);
@@ -269,7 +269,7 @@ static void who_waits_gives_up_or_is_told_that_it_is_closed(void)
     weft_runtime_destroy(rt);
 }
 
-static void handles_in_any_order(void)
+static void handles_may_be_dropped_in_any_order(void)
 {
     numbers_sender *sender;
     numbers_receiver *receiver;
@@ -293,11 +293,11 @@ static void handles_in_any_order(void)
 }
 
 TEST_MAIN({
-    TEST(nobody_misses_the_last_value),
-    TEST(a_value_is_new_until_it_is_seen),
-    TEST(a_value_can_be_changed_in_place),
-    TEST(who_waits_gets_the_value_that_it_waits_for),
-    TEST(those_behind_one_who_waits_on_get_the_value),
-    TEST(who_waits_gives_up_or_is_told_that_it_is_closed),
-    TEST(handles_in_any_order),
+    TEST(every_receiver_sees_last_value),
+    TEST(value_is_new_until_seen),
+    TEST(change_modifies_value_in_place),
+    TEST(waiter_gets_value_that_matches),
+    TEST(send_wakes_waiters_behind_unsatisfied_one),
+    TEST(wait_ends_with_timeout_or_eclosed),
+    TEST(handles_may_be_dropped_in_any_order),
 })

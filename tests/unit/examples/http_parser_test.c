@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parser of the HTTP example: what it accepts, what it refuses and how, its limits; and that
- * all of it is the same however the data comes.
+ * http_parser_test.c - the HTTP example's parser: accepted input, rejected input and its
+ * status, and limits. Results must not depend on how the input is fragmented.
  */
 #include "http_parser.h"
 
@@ -11,10 +11,10 @@
 
 #include "test.h"
 
-/* --- Feeding ---------------------------------------------------------------------------------- */
+/* --- Fragmented input ------------------------------------------------------------------------- */
 
-/* Parses a text that comes in parts of so many bytes. What is not there yet is not readable, as
- * far as a sanitizer can tell. */
+/* Parses a text that arrives in parts of step bytes. Bytes that have not arrived yet are
+ * outside the allocation, so a sanitizer reports a read of them. */
 static int feed(struct http_parser *parser, const char *text, size_t size, size_t step)
 {
     int status = HTTP_MORE;
@@ -51,7 +51,7 @@ static void check_same(const struct http_parser *a, const struct http_parser *b)
     CHECK_EQ(a->expects_continue, b->expects_continue);
 }
 
-/* The status of a text, at once and in parts of every small size. */
+/* Returns the status of a text, parsed whole and in parts of 1 to 7 bytes. */
 static int parse_every_way(struct http_parser *parser, const char *text, size_t size)
 {
     int status = feed(parser, text, size, size);
@@ -75,11 +75,11 @@ static void check_span(const char *data, struct http_span span, const char *want
     CHECK_EQ(memcmp(data + span.at, wanted, span.size), 0);
 }
 
-/* --- What is accepted, and what is not -------------------------------------------------------- */
+/* --- Accepted and rejected input -------------------------------------------------------------- */
 
 #define HOST "Host: a\r\n"
 
-/* With its zero bytes. */
+/* Includes embedded zero bytes. */
 #define TEXT(literal) literal, sizeof(literal) - 1
 
 static const struct {
@@ -87,7 +87,7 @@ static const struct {
     size_t size;
     int status;
 } cases[] = {
-    /* Whole, or not yet. */
+    /* Complete and incomplete requests. */
     { TEXT("GET / HTTP/1.1\r\n" HOST "\r\n"), HTTP_COMPLETE },
     { TEXT("GET / HTTP/1.0\r\n\r\n"), HTTP_COMPLETE },
     { TEXT("GET / HTTP/1.9\r\n" HOST "\r\n"), HTTP_COMPLETE },
@@ -103,7 +103,7 @@ static const struct {
     { TEXT("G"), HTTP_MORE },
     { TEXT("GET / HTTP/1.1\r\n" HOST "\r"), HTTP_MORE },
     { TEXT("POST / HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nabc"), HTTP_MORE },
-    /* The first line. */
+    /* The request line. */
     { TEXT("\r\nGET / HTTP/1.1\r\n" HOST "\r\n"), 400 },
     { TEXT("\n"), 400 },
     { TEXT("GET / HTTP/1.1\n" HOST "\r\n"), 400 },
@@ -161,7 +161,7 @@ static const struct {
     { TEXT("POST / HTTP/1.1\r\n" HOST "Expect: wonders\r\n\r\n"), 417 },
 };
 
-static void each_text_has_its_status_however_it_comes(void)
+static void parser_status_does_not_depend_on_fragmentation(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct http_parser parser;
@@ -173,7 +173,7 @@ static void each_text_has_its_status_however_it_comes(void)
     }
 }
 
-static void a_request_is_taken_apart(void)
+static void request_is_split_into_fields(void)
 {
     static const char text[] = "POST /a?b=c HTTP/1.1\r\nhOsT: example.org:80\r\nX-One:  two three "
                                "\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\nhelloGET";
@@ -192,11 +192,11 @@ static void a_request_is_taken_apart(void)
     check_span(text, (struct http_span){ http_length(&parser), 3 }, "GET");
 }
 
-static void target_of_each_form_has_its_path(void)
+static void target_of_each_form_yields_its_path(void)
 {
     static const struct {
         const char *target;
-        const char *path; /* NULL: the target is refused */
+        const char *path; /* NULL: the target is rejected */
     } targets[] = {
         { "/", "/" },
         { "/a/b?c?d=/e", "/a/b" },
@@ -232,7 +232,7 @@ static void target_of_each_form_has_its_path(void)
     }
 }
 
-static void a_connection_is_kept_as_the_client_says(void)
+static void connection_header_decides_keep_alive(void)
 {
     static const struct {
         const char *text;
@@ -256,7 +256,7 @@ static void a_connection_is_kept_as_the_client_says(void)
 
 /* --- Limits ----------------------------------------------------------------------------------- */
 
-static char *room; /* for a request and more */
+static char *room; /* buffer for a request and more */
 static size_t used;
 
 static void put(const char *text)
@@ -272,8 +272,8 @@ static void fill(char c, size_t count)
     used += count;
 }
 
-/* As parse_every_way(), but in few parts: these are long. */
-static int parse_room(struct http_parser *parser)
+/* Same as parse_every_way(), with fewer step sizes: these requests are long. */
+static int parse_buffer(struct http_parser *parser)
 {
     int status = feed(parser, room, used, used);
     static const size_t steps[] = { 1, 1000, 4095, 4096, 4097 };
@@ -290,7 +290,7 @@ static int parse_room(struct http_parser *parser)
     return status;
 }
 
-/* A first line of so many bytes. */
+/* Parses a request line of the given number of bytes. */
 static int parse_line_of(size_t bytes)
 {
     struct http_parser parser;
@@ -298,10 +298,10 @@ static int parse_line_of(size_t bytes)
     put("GET /");
     fill('a', bytes - strlen("GET / HTTP/1.0\r\n"));
     put(" HTTP/1.0\r\n\r\n");
-    return parse_room(&parser);
+    return parse_buffer(&parser);
 }
 
-/* Headers of so many bytes, with the empty line. */
+/* Parses headers of the given number of bytes, including the empty line. */
 static int parse_head_of(size_t bytes)
 {
     struct http_parser parser;
@@ -309,7 +309,7 @@ static int parse_head_of(size_t bytes)
     put("GET / HTTP/1.0\r\nA: ");
     fill('a', bytes - strlen("A: \r\n\r\n"));
     put("\r\n\r\n");
-    return parse_room(&parser);
+    return parse_buffer(&parser);
 }
 
 static int parse_headers(size_t count)
@@ -321,7 +321,7 @@ static int parse_headers(size_t count)
         put("A: b\r\n");
     }
     put("\r\n");
-    return parse_room(&parser);
+    return parse_buffer(&parser);
 }
 
 static int parse_body_of(size_t bytes)
@@ -333,7 +333,7 @@ static int parse_body_of(size_t bytes)
     (void)snprintf(length, sizeof length, "Content-Length: %zu\r\n\r\n", bytes);
     put(length);
     fill('x', bytes);
-    return parse_room(&parser);
+    return parse_buffer(&parser);
 }
 
 static void each_limit_is_exact(void)
@@ -354,9 +354,9 @@ static void each_limit_is_exact(void)
 }
 
 TEST_MAIN({
-    TEST(each_text_has_its_status_however_it_comes),
-    TEST(a_request_is_taken_apart),
-    TEST(target_of_each_form_has_its_path),
-    TEST(a_connection_is_kept_as_the_client_says),
+    TEST(parser_status_does_not_depend_on_fragmentation),
+    TEST(request_is_split_into_fields),
+    TEST(target_of_each_form_yields_its_path),
+    TEST(connection_header_decides_keep_alive),
     TEST(each_limit_is_exact),
 })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parser of the Redis example: what it accepts, what it refuses and how, its limits; and that
- * all of it is the same however the data comes.
+ * resp_test.c - the Redis example's parser: accepted input, rejected input and its error, and
+ * limits. Results must not depend on how the input is fragmented.
  */
 #include "resp.h"
 
@@ -11,8 +11,8 @@
 
 #include "test.h"
 
-/* Parses a text that comes in parts of so many bytes. What is not there yet is not readable, as
- * far as a sanitizer can tell. */
+/* Parses a text that arrives in parts of step bytes. Bytes that have not arrived yet are
+ * outside the allocation, so a sanitizer reports a read of them. */
 static int feed(struct resp_parser *parser, const char *text, size_t size, size_t step)
 {
     int result = RESP_MORE;
@@ -51,21 +51,21 @@ static int parse_by(struct resp_parser *parser, const char *text, size_t size, s
     return result;
 }
 
-/* At once and in parts of every small size. */
+/* Parses a text whole and in parts of 1 to 7 bytes. */
 static int parse_every_way(struct resp_parser *parser, const char *text, size_t size)
 {
     return parse_by(parser, text, size, 1, 7);
 }
 
-/* With its zero bytes. */
+/* Includes embedded zero bytes. */
 #define TEXT(literal) literal, sizeof(literal) - 1
 
 static const struct {
     const char *text;
     size_t size;
     int result;
-    size_t count;  /* if it is complete */
-    size_t length; /* as well */
+    size_t count;  /* if complete */
+    size_t length; /* if complete */
 } cases[] = {
     /* Arrays. */
     { TEXT("*1\r\n$4\r\nPING\r\n"), RESP_COMPLETE, 1, 14 },
@@ -112,7 +112,7 @@ static const struct {
     { TEXT("GET\ta\r\n"), RESP_BAD_LINE, 0, 0 },
 };
 
-static void each_text_has_its_result_however_it_comes(void)
+static void parser_result_does_not_depend_on_fragmentation(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct resp_parser parser;
@@ -128,7 +128,7 @@ static void each_text_has_its_result_however_it_comes(void)
     }
 }
 
-static void a_command_is_taken_apart(void)
+static void command_is_split_into_words(void)
 {
     static const char text[] = "*3\r\n$3\r\nSET\r\n$4\r\n\r\n\r\n\r\n$1\r\nv\r\n";
     struct resp_parser parser;
@@ -210,8 +210,8 @@ static void each_limit_is_exact(void)
     CHECK_EQ(parse_line_words(RESP_WORDS_MAX + 1), RESP_BAD_LINE);
 }
 
-/* Who reads into a buffer of RESP_COMMAND_MAX bytes always has room for more. */
-static void what_is_not_complete_is_shorter_than_a_command_may_be(void)
+/* A reader with a buffer of RESP_COMMAND_MAX bytes always has space for more input. */
+static void incomplete_command_is_shorter_than_maximum(void)
 {
     for (size_t size = RESP_COMMAND_MAX / 4 - 40; size < RESP_COMMAND_MAX / 4; size++) {
         struct resp_parser parser;
@@ -230,7 +230,7 @@ static void what_is_not_complete_is_shorter_than_a_command_may_be(void)
     }
 }
 
-static void each_error_has_a_sentence(void)
+static void each_error_has_message(void)
 {
     CHECK_HAS(resp_error(RESP_BAD_COUNT), "multibulk");
     CHECK_HAS(resp_error(RESP_BAD_WORD), "'$'");
@@ -241,9 +241,9 @@ static void each_error_has_a_sentence(void)
 }
 
 TEST_MAIN({
-    TEST(each_text_has_its_result_however_it_comes),
-    TEST(a_command_is_taken_apart),
+    TEST(parser_result_does_not_depend_on_fragmentation),
+    TEST(command_is_split_into_words),
     TEST(each_limit_is_exact),
-    TEST(what_is_not_complete_is_shorter_than_a_command_may_be),
-    TEST(each_error_has_a_sentence),
+    TEST(incomplete_command_is_shorter_than_maximum),
+    TEST(each_error_has_message),
 })

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * child.h - running what may kill the process, or use up what it has.
+ * child.h - running code that may kill the process or exhaust its resources, in a child
+ * process.
  */
 #ifndef CHILD_H
 #define CHILD_H
@@ -18,9 +19,9 @@ enum {
 };
 
 struct child {
-    int signal;      /* that has ended it, or 0 */
-    int code;        /* with which it has ended otherwise */
-    char text[8192]; /* what it wrote to stderr */
+    int signal;      /* signal that ended it, or 0 */
+    int code;        /* exit code otherwise */
+    char text[8192]; /* its stderr */
 };
 
 static inline void become_child(int stderr_end)
@@ -45,8 +46,8 @@ static inline void read_all(int from, char *text, size_t size)
     text[length] = '\0';
 }
 
-/* Runs function(arg) in a child, which ends with 0 if it returns. Only where no
- * other thread runs. */
+/* Runs function(arg) in a child process, which exits with 0 if the function returns. No other
+ * thread may be running. */
 static inline void child_run(struct child *child, void (*function)(void *arg), void *arg)
 {
     int ends[2];
@@ -69,7 +70,7 @@ static inline void child_run(struct child *child, void (*function)(void *arg), v
     child->code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-/* In a child: it cannot run here. */
+/* Reports from a child that it cannot run here. */
 _Noreturn static inline void child_skip(const char *reason)
 {
     (void)fputs(reason, stderr);
@@ -77,7 +78,8 @@ _Noreturn static inline void child_skip(const char *reason)
     _exit(CHILD_SKIPPED);
 }
 
-/* The same, and all checks in the child hold, or the test is skipped. */
+/* Same as child_run(), and fails the test unless all checks in the child hold. Skips the test
+ * if the child does. */
 static inline void child_must_succeed(void (*function)(void *arg), void *arg)
 {
     struct child child;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * context_test.c - what a context keeps while others run, and what it begins with.
+ * context_test.c - context switches: what a context preserves, and how it starts.
  *
- * Each test ends the contexts that it has begun, so that their stacks are used
- * again by the next one.
+ * Each test ends the contexts that it starts, so that the next test can use their stacks.
  */
 #include "fiber/context.h"
 
@@ -27,7 +26,7 @@
 
 enum {
     STACK_BYTES = 128 * 1024,
-    /* What lies above the first frame: so that there is something to run into. */
+    /* Bytes above the first frame. A frame walk that does not stop there runs into them. */
     ABOVE_BYTES = 256,
     STRANDS = 1000,
 };
@@ -41,7 +40,7 @@ static struct strand strands[STRANDS];
 static struct strand *const one = &strands[0];
 static struct wf_context home; /* the thread that runs the tests */
 
-/* By the first test, on the thread of all. */
+/* Called by the first test, on the thread that runs all of them. */
 static void set_up(void)
 {
     wf_context_init_thread(&home);
@@ -59,8 +58,8 @@ static char *top_of(const struct strand *strand)
     return strand->low + STACK_BYTES - ABOVE_BYTES;
 }
 
-/* The next switch to the strand begins the function. */
-static void start_at(struct strand *strand, char *top, void (*function)(void *carried))
+/* The next switch to the context starts the function. */
+static void start_at_top(struct strand *strand, char *top, void (*function)(void *carried))
 {
     wf_context_init(&strand->context, strand->low, STACK_BYTES, top, function,
                     wf_fp_control_read());
@@ -71,7 +70,7 @@ static void start(struct strand *strand, void (*function)(void *carried))
     if (strand->low == NULL) {
         set_up();
     }
-    start_at(strand, top_of(strand), function);
+    start_at_top(strand, top_of(strand), function);
 }
 
 WF_NO_TSAN WITHOUT_INLINE static void *go(struct strand *to, void *carried)
@@ -79,7 +78,7 @@ WF_NO_TSAN WITHOUT_INLINE static void *go(struct strand *to, void *carried)
     return wf_context_switch(&home, &to->context, carried);
 }
 
-/* The last switch to the strand: it leaves for good. */
+/* The last switch to the context, which leaves for good. */
 static void *go_last(struct strand *to, void *carried)
 {
     carried = go(to, carried);
@@ -104,7 +103,7 @@ WF_NO_TSAN static void echo_main(void *carried)
     wf_context_leave(&home, one);
 }
 
-static void a_switch_carries_a_value_both_ways(void)
+static void switch_carries_value_both_ways(void)
 {
     start(one, echo_main);
     for (uintptr_t n = 0; n < ECHOES; n++) {
@@ -115,7 +114,7 @@ static void a_switch_carries_a_value_both_ways(void)
 
 /* --- Registers --------------------------------------------------------------- */
 
-/* Leaves rubbish in each register that a compiler may keep something in. */
+/* Overwrites each register in which a compiler may keep a value. */
 static inline __attribute__((always_inline)) void trash_registers(void)
 {
 #if defined(__x86_64__)
@@ -148,7 +147,7 @@ static inline __attribute__((always_inline)) void trash_registers(void)
 #endif
 }
 
-WF_NO_TSAN static void rubbish_main(void *carried)
+WF_NO_TSAN static void trash_registers_main(void *carried)
 {
     wf_context_begin(&one->context);
     while (carried != NULL) {
@@ -158,8 +157,8 @@ WF_NO_TSAN static void rubbish_main(void *carried)
     wf_context_leave(&home, NULL);
 }
 
-/* Computes with as many numbers as there are registers, and a few more. With other,
- * goes there in the middle of each round. */
+/* Computes with as many values as there are registers, and a few more. If other is given,
+ * switches to it in the middle of each round. */
 WF_NO_TSAN WITHOUT_INLINE static uint64_t mix(struct wf_context *self, struct wf_context *other,
                                               uint64_t seed)
 {
@@ -195,7 +194,7 @@ WF_NO_TSAN WITHOUT_INLINE static uint64_t mix(struct wf_context *self, struct wf
     return a ^ b ^ c ^ d ^ e ^ f ^ g ^ h ^ i ^ j ^ k ^ l;
 }
 
-/* The same with floating-point numbers; the results are exact enough to compare. */
+/* Same as mix(), with floating-point numbers. The results are exact enough to compare. */
 WF_NO_TSAN WITHOUT_INLINE static double add_up(struct wf_context *self, struct wf_context *other,
                                                double seed)
 {
@@ -227,10 +226,10 @@ WF_NO_TSAN WITHOUT_INLINE static double add_up(struct wf_context *self, struct w
     return a + b + c + d + e + f + g + h + i + j;
 }
 
-static void numbers_survive_a_context_that_changes_every_register(void)
+static void values_survive_context_that_trashes_registers(void)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        start(one, rubbish_main);
+        start(one, trash_registers_main);
         CHECK_EQ(mix(&home, &one->context, seed), mix(NULL, NULL, seed));
         CHECK(add_up(&home, &one->context, 1.5 / (double)seed) ==
               add_up(NULL, NULL, 1.5 / (double)seed));
@@ -248,8 +247,8 @@ WF_NO_TSAN static void compute_main(void *carried)
     wf_context_leave(&home, NULL);
 }
 
-/* The thread's own context is the one that leaves rubbish. */
-WF_NO_TSAN WITHOUT_INLINE static void disturb(uint64_t seed)
+/* Here the thread's own context overwrites the registers. */
+WF_NO_TSAN WITHOUT_INLINE static void trash_registers_in_thread(uint64_t seed)
 {
     const void *carried = wf_context_switch(&home, &one->context, &seed);
     while (carried != NULL) {
@@ -258,18 +257,18 @@ WF_NO_TSAN WITHOUT_INLINE static void disturb(uint64_t seed)
     }
 }
 
-static void numbers_of_a_context_survive_its_thread(void)
+static void values_of_context_survive_thread_that_trashes_registers(void)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         start(one, compute_main);
-        disturb(seed);
+        trash_registers_in_thread(seed);
         wf_context_fini(&one->context);
     }
 }
 
 #if defined(__x86_64__)
 
-/* The x87 registers are a stack: whoever runs in between must find it empty. */
+/* The x87 registers are a stack, which must be empty when another context runs. */
 WF_NO_TSAN WITHOUT_INLINE static long double multiply(struct wf_context *self,
                                                       struct wf_context *other, long double seed)
 {
@@ -291,7 +290,7 @@ WF_NO_TSAN static void multiply_main(void *carried)
     wf_context_leave(&home, carried);
 }
 
-static void long_doubles_survive_a_switch(void)
+static void long_doubles_survive_switch(void)
 {
     start(one, multiply_main);
     CHECK(multiply(&home, &one->context, 1.5L) == multiply(NULL, NULL, 1.5L));
@@ -302,7 +301,7 @@ static volatile long double x87_one = 1;
 static volatile long double x87_zero = 0;
 static volatile long double x87_sum;
 
-/* Wants a division by zero to trap, and does none. */
+/* Unmasks division-by-zero exceptions, but does not divide by zero. */
 WF_NO_TSAN static void trap_main(void *carried)
 {
     wf_context_begin(&one->context);
@@ -315,7 +314,7 @@ WF_NO_TSAN static void trap_main(void *carried)
     wf_context_leave(&home, carried);
 }
 
-static void divide_where_it_does_not_trap(void *arg)
+static void divide_by_zero_without_trap(void *arg)
 {
     start(one, trap_main);
     (void)go(one, arg);
@@ -323,19 +322,20 @@ static void divide_where_it_does_not_trap(void *arg)
     (void)go_last(one, arg);
 }
 
-static void a_flag_of_one_context_does_not_trap_in_another(void)
+static void x87_exception_flag_does_not_trap_in_other_context(void)
 {
-    child_must_succeed(divide_where_it_does_not_trap, NULL);
+    child_must_succeed(divide_by_zero_without_trap, NULL);
 }
 
 #endif
 
 /* --- Many contexts ------------------------------------------------------------ */
 
-/* Written by contexts only: no function that calls go() can be seen to change it. */
+/* Written only by contexts, so the compiler cannot see that a function that calls go() changes
+ * it. */
 static unsigned deepest;
 
-/* Begins the next one, and leaves for the one that has begun it. */
+/* Starts the next context, then leaves for the one that started it. */
 WF_NO_TSAN static void chain_main(void *carried)
 {
     struct strand *self = carried;
@@ -353,7 +353,7 @@ WF_NO_TSAN static void chain_main(void *carried)
     wf_context_leave(index == 0 ? &home : &self[-1].context, self);
 }
 
-static void a_thousand_contexts_begin_each_other(void)
+static void thousand_contexts_start_each_other(void)
 {
     start(one, chain_main);
     deepest = 0;
@@ -381,7 +381,7 @@ WF_NO_TSAN static void ring_main(void *carried)
     wf_context_leave(&home, (void *)sum);
 }
 
-static void a_value_goes_around_a_ring_of_contexts(void)
+static void value_passes_through_ring_of_contexts(void)
 {
     for (size_t i = 0; i < RING; i++) {
         start(&strands[i], ring_main);
@@ -394,7 +394,7 @@ static void a_value_goes_around_a_ring_of_contexts(void)
         n = after;
     }
     for (uintptr_t i = 0; i < RING; i++) {
-        /* i, and what came by: 1 + i, 1 + i + RING, ... */
+        /* i, plus the values that passed through: 1 + i, 1 + i + RING, ... */
         uintptr_t expected = i + RING_ROUNDS * (1 + i) + RING * (RING_ROUNDS - 1) * RING_ROUNDS / 2;
         CHECK_EQ((uintptr_t)go_last(&strands[i], NULL), expected);
     }
@@ -412,16 +412,16 @@ WF_NO_TSAN WITHOUT_INLINE static void frame_main(void *carried)
     CHECK_EQ((uintptr_t)frame % 16, 0);
     CHECK(frame < (char *)carried);
     CHECK_LT((char *)carried - frame, 64);
-    /* Nobody called it: what lies where the frame pointer was pushed. */
+    /* The saved frame pointer is 0: the frame has no caller. */
     CHECK_EQ(*(uintptr_t *)(void *)frame, 0);
     wf_context_leave(&home, NULL);
 }
 
-static void the_first_frame_is_aligned_and_the_last_of_its_chain(void)
+static void first_frame_is_aligned_and_ends_frame_chain(void)
 {
     start(one, frame_main);
     for (char *top = top_of(one) - 64; top <= top_of(one); top++) {
-        start_at(one, top, frame_main);
+        start_at_top(one, top, frame_main);
         (void)go_last(one, top);
     }
 }
@@ -434,7 +434,7 @@ enum {
 static WITHOUT_INLINE int backtrace_from(int level, void **frames)
 {
     int count = level > 0 ? backtrace_from(level - 1, frames) : backtrace(frames, FRAMES);
-    __asm__ volatile("" : "+r"(count)); /* The call above is not the last thing. */
+    __asm__ volatile("" : "+r"(count)); /* Prevents a tail call. */
     return count;
 }
 
@@ -451,12 +451,12 @@ WF_NO_TSAN static void backtrace_main(void *carried)
     wf_context_leave(&home, carried);
 }
 
-static void a_backtrace_ends_at_the_first_frame(void)
+static void backtrace_ends_at_first_frame(void)
 {
     void *frames[FRAMES];
-    CHECK_LT(0, backtrace(frames, FRAMES)); /* Loads the unwinder, on this stack. */
+    CHECK_LT(0, backtrace(frames, FRAMES)); /* Loads the unwinder on this stack. */
     start(one, backtrace_main);
-    /* Above it lie addresses of code that could have called it. */
+    /* Addresses of code that could be a caller lie above the first frame. */
     void **above = (void **)(void *)top_of(one);
     for (size_t i = 0; i < ABOVE_BYTES / sizeof *above; i++) {
         above[i] = frames[0];
@@ -475,7 +475,7 @@ static void run_one(void *arg)
     (void)go(one, arg);
 }
 
-static void a_function_that_returns_is_stopped(void)
+static void returning_context_function_traps(void)
 {
     start(one, return_main);
     struct child child;
@@ -489,7 +489,7 @@ static volatile double d1 = 1;
 static volatile double d3 = 3;
 static volatile double d10 = 10;
 
-/* By what it does: there are two control words on some machines. */
+/* Checks the behavior, because some machines have two control words. */
 static WITHOUT_INLINE void check_rounding(int mode)
 {
     bool up = mode == FE_UPWARD;
@@ -507,7 +507,7 @@ static WITHOUT_INLINE void check_rounding(int mode)
 #endif
 }
 
-/* As fesetround(), which would need another library. */
+/* Same as fesetround(), which would need another library. */
 static void set_rounding(int mode)
 {
 #if defined(__x86_64__)
@@ -531,7 +531,7 @@ enum {
     MODES = sizeof rounding / sizeof rounding[0]
 };
 
-/* Its number, the carried one, is its mode to begin with; then it changes it. */
+/* The strand's index is its initial mode. Then it changes the mode in each round. */
 WF_NO_TSAN static void rounding_main(void *carried)
 {
     struct strand *self = carried;
@@ -549,7 +549,7 @@ WF_NO_TSAN static void rounding_main(void *carried)
 static void each_context_has_its_own_rounding_mode(void)
 {
     for (size_t i = 0; i < MODES; i++) {
-        set_rounding(rounding[i]); /* A new one begins as its maker is now. */
+        set_rounding(rounding[i]); /* A new context inherits the mode of its creator. */
         start(&strands[i], rounding_main);
     }
     for (size_t i = 0; i < 10 * MODES; i++) {
@@ -587,7 +587,7 @@ static void set_flush(bool flush)
     CHECK_EQ(flushes(), flush);
 }
 
-/* Flushes in every other of its turns. */
+/* Flushes in every other round. */
 WF_NO_TSAN static void flush_main(void *carried)
 {
     wf_context_begin(&one->context);
@@ -600,7 +600,7 @@ WF_NO_TSAN static void flush_main(void *carried)
     wf_context_leave(&home, NULL);
 }
 
-static void each_context_flushes_or_keeps_tiny_numbers(void)
+static void each_context_has_its_own_flush_mode(void)
 {
     set_flush(true);
     start(one, flush_main);
@@ -623,8 +623,8 @@ enum {
 
 static pid_t threads_seen[HOPS];
 
-/* What is carried is the context of the thread that it runs on. */
-WF_NO_TSAN static void wander_main(void *carried)
+/* Each switch carries the context of the thread that it runs on. */
+WF_NO_TSAN static void move_between_threads_main(void *carried)
 {
     wf_context_begin(&one->context);
     int turns[HOPS] = { 0 };
@@ -644,7 +644,7 @@ WF_NO_TSAN static void wander_main(void *carried)
     wf_context_leave(carried, NULL);
 }
 
-WF_NO_TSAN static void *take_a_turn(void *arg)
+WF_NO_TSAN static void *run_context_once(void *arg)
 {
     struct wf_context here;
     wf_context_init_thread(&here);
@@ -655,21 +655,21 @@ WF_NO_TSAN static void *take_a_turn(void *arg)
 }
 
 /*
- * Goal:   a context goes on on whatever thread switches to it, with its frames and
- *         its control words, and goes back to where it is sent.
- * Method: every other turn is another thread's. Starting and joining it is what
- *         hands the context over.
+ * Goal:   a context continues on any thread that switches to it, with its frames and its
+ *         control words, and returns to the context that it is given.
+ * Method: every other round runs on another thread. Creating and joining that thread hands the
+ *         context over.
  */
-static void a_context_goes_on_on_another_thread(void)
+static void context_continues_on_other_thread(void)
 {
-    start(one, wander_main);
+    start(one, move_between_threads_main);
     for (int hop = 0; hop < HOPS; hop++) {
         int turn = 0;
         pthread_t thread;
         if (hop % 2 == 0) {
-            (void)take_a_turn(&turn);
+            (void)run_context_once(&turn);
         } else {
-            CHECK_EQ(pthread_create(&thread, NULL, take_a_turn, &turn), 0);
+            CHECK_EQ(pthread_create(&thread, NULL, run_context_once, &turn), 0);
             CHECK_EQ(pthread_join(thread, NULL), 0);
         }
         CHECK_EQ(turn, hop + 1);
@@ -697,7 +697,7 @@ WF_NO_TSAN static void short_life_main(void *carried)
     wf_context_leave(&home, (void *)(n + 1));
 }
 
-static void a_stack_serves_one_context_after_the_other(void)
+static void stack_is_reused_by_successive_contexts(void)
 {
     for (uintptr_t n = 0; n < test_scale(5000); n++) {
         start(one, short_life_main);
@@ -707,22 +707,22 @@ static void a_stack_serves_one_context_after_the_other(void)
 
 #if defined(__x86_64__)
 #define MACHINE_TESTS                                                                              \
-    TEST(long_doubles_survive_a_switch), TEST(a_flag_of_one_context_does_not_trap_in_another),
+    TEST(long_doubles_survive_switch), TEST(x87_exception_flag_does_not_trap_in_other_context),
 #else
 #define MACHINE_TESTS
 #endif
 
 TEST_MAIN({
-    TEST(a_switch_carries_a_value_both_ways),
-    TEST(numbers_survive_a_context_that_changes_every_register),
-    TEST(numbers_of_a_context_survive_its_thread),
-    MACHINE_TESTS TEST(a_thousand_contexts_begin_each_other),
-    TEST(a_value_goes_around_a_ring_of_contexts),
-    TEST(the_first_frame_is_aligned_and_the_last_of_its_chain),
-    TEST(a_backtrace_ends_at_the_first_frame),
-    TEST(a_function_that_returns_is_stopped),
+    TEST(switch_carries_value_both_ways),
+    TEST(values_survive_context_that_trashes_registers),
+    TEST(values_of_context_survive_thread_that_trashes_registers),
+    MACHINE_TESTS TEST(thousand_contexts_start_each_other),
+    TEST(value_passes_through_ring_of_contexts),
+    TEST(first_frame_is_aligned_and_ends_frame_chain),
+    TEST(backtrace_ends_at_first_frame),
+    TEST(returning_context_function_traps),
     TEST(each_context_has_its_own_rounding_mode),
-    TEST(each_context_flushes_or_keeps_tiny_numbers),
-    TEST(a_context_goes_on_on_another_thread),
-    TEST(a_stack_serves_one_context_after_the_other),
+    TEST(each_context_has_its_own_flush_mode),
+    TEST(context_continues_on_other_thread),
+    TEST(stack_is_reused_by_successive_contexts),
 })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sanitizer_test.c - sanitizers follow contexts: what is right raises no report, and
- * what is wrong raises the right one. In other builds none of it costs anything.
+ * sanitizer_test.c - sanitizer support for contexts: correct code raises no report, and errors
+ * raise the right one. Other builds pay nothing.
  */
 #include "fiber/sanitizer.h"
 
@@ -16,8 +16,8 @@
 #define WITHOUT_INLINE __attribute__((noinline))
 
 #if defined(WF_ASAN)
-/* Asked by AddressSanitizer at the start: locals live in fake stacks, as they do by
- * default from clang 15 on. */
+/* Read by AddressSanitizer at startup. Locals live in fake stacks, which is the default since
+ * clang 15. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -31,7 +31,7 @@ enum {
 
 struct strand {
     struct wf_context context;
-    struct wf_context *back; /* where it goes from here */
+    struct wf_context *back; /* where its next switch goes */
     _Alignas(16) char stack[STACK_BYTES];
 };
 
@@ -53,21 +53,21 @@ WF_NO_TSAN WITHOUT_INLINE static void *go(struct wf_context *from, struct strand
     return wf_context_switch(from, &to->context, carried);
 }
 
-static void *go_home_and_back(struct strand *to, void *carried)
+static void *switch_from_thread(struct strand *to, void *carried)
 {
     wf_context_init_thread(&home);
     return go(&home, to, carried);
 }
 
-static void end(struct strand *strand)
+static void end_strand(struct strand *strand)
 {
-    (void)go_home_and_back(strand, NULL);
+    (void)switch_from_thread(strand, NULL);
     wf_context_fini(&strand->context);
 }
 
 /* --- Without sanitizers ---------------------------------------------------------- */
 
-static void only_thread_sanitizer_has_a_name_for_each_context(void)
+static void only_tsan_needs_new_context_per_fiber(void)
 {
 #if defined(WF_TSAN)
     CHECK_EQ(WF_FIBER_REUSES_CONTEXT, 0);
@@ -76,7 +76,7 @@ static void only_thread_sanitizer_has_a_name_for_each_context(void)
 #endif
 }
 
-static void in_plain_builds_nothing_is_kept(void)
+static void plain_build_keeps_no_state(void)
 {
 #if !defined(WF_ASAN) && !defined(WF_TSAN)
     struct wf_sanitizer_context context = { "x" };
@@ -93,7 +93,7 @@ static void in_plain_builds_nothing_is_kept(void)
 #endif
 }
 
-/* --- What is right ----------------------------------------------------------------- */
+/* --- Correct code ------------------------------------------------------------------ */
 
 #if defined(WF_ASAN)
 static void *check_own_stack(void *arg)
@@ -108,7 +108,7 @@ static void *check_own_stack(void *arg)
 }
 #endif
 
-static void the_stack_of_a_thread_is_known(void)
+static void stack_bounds_of_thread_are_known(void)
 {
 #if defined(WF_ASAN)
     pthread_t thread;
@@ -118,8 +118,8 @@ static void the_stack_of_a_thread_is_known(void)
 #endif
 }
 
-/* Lends its locals to whoever switches to it, until it gets NULL. */
-WF_NO_TSAN static void lend_main(void *carried)
+/* Passes its locals to each context that switches to it, until it receives NULL. */
+WF_NO_TSAN static void share_locals_main(void *carried)
 {
     struct strand *self = carried;
     wf_context_begin(&self->context);
@@ -140,24 +140,24 @@ static void add_to_each(int *numbers)
     }
 }
 
-static void a_local_of_a_suspended_context_can_be_used(void)
+static void local_of_suspended_context_can_be_used(void)
 {
-    start(one, lend_main);
-    start(two, lend_main);
-    int *first = go_home_and_back(one, one);
-    int *second = go_home_and_back(two, two);
+    start(one, share_locals_main);
+    start(two, share_locals_main);
+    int *first = switch_from_thread(one, one);
+    int *second = switch_from_thread(two, two);
     for (int turn = 0; turn < 100; turn++) {
         add_to_each(first);
         add_to_each(second);
-        CHECK(go_home_and_back(one, one) == first);
-        CHECK(go_home_and_back(two, two) == second);
+        CHECK(switch_from_thread(one, one) == first);
+        CHECK(switch_from_thread(two, two) == second);
     }
-    end(one);
-    end(two);
+    end_strand(one);
+    end_strand(two);
 }
 
-/* Borrows the locals of the other one, without a detour by the thread. */
-WF_NO_TSAN static void borrow_main(void *carried)
+/* Uses the locals of the other context, with direct switches between the two. */
+WF_NO_TSAN static void use_locals_main(void *carried)
 {
     struct strand *self = carried;
     wf_context_begin(&self->context);
@@ -170,13 +170,13 @@ WF_NO_TSAN static void borrow_main(void *carried)
     wf_context_leave(&home, NULL);
 }
 
-static void a_context_can_use_the_locals_of_another(void)
+static void context_can_use_locals_of_another(void)
 {
-    start(one, lend_main);
-    start(two, borrow_main);
-    (void)go_home_and_back(two, two);
+    start(one, share_locals_main);
+    start(two, use_locals_main);
+    (void)switch_from_thread(two, two);
     wf_context_fini(&two->context);
-    end(one);
+    end_strand(one);
 }
 
 WF_NO_TSAN WITHOUT_INLINE static void leave_for(struct wf_context *next)
@@ -195,7 +195,7 @@ static WITHOUT_INLINE void count_down(volatile int *left, struct wf_context *nex
     } else {
         leave_for(next);
     }
-    copies[0] = *left; /* The frame is still there while the next one runs. */
+    copies[0] = *left; /* The frame still exists while the next context runs. */
 }
 
 WF_NO_TSAN static void dirty_main(void *carried)
@@ -224,24 +224,24 @@ WF_NO_TSAN static void clean_main(void *carried)
     wf_context_leave(carried, NULL);
 }
 
-/* The first one leaves from the depth; its frames are never popped. */
-static void a_stack_is_clean_for_its_next_context(void)
+/* The first context leaves from a nested call, so its frames are never popped. */
+static void stack_is_unpoisoned_for_next_context(void)
 {
     for (int i = 0; i < 10; i++) {
         start(one, dirty_main);
-        (void)go_home_and_back(one, &home);
+        (void)switch_from_thread(one, &home);
         wf_context_fini(&one->context);
         start(one, clean_main);
-        (void)go_home_and_back(one, &home);
+        (void)switch_from_thread(one, &home);
         wf_context_fini(&one->context);
     }
 }
 
-/* It may be unmapped, and what comes there next is not a stack. */
-static void a_context_leaves_a_stack_that_is_plain_memory(void)
+/* The stack may be unmapped, and the next mapping there may not be a stack. */
+static void ended_context_leaves_stack_as_plain_memory(void)
 {
     start(one, dirty_main);
-    (void)go_home_and_back(one, &home);
+    (void)switch_from_thread(one, &home);
     wf_context_fini(&one->context);
     CHECK_EQ(fill(one->stack, STACK_BYTES), STACK_BYTES);
 }
@@ -275,11 +275,11 @@ static void *count_on_this_thread(void *arg)
 }
 
 /*
- * Goal:   a switch is order enough for what is handed over by it: no report.
- * Method: a context and its thread count one plain variable; then another thread
- *         goes on with the context.
+ * Goal:   a switch orders the writes before it, so there is no report.
+ * Method: a context and its thread increment one plain variable. Then another thread continues
+ *         with the context.
  */
-static void a_switch_hands_over_what_was_written(void)
+static void switch_orders_writes_between_contexts(void)
 {
     pthread_t thread;
     handed_over = 0;
@@ -288,11 +288,11 @@ static void a_switch_hands_over_what_was_written(void)
     CHECK_EQ(pthread_create(&thread, NULL, count_on_this_thread, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(handed_over, 400);
-    end(one);
+    end_strand(one);
 }
 
-/* What ThreadSanitizer takes for the context that runs. */
-static void *who_runs(void)
+/* Returns the fiber that ThreadSanitizer considers current. */
+static void *current_tsan_fiber(void)
 {
 #if defined(WF_TSAN)
     return __tsan_get_current_fiber();
@@ -301,40 +301,40 @@ static void *who_runs(void)
 #endif
 }
 
-WF_NO_TSAN static void tell_main(void *carried)
+WF_NO_TSAN static void report_fiber_main(void *carried)
 {
     struct strand *self = carried;
     wf_context_begin(&self->context);
     while (carried != NULL) {
-        carried = wf_context_switch(&self->context, self->back, who_runs());
+        carried = wf_context_switch(&self->context, self->back, current_tsan_fiber());
     }
     wf_context_leave(self->back, NULL);
 }
 
-static void each_context_runs_under_its_own_name(void)
+static void each_context_runs_as_its_own_tsan_fiber(void)
 {
-    start(one, tell_main);
-    start(two, tell_main);
+    start(one, report_fiber_main);
+    start(two, report_fiber_main);
     for (int i = 0; i < 3; i++) {
-        void *first = go_home_and_back(one, one);
-        void *second = go_home_and_back(two, two);
+        void *first = switch_from_thread(one, one);
+        void *second = switch_from_thread(two, two);
 #if defined(WF_TSAN)
         CHECK(first == one->context.sanitizer.fiber);
         CHECK(second == two->context.sanitizer.fiber);
-        CHECK(who_runs() == home.sanitizer.fiber);
+        CHECK(current_tsan_fiber() == home.sanitizer.fiber);
         CHECK(first != second);
-        CHECK(first != who_runs());
-        CHECK(second != who_runs());
+        CHECK(first != current_tsan_fiber());
+        CHECK(second != current_tsan_fiber());
 #else
         CHECK(first == NULL);
         CHECK(second == NULL);
 #endif
     }
-    end(one);
-    end(two);
+    end_strand(one);
+    end_strand(two);
 }
 
-/* --- What is wrong ----------------------------------------------------------------- */
+/* --- Errors ------------------------------------------------------------------------ */
 
 #if defined(WF_ASAN)
 
@@ -368,18 +368,18 @@ WF_NO_TSAN static void use_after_return_main(void *carried)
 static void run_use_after_return(void *arg)
 {
     start(one, use_after_return_main);
-    (void)go_home_and_back(one, arg);
+    (void)switch_from_thread(one, arg);
 }
 
 static void run_overflow(void *arg)
 {
     start(one, overflow_main);
-    (void)go_home_and_back(one, arg);
+    (void)switch_from_thread(one, arg);
 }
 
 #endif
 
-static void an_error_on_a_stack_is_reported_with_its_frame(void)
+static void stack_error_is_reported_with_its_frame(void)
 {
 #if defined(WF_ASAN)
     struct child child;
@@ -431,13 +431,13 @@ static void run_race(void *arg)
     for (size_t i = 0; i < 2; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
     }
-    /* Where the report decides how a program ends that calls exit(). */
+    /* ThreadSanitizer sets the exit code in exit(). */
     exit(0);
 }
 
 #endif
 
-static void a_race_of_two_contexts_is_reported(void)
+static void race_between_two_contexts_is_reported(void)
 {
 #if defined(WF_TSAN)
     struct child child;
@@ -450,15 +450,15 @@ static void a_race_of_two_contexts_is_reported(void)
 }
 
 TEST_MAIN({
-    TEST(only_thread_sanitizer_has_a_name_for_each_context),
-    TEST(in_plain_builds_nothing_is_kept),
-    TEST(the_stack_of_a_thread_is_known),
-    TEST(a_local_of_a_suspended_context_can_be_used),
-    TEST(a_context_can_use_the_locals_of_another),
-    TEST(a_stack_is_clean_for_its_next_context),
-    TEST(a_context_leaves_a_stack_that_is_plain_memory),
-    TEST(a_switch_hands_over_what_was_written),
-    TEST(each_context_runs_under_its_own_name),
-    TEST(an_error_on_a_stack_is_reported_with_its_frame),
-    TEST(a_race_of_two_contexts_is_reported),
+    TEST(only_tsan_needs_new_context_per_fiber),
+    TEST(plain_build_keeps_no_state),
+    TEST(stack_bounds_of_thread_are_known),
+    TEST(local_of_suspended_context_can_be_used),
+    TEST(context_can_use_locals_of_another),
+    TEST(stack_is_unpoisoned_for_next_context),
+    TEST(ended_context_leaves_stack_as_plain_memory),
+    TEST(switch_orders_writes_between_contexts),
+    TEST(each_context_runs_as_its_own_tsan_fiber),
+    TEST(stack_error_is_reported_with_its_frame),
+    TEST(race_between_two_contexts_is_reported),
 })

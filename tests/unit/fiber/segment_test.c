@@ -47,7 +47,7 @@ static void visit_segment(void *arg)
     CHECK_EQ(bytes[17], 1);
 }
 
-static void call_runs_on_a_segment_and_returns(void)
+static void call_runs_on_segment_and_returns(void)
 {
     CHECK(wf_segment_current() == NULL);
     for (int i = 0; i < 3; i++) {
@@ -86,7 +86,7 @@ static void threads_use_different_segments(void)
     }
 }
 
-static uint32_t control; /* of floating-point arithmetic */
+static uint32_t control; /* floating-point control word */
 
 static void change_errno(void *arg)
 {
@@ -95,12 +95,12 @@ static void change_errno(void *arg)
     errno = ERANGE;
 }
 
-static void segment_shares_errno_and_rounding_with_its_caller(void)
+static void segment_shares_errno_and_rounding_with_caller(void)
 {
     int seen = 0;
     uint32_t before = wf_fp_control_read();
 #if defined(__x86_64__)
-    control = before ^ 0x2000; /* the rounding mode of SSE */
+    control = before ^ 0x2000; /* SSE rounding mode */
 #else
     control = before ^ 0x400000;
 #endif
@@ -124,7 +124,7 @@ static size_t resident_bytes(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void free_segments_keep_the_memory_of_one(void)
+static void free_segments_keep_memory_of_one(void)
 {
     if (test_is_sanitized()) {
         test_skip("a sanitizer has memory of its own for each page");
@@ -154,9 +154,9 @@ static void call_without_memory_fails(void)
 
 TEST_MAIN({
     TEST_NATIVE(call_without_memory_fails, "has no limits of memory"),
-    TEST(call_runs_on_a_segment_and_returns),
+    TEST(call_runs_on_segment_and_returns),
     TEST(nested_calls_use_different_segments),
     TEST(threads_use_different_segments),
-    TEST(segment_shares_errno_and_rounding_with_its_caller),
-    TEST(free_segments_keep_the_memory_of_one),
+    TEST(segment_shares_errno_and_rounding_with_caller),
+    TEST(free_segments_keep_memory_of_one),
 })

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack_memory_test.c - what stacks do with memory: guards, giving it back, and how
- * much of one was used.
+ * stack_memory_test.c - memory of fiber stacks: guards, freeing, and measuring the used depth.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,7 @@ static char *end_of(const struct wf_stack *stack)
     return stack->low + wf_stack_size(stack);
 }
 
-/* Writes into the page that is so many pages below the end, from 1. */
+/* Writes to the page that is `page` pages below the end, counted from 1. */
 static void touch(struct wf_stack *stack, size_t page)
 {
     volatile char *at = end_of(stack) - page * page_bytes();
@@ -38,9 +37,9 @@ static bool is_touched(struct wf_stack *stack, size_t page)
     return *at == 77;
 }
 
-/* Takes so many, touches each as deep as said, and leaves them free and with their
- * memory in the depot. */
-static void use(struct wf_stack **stacks, size_t count, unsigned class, size_t pages)
+/* Takes `count` stacks, touches `pages` pages of each, and leaves them free in the depot, with
+ * their memory. */
+static void use_stacks(struct wf_stack **stacks, size_t count, unsigned class, size_t pages)
 {
     for (size_t i = 0; i < count; i++) {
         stacks[i] = rig_begin(&rig, 0, class);
@@ -53,14 +52,14 @@ static void use(struct wf_stack **stacks, size_t count, unsigned class, size_t p
     }
     rig_flush(&rig, 0);
     if (rig.caches[0].classes[class].free.count > 0) {
-        /* The one that it keeps, too. */
+        /* Also the one that the cache keeps. */
         wf_store_relaxed(&rig.stacks.depots[class].wanted, 1u);
         rig_share(&rig, 0);
     }
     CHECK_GE(rig.stacks.depots[class].warm.count, count);
 }
 
-/* After two trims in which nobody needed anything, no free stack has memory. */
+/* After two trims without any demand, no free stack has memory. */
 static void trim_all(unsigned class)
 {
     rig_trim(&rig, false);
@@ -106,8 +105,8 @@ static void check_writable(struct wf_stack *stack)
     CHECK_EQ(stack->low[size - 1], 0x5A);
 }
 
-/* The first and the last of a chunk, with memory and without. */
-static void check_guards_of(unsigned class)
+/* Checks the first and the last stack of a chunk, with memory and without. */
+static void check_guards_of_class(unsigned class)
 {
     struct wf_stack *stacks[BATCH];
     for (int i = 0; i < BATCH; i++) {
@@ -127,7 +126,7 @@ static void check_guards_of(unsigned class)
     check_guarded(stacks[BATCH - 1]);
 }
 
-static void a_stack_is_writable_and_guarded_below(void)
+static void stack_is_writable_and_guarded_below(void)
 {
     static const unsigned classes[] = { 0, DEFAULT_CLASS, WF_STACK_CLASSES - 1 };
     static const uint32_t guards[] = { WF_GUARD_UNKNOWN, WF_GUARD_MPROTECT };
@@ -135,13 +134,13 @@ static void a_stack_is_writable_and_guarded_below(void)
         rig_init(&rig);
         wf_store_relaxed(&rig.stacks.guard, guards[i]);
         for (size_t j = 0; j < 3; j++) {
-            check_guards_of(classes[j]);
+            check_guards_of_class(classes[j]);
         }
         rig_fini(&rig);
     }
 }
 
-/* In a child: the kernel refuses its own kind of guards in locked memory. */
+/* Runs in a child: the kernel refuses MADV_GUARD_INSTALL in locked memory. */
 static void guard_locked_memory(void *arg)
 {
     (void)arg;
@@ -156,7 +155,7 @@ static void guard_locked_memory(void *arg)
     rig_fini(&rig);
 }
 
-/* In a child: when memory is locked from now on, new stacks still get guards. */
+/* Runs in a child: new stacks still get guards after memory becomes locked. */
 static void guard_memory_locked_later(void *arg)
 {
     (void)arg;
@@ -177,7 +176,7 @@ static void guard_memory_locked_later(void *arg)
     rig_fini(&rig);
 }
 
-static void refused_guards_are_made_with_mprotect(void)
+static void guards_fall_back_to_mprotect(void)
 {
     if (test_is_sanitized()) {
         test_skip("sanitizers ignore mlockall");
@@ -187,7 +186,7 @@ static void refused_guards_are_made_with_mprotect(void)
     child_must_succeed(guard_memory_locked_later, NULL);
 }
 
-/* --- Giving memory back ---------------------------------------------------------- */
+/* --- Freeing memory -------------------------------------------------------------- */
 
 enum {
     MANY = 500
@@ -204,11 +203,11 @@ static size_t count_touched(size_t page)
     return count;
 }
 
-static void an_idle_trim_keeps_64_and_returns_the_rest(void)
+static void idle_trim_keeps_64_stacks_and_frees_rest(void)
 {
     const size_t pages = 32;
     rig_init(&rig);
-    use(many, MANY, DEFAULT_CLASS, pages);
+    use_stacks(many, MANY, DEFAULT_CLASS, pages);
     struct wf_stack_depot *depot = &rig.stacks.depots[DEFAULT_CLASS];
     uint32_t free_count = depot->warm.count + depot->cold.count;
     size_t before = test_rss_bytes();
@@ -222,14 +221,14 @@ static void an_idle_trim_keeps_64_and_returns_the_rest(void)
 
     size_t kept = count_touched(pages);
     CHECK_LE(kept, KEEP_IDLE);
-    CHECK_GE(kept, KEEP_IDLE - BATCH); /* A few that are kept were never used. */
+    CHECK_GE(kept, KEEP_IDLE - BATCH); /* A few of the kept stacks were never used. */
     CHECK_EQ(count_touched(1), kept);
     rig_trim(&rig, true);
     CHECK_EQ(depot->warm.count, KEEP_IDLE);
     rig_fini(&rig);
 }
 
-static void memory_that_was_given_back_reads_as_zero(void)
+static void freed_stack_memory_reads_as_zero(void)
 {
     rig_init(&rig);
     for (unsigned class = 0; class < WF_STACK_CLASSES; class += 3) {
@@ -240,7 +239,7 @@ static void memory_that_was_given_back_reads_as_zero(void)
         }
         rig_end(&rig, 0, stacks[0]);
         rig_end(&rig, 0, stacks[1]);
-        use(stacks, 2, class, 1);
+        use_stacks(stacks, 2, class, 1);
         trim_all(class);
         struct wf_stack *again = rig_begin(&rig, 0, class);
         for (const char *at = again->low; at < end_of(again); at++) {
@@ -252,23 +251,23 @@ static void memory_that_was_given_back_reads_as_zero(void)
     rig_fini(&rig);
 }
 
-/* Stacks of the depot are needed a batch at a time. */
-static void a_trim_returns_what_nobody_has_needed(void)
+/* Stacks leave the depot a batch at a time. */
+static void trim_frees_stacks_not_needed_since_last_trim(void)
 {
     rig_init(&rig);
-    use(many, MANY, 0, 1);
+    use_stacks(many, MANY, 0, 1);
     struct wf_stack_depot *depot = &rig.stacks.depots[0];
     uint32_t warm = depot->warm.count;
 
     rig_trim(&rig, false); /* All of them were needed until now. */
     CHECK_EQ(depot->warm.count, warm);
 
-    use(many, 6 * BATCH, 0, 1);
+    use_stacks(many, 6 * BATCH, 0, 1);
     CHECK_EQ(depot->warm.count, warm);
     rig_trim(&rig, false);
     CHECK_EQ(depot->warm.count, 6 * BATCH);
 
-    use(many, 2 * BATCH, 0, 1);
+    use_stacks(many, 2 * BATCH, 0, 1);
     rig_trim(&rig, false);
     CHECK_EQ(depot->warm.count, 2 * BATCH);
     rig_trim(&rig, false);
@@ -278,12 +277,12 @@ static void a_trim_returns_what_nobody_has_needed(void)
     rig_fini(&rig);
 }
 
-/* They come back to a depot that has just been emptied. */
-static void a_trim_keeps_what_was_in_use_since_the_last(void)
+/* The stacks return to a depot that has just been emptied. */
+static void trim_keeps_stacks_in_use_since_last_trim(void)
 {
     struct wf_stack_depot *depot = &rig.stacks.depots[0];
     rig_init(&rig);
-    use(many, 8 * BATCH, 0, 1);
+    use_stacks(many, 8 * BATCH, 0, 1);
     for (size_t i = 0; i < 4 * BATCH; i++) {
         many[i] = rig_begin(&rig, 0, 0);
     }
@@ -307,10 +306,10 @@ static bool stop_after(void *arg)
     return (*left)-- == 0;
 }
 
-static void a_trim_stops_when_it_is_told_to(void)
+static void trim_stops_on_request(void)
 {
     rig_init(&rig);
-    use(many, MANY, 0, 1);
+    use_stacks(many, MANY, 0, 1);
     struct wf_stack_depot *depot = &rig.stacks.depots[0];
     uint32_t warm = depot->warm.count;
     unsigned left = 0;
@@ -326,7 +325,7 @@ static void every_class_is_trimmed(void)
 {
     rig_init(&rig);
     for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
-        use(many, 5 * BATCH, class, 1);
+        use_stacks(many, 5 * BATCH, class, 1);
     }
     rig_trim(&rig, true);
     for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
@@ -367,7 +366,7 @@ static void fini_unmaps_every_stack(void)
     }
 }
 
-/* --- How much was used -------------------------------------------------------------- */
+/* --- Used depth --------------------------------------------------------------------- */
 
 static uint64_t used_max(void)
 {
@@ -376,27 +375,27 @@ static uint64_t used_max(void)
     return stats.used_max;
 }
 
-/* One stack is touched so deep, at that depth only. */
+/* Touches one stack at that depth only. */
 static void check_used(unsigned class, size_t pages)
 {
     struct wf_stack *stacks[8];
     rig_init(&rig);
-    use(stacks, 8, class, 1);
+    use_stacks(stacks, 8, class, 1);
     touch(stacks[3], pages);
-    CHECK_EQ(used_max(), 0); /* Only a trim looks. */
+    CHECK_EQ(used_max(), 0); /* Only a trim measures. */
     trim_all(class);
     CHECK_EQ(used_max(), pages * page_bytes());
     rig_fini(&rig);
 }
 
-static void a_trim_sees_the_deepest_page(void)
+static void trim_measures_deepest_page(void)
 {
     const size_t small = wf_stack_class_size(0) / page_bytes();
     const size_t large = wf_stack_class_size(WF_STACK_CLASSES - 1) / page_bytes();
     check_used(0, 1);
     check_used(0, small);
     check_used(DEFAULT_CLASS, 20);
-    /* Pages are looked at 512 at a time. */
+    /* Pages are scanned 512 at a time. */
     check_used(WF_STACK_CLASSES - 1, 1);
     check_used(WF_STACK_CLASSES - 1, 511);
     check_used(WF_STACK_CLASSES - 1, 512);
@@ -405,24 +404,24 @@ static void a_trim_sees_the_deepest_page(void)
     check_used(WF_STACK_CLASSES - 1, large);
 }
 
-static void the_deepest_of_all_times_and_classes_is_kept(void)
+static void used_max_is_maximum_over_time_and_classes(void)
 {
     struct wf_stack *stacks[2];
     rig_init(&rig);
-    use(stacks, 2, DEFAULT_CLASS, 20);
+    use_stacks(stacks, 2, DEFAULT_CLASS, 20);
     trim_all(DEFAULT_CLASS);
     CHECK_EQ(used_max(), 20 * page_bytes());
-    use(stacks, 2, DEFAULT_CLASS, 3);
-    use(stacks, 2, DEFAULT_CLASS + 1, 7);
+    use_stacks(stacks, 2, DEFAULT_CLASS, 3);
+    use_stacks(stacks, 2, DEFAULT_CLASS + 1, 7);
     trim_all(DEFAULT_CLASS);
     CHECK_EQ(used_max(), 20 * page_bytes());
-    use(stacks, 2, DEFAULT_CLASS + 1, 21);
+    use_stacks(stacks, 2, DEFAULT_CLASS + 1, 21);
     trim_all(DEFAULT_CLASS + 1);
     CHECK_EQ(used_max(), 21 * page_bytes());
     rig_fini(&rig);
 }
 
-/* --- Very many ------------------------------------------------------------------------ */
+/* --- Many stacks ---------------------------------------------------------------------- */
 
 static size_t count_mappings(void)
 {
@@ -464,11 +463,11 @@ static void guards_of_40000_stacks_need_no_mappings(void)
     rig_check_class(&rig, 0);
     CHECK_EQ(rig.complaints, 0);
     rig.held[0] = 0;
-    wf_stacks_fini(&rig.stacks); /* It does not ask where they are. */
+    wf_stacks_fini(&rig.stacks); /* It frees stacks wherever they are. */
     CHECK_EQ(rig.ledger.bytes, 0);
 }
 
-/* In a child, which has no mapping to spare afterwards. */
+/* Runs in a child, which has no mapping left afterward. */
 static void run_out_of_mappings(void *arg)
 {
     const uint64_t most = *(uint64_t *)arg;
@@ -488,14 +487,14 @@ static void run_out_of_mappings(void *arg)
     CHECK_EQ(rig_try_promise(&rig, 0, 0), -ENOMEM);
     CHECK_EQ(rig.complaints, 1);
     rig_unpromise_outside(&rig, 0);
-    rig_promise(&rig, 0, 0); /* For one there is a stack. */
+    rig_promise(&rig, 0, 0); /* A stack exists for one promise. */
     struct wf_stack *stack = rig_take(&rig, 0, 0);
     check_writable(stack);
     rig_give(&rig, 0, stack);
     rig_fini(&rig);
 }
 
-static void guards_by_mprotect_run_out_and_say_why(void)
+static void running_out_of_mappings_is_reported_with_reason(void)
 {
     uint64_t most = 0;
     FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
@@ -510,17 +509,17 @@ static void guards_by_mprotect_run_out_and_say_why(void)
 }
 
 TEST_MAIN({
-    TEST(a_stack_is_writable_and_guarded_below),
-    TEST(refused_guards_are_made_with_mprotect),
-    TEST(an_idle_trim_keeps_64_and_returns_the_rest),
-    TEST(memory_that_was_given_back_reads_as_zero),
-    TEST(a_trim_returns_what_nobody_has_needed),
-    TEST(a_trim_keeps_what_was_in_use_since_the_last),
-    TEST(a_trim_stops_when_it_is_told_to),
+    TEST(stack_is_writable_and_guarded_below),
+    TEST(guards_fall_back_to_mprotect),
+    TEST(idle_trim_keeps_64_stacks_and_frees_rest),
+    TEST(freed_stack_memory_reads_as_zero),
+    TEST(trim_frees_stacks_not_needed_since_last_trim),
+    TEST(trim_keeps_stacks_in_use_since_last_trim),
+    TEST(trim_stops_on_request),
     TEST(every_class_is_trimmed),
     TEST(fini_unmaps_every_stack),
-    TEST(a_trim_sees_the_deepest_page),
-    TEST(the_deepest_of_all_times_and_classes_is_kept),
+    TEST(trim_measures_deepest_page),
+    TEST(used_max_is_maximum_over_time_and_classes),
     TEST_NATIVE(guards_of_40000_stacks_need_no_mappings, "makes each guard a mapping"),
-    TEST(guards_by_mprotect_run_out_and_say_why),
+    TEST(running_out_of_mappings_is_reported_with_reason),
 })

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack_race_test.c - several workers, each with a cache, and one that trims.
+ * stack_race_test.c - stack caches of several workers, and one thread that trims.
  *
- * A fiber is a promise and a stack. It begins on one worker and waits in a box; the
- * worker that finds it there ends it. Whoever has a stack writes its own mark at
- * both ends; a free stack has none, be its memory old or new.
+ * A fiber is a promise and a stack. It starts on one worker and waits in a box. The worker that
+ * finds it there ends it. The holder of a stack writes its own mark at both ends. A free stack
+ * has no mark, whether its memory is old or new.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -20,24 +20,24 @@ enum {
     THREADS = 3,
     BOXES = 300,
     CLASSES = 2,
-    PHASE = 2048, /* turns of a worker */
+    PHASE = 2048, /* iterations of a worker */
 };
 
 struct race {
     struct wf_stacks stacks;
     struct ledger ledger;
     weft_allocator allocator;
-    _Atomic(int64_t) chunks_left; /* how many more the allocator gives */
+    _Atomic(int64_t) chunks_left; /* number of allocations that still succeed */
     _Atomic(struct wf_stack *) boxes[BOXES];
     int64_t end;
-    uint64_t batches_wanted;   /* the race goes on until so many were trimmed */
-    _Atomic(uint64_t) done;    /* workers that begin nothing any more */
-    _Atomic(uint32_t) stop;    /* the watch may go */
-    _Atomic(uint32_t) fill;    /* fibers become more */
-    _Atomic(uint64_t) begun;   /* fibers */
-    _Atomic(uint64_t) batches; /* of stacks trimmed */
-    _Atomic(uint64_t) refused; /* promises */
-    _Atomic(uint64_t) waits;   /* for a stack that another worker has */
+    uint64_t batches_wanted;   /* the race continues until that many batches were trimmed */
+    _Atomic(uint64_t) done;    /* workers that start no more fibers */
+    _Atomic(uint32_t) stop;    /* the trimming thread may stop */
+    _Atomic(uint32_t) fill;    /* the number of fibers grows */
+    _Atomic(uint64_t) begun;   /* fibers started */
+    _Atomic(uint64_t) batches; /* batches of stacks trimmed */
+    _Atomic(uint64_t) refused; /* promises refused */
+    _Atomic(uint64_t) waits;   /* waits for a stack in another worker's cache */
 };
 
 struct worker {
@@ -90,8 +90,8 @@ static void unmark(const struct wf_stack *stack)
     *top_mark(stack) = 0;
 }
 
-/* With a promise: there is one, though perhaps in another's cache. */
-static struct wf_stack *take(struct worker *worker, unsigned class)
+/* The caller has a promise, so a free stack exists, though perhaps in another worker's cache. */
+static struct wf_stack *take_stack(struct worker *worker, unsigned class)
 {
     struct race *race = worker->race;
     struct wf_stack *stack;
@@ -116,10 +116,10 @@ static struct wf_stack *begin(struct worker *worker)
         return NULL;
     }
     if (wf_rng_below(&worker->rng, 16) == 0) {
-        wf_stack_unpromise(&race->stacks, &worker->cache, class); /* Ends before it begins. */
+        wf_stack_unpromise(&race->stacks, &worker->cache, class); /* Ends before it starts. */
         return NULL;
     }
-    struct wf_stack *stack = take(worker, class);
+    struct wf_stack *stack = take_stack(worker, class);
     CHECK_EQ(stack->class, class);
     mark(worker, stack);
     (void)atomic_fetch_add(&race->begun, 1);
@@ -139,7 +139,7 @@ static void finish(struct worker *worker, struct wf_stack *stack)
     }
 }
 
-static bool goes_on(struct race *race)
+static bool race_continues(struct race *race)
 {
     return wf_clock_now() < race->end || atomic_load(&race->batches) < race->batches_wanted;
 }
@@ -148,7 +148,7 @@ static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
     struct race *race = worker->race;
-    for (uint64_t n = 0; n % 64 != 0 || goes_on(race); n++) {
+    for (uint64_t n = 0; n % 64 != 0 || race_continues(race); n++) {
         if (worker->index == 0 && n % PHASE == 0) {
             atomic_store(&race->fill, n / PHASE % 2 == 0);
         }
@@ -166,7 +166,7 @@ static void *worker_main(void *arg)
             wf_stack_flush(&race->stacks, &worker->cache);
         }
     }
-    /* Somebody may still wait for a stack of this cache. */
+    /* Another worker may still wait for a stack of this cache. */
     (void)atomic_fetch_add(&race->done, 1);
     while (atomic_load(&race->done) < THREADS) {
         wf_stack_share(&race->stacks, &worker->cache);
@@ -175,23 +175,23 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Asked before each batch. */
-static bool stops(void *arg)
+/* Called before each batch. */
+static bool count_batch_and_check_stop(void *arg)
 {
     struct race *race = arg;
     (void)atomic_fetch_add(&race->batches, 1);
     return atomic_load(&race->stop) != 0;
 }
 
-static void *watch_main(void *arg)
+static void *trim_main(void *arg)
 {
     struct race *race = arg;
     for (uint64_t n = 0; atomic_load(&race->stop) == 0; n++) {
         struct wf_stack_stats stats;
-        wf_stacks_trim(&race->stacks, n % 2 == 0, stops, race);
+        wf_stacks_trim(&race->stacks, n % 2 == 0, count_batch_and_check_stop, race);
         wf_stacks_read(&race->stacks, &stats);
         CHECK_GE(stats.made, stats.promised);
-        /* In boxes and hands, twice in caches, and in the hands of a trim. */
+        /* Stacks in boxes, held by workers, in caches (counted twice), and held by a trim. */
         CHECK_LE(stats.made, CLASSES * (BOXES + THREADS * (1 + 4 * BATCH) + BATCH));
         (void)sched_yield();
     }
@@ -217,7 +217,7 @@ static size_t collect(const struct wf_stack_list *list, struct wf_stack **into)
     return count;
 }
 
-/* All are free: each stack is in one list, and each promise in one cache. */
+/* All stacks are free. Checks that each is in exactly one list and each promise in one cache. */
 static void check_books(struct race *race, struct worker *workers, unsigned class)
 {
     static struct wf_stack *all[1000];
@@ -248,7 +248,7 @@ static void run_workers(struct race *race, struct worker *workers)
         wf_rng_seed(&workers[i].rng, test_seed(), i);
         CHECK_EQ(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]), 0);
     }
-    CHECK_EQ(pthread_create(&watch, NULL, watch_main, race), 0);
+    CHECK_EQ(pthread_create(&watch, NULL, trim_main, race), 0);
     for (unsigned i = 0; i < THREADS; i++) {
         CHECK_EQ(pthread_join(workers[i].thread, NULL), 0);
     }
@@ -284,12 +284,12 @@ static void run_race(int64_t chunks, uint64_t batches)
 }
 
 /*
- * Goal:   no stack is in two hands, none gets lost, and none loses its memory while
- *         it is held.
- * Method: see above. Fibers become more and fewer in turn, so that there is something
- *         to trim. There is memory for all: nobody is refused and nobody waits.
+ * Goal:   no stack has two holders, none is lost, and none loses its memory while it is held.
+ * Method: see the top of this file. The number of fibers grows and shrinks in turn, so that
+ *         there is something to trim. Memory suffices for all: no promise is refused and no
+ *         worker waits.
  */
-static void no_stack_is_held_by_two(void)
+static void no_stack_is_held_by_two_workers(void)
 {
     run_race(INT64_MAX, 100);
     CHECK_EQ(race.refused, 0);
@@ -297,10 +297,11 @@ static void no_stack_is_held_by_two(void)
 }
 
 /*
- * Goal:   where no more can be made, a promise is refused or kept: a worker that has
- *         one gets its stack as soon as the others have shared theirs.
- * Method: the same, with fewer stacks than the caches could hold. A worker that never
- *         gets what it was promised does not end, and neither does the test.
+ * Goal:   when no more stacks can be made, a promise is either refused or kept. A worker that
+ *         has one gets its stack as soon as the others have shared theirs.
+ * Method: same as no_stack_is_held_by_two_workers, with fewer stacks than the caches could
+ *         hold. A worker that never gets its promised stack does not end, and neither does the
+ *         test.
  */
 static void promises_are_kept_when_stacks_are_scarce(void)
 {
@@ -308,6 +309,6 @@ static void promises_are_kept_when_stacks_are_scarce(void)
 }
 
 TEST_MAIN({
-    TEST(no_stack_is_held_by_two),
+    TEST(no_stack_is_held_by_two_workers),
     TEST(promises_are_kept_when_stacks_are_scarce),
 })

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack_rig.h - stacks with a few caches, and books on who has what.
+ * stack_rig.h - stacks with several caches, and a record of all holders.
  *
- * Each call checks that it succeeds, and that the books are right afterwards: of
- * every class, each stack that was made is in one place, and each promise, too.
+ * Each call checks that it succeeds and that the record is consistent afterward: in every
+ * class, each stack that was made is in exactly one place, and so is each promise.
  */
 #ifndef STACK_RIG_H
 #define STACK_RIG_H
@@ -33,8 +33,8 @@ struct rig {
     struct ledger ledger;
     struct wf_stacks stacks;
     struct wf_stack_cache caches[RIG_CACHES];
-    uint32_t held[WF_STACK_CLASSES];     /* stacks that the test has */
-    uint32_t promised[WF_STACK_CLASSES]; /* promises that it has */
+    uint32_t held[WF_STACK_CLASSES];     /* stacks that the test holds */
+    uint32_t promised[WF_STACK_CLASSES]; /* promises that the test holds */
     unsigned complaints;
     char complaint[256];
 };
@@ -81,7 +81,7 @@ static inline void rig_check_class(const struct rig *rig, unsigned class)
     CHECK_GE(depot->made, depot->promises);
 }
 
-/* All stacks are back in caches and depots. */
+/* All stacks must be back in caches and depots. */
 static inline void rig_fini(struct rig *rig)
 {
     for (unsigned class = 0; class < WF_STACK_CLASSES; class ++) {
@@ -93,7 +93,7 @@ static inline void rig_fini(struct rig *rig)
     CHECK_EQ(rig->ledger.bytes, 0);
 }
 
-/* The next allocation fails. */
+/* Makes the next allocation fail. */
 static inline void rig_refuse(struct rig *rig)
 {
     rig->ledger.fail_at = rig->ledger.calls + 1;
@@ -188,7 +188,7 @@ static inline void rig_trim(struct rig *rig, bool idle)
     }
 }
 
-/* Promises and takes; gives back. */
+/* rig_begin() promises and takes a stack, rig_end() gives both back. */
 static inline struct wf_stack *rig_begin(struct rig *rig, int cache, unsigned class)
 {
     rig_promise(rig, cache, class);
@@ -202,7 +202,7 @@ static inline void rig_end(struct rig *rig, int cache, struct wf_stack *stack)
     rig_unpromise(rig, cache, class);
 }
 
-/* Does the kernel keep guards without mappings? */
+/* Returns whether the kernel supports guards without mappings. */
 static inline bool rig_has_guard_install(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * valgrind_test.c - valgrind knows the stacks, and nobody else needs to.
+ * valgrind_test.c - registering fiber stacks with valgrind.
  *
- * Where valgrind is installed, the program runs itself under it once more.
+ * If valgrind is installed, the program runs itself once more under it.
  */
 #include "fiber/valgrind.h"
 
@@ -22,8 +22,8 @@
 #define INSIDE "WEFT_TEST_INSIDE_VALGRIND"
 
 enum {
-    /* Valgrind takes a jump of more than 2 MB for another stack by itself, and says
-     * so; one of less for a frame of this size. */
+    /* Valgrind takes a jump of more than 2 MB for a switch to another stack by itself, and
+     * reports it. It takes a shorter jump for a frame of that size. */
     NEAR = 512 * 1024,
     FAR = 32 * 1024 * 1024,
     STACK_BYTES = 128 * 1024,
@@ -46,8 +46,8 @@ static char *map_stacks(void)
     return map;
 }
 
-/* Inside: a different one for each. Else: nothing to tell apart. */
-static void ids_are_handed_out_and_taken_back(void)
+/* Under valgrind each stack gets a different id. Otherwise all ids are 0. */
+static void stack_ids_are_registered_and_released(void)
 {
     char *map = map_stacks();
     unsigned first = wf_valgrind_stack_made(map, STACK_BYTES);
@@ -85,7 +85,7 @@ WF_NO_TSAN static void strand_main(void *carried)
         }
         carried = wf_context_switch(&self->context, &home, NULL);
         for (int i = 0; i < 64; i++) {
-            CHECK_EQ(numbers[i], turn + i); /* Undefined, if it was a frame that is gone. */
+            CHECK_EQ(numbers[i], turn + i); /* Undefined if valgrind took it for a popped frame. */
         }
         self->turns = turn + 1;
     }
@@ -159,8 +159,8 @@ static int decide_by_chance(void *arg)
     return 0;
 }
 
-/* A mistake in a fiber, if this run is for it. */
-static void a_planted_bug_runs(void)
+/* Runs code with an error in a fiber, if this run asks for it. */
+static void planted_bug_runs(void)
 {
     if (getenv(INSIDE) != NULL && strcmp(getenv(INSIDE), "bug") == 0) {
         weft_runtime *rt = test_start(1);
@@ -182,8 +182,8 @@ static void run_self_under_valgrind(void *arg)
     _exit(77);
 }
 
-/* Runs this program under valgrind. False if that is not possible. */
-static bool ask_valgrind(struct child *child, const char *value)
+/* Runs this program under valgrind. Returns false if that is not possible. */
+static bool run_under_valgrind(struct child *child, const char *value)
 {
     if (getenv(INSIDE) != NULL) {
         CHECK(runs_on_valgrind());
@@ -206,21 +206,21 @@ static bool ask_valgrind(struct child *child, const char *value)
     return true;
 }
 
-static void valgrind_finds_a_planted_bug(void)
+static void valgrind_finds_planted_bug(void)
 {
     struct child child;
-    if (ask_valgrind(&child, "bug")) {
+    if (run_under_valgrind(&child, "bug")) {
         CHECK_EQ(child.code, 9);
         CHECK_HAS(child.text, "depends on uninitialised value");
         CHECK_HAS(child.text, "decide_by_chance");
     }
 }
 
-/* Memcheck finds no error, and sees no stack that it was not told of. */
-static void valgrind_has_nothing_to_say(void)
+/* Memcheck finds no error and sees no unregistered stack. */
+static void valgrind_reports_no_error(void)
 {
     struct child child;
-    if (!ask_valgrind(&child, "1")) {
+    if (!run_under_valgrind(&child, "1")) {
         return;
     }
     if (child.code != 0 || child.signal != 0) {
@@ -231,10 +231,10 @@ static void valgrind_has_nothing_to_say(void)
 }
 
 TEST_MAIN({
-    TEST(ids_are_handed_out_and_taken_back),
+    TEST(stack_ids_are_registered_and_released),
     TEST(contexts_switch_among_registered_stacks),
     TEST(fibers_run),
-    TEST(a_planted_bug_runs),
-    TEST(valgrind_has_nothing_to_say),
-    TEST(valgrind_finds_a_planted_bug),
+    TEST(planted_bug_runs),
+    TEST(valgrind_reports_no_error),
+    TEST(valgrind_finds_planted_bug),
 })

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every call of scope.h, join_set.h, gather.h and shutdown.h that starts a child or awaits: in a
- * task that was cancelled before, behind a shield, and in a scope whose deadline has passed.
+ * cancelled_test.c - calls of scope.h, join_set.h, gather.h and shutdown.h in canceled tasks.
+ * Every call that starts a child or awaits runs in a task that is already canceled, behind a
+ * shield, and in a scope whose deadline has passed.
  */
 #include <weft.h>
 
@@ -12,7 +13,7 @@
 #include "rt.h"
 #include "test.h"
 
-static atomic_uint calls; /* of the functions that are given to the calls */
+static atomic_uint calls; /* of the functions passed to the calls */
 static weft_runtime *rt;
 
 static int count_call(void *arg)
@@ -22,7 +23,7 @@ static int count_call(void *arg)
     return 0;
 }
 
-static int count_body(weft_co *co, void *state)
+static int count_task(weft_co *co, void *state)
 {
     (void)co;
     return count_call(state);
@@ -54,7 +55,7 @@ static int scope_try_go(weft_scope *scope)
 
 static int scope_spawn(weft_scope *scope)
 {
-    return weft_scope_spawn(scope, count_body, NULL);
+    return weft_scope_spawn(scope, count_task, NULL);
 }
 
 typedef int (*start_fn)(weft_scope *scope);
@@ -73,7 +74,7 @@ enum {
     STARTS = sizeof starts / sizeof starts[0]
 };
 
-/* A start in a scope of its own, which it does not cancel. */
+/* Starts a child in a new scope, which this function does not cancel. */
 static int start_in_scope(start_fn start)
 {
     weft_scope scope;
@@ -142,7 +143,7 @@ static int go_in_set(void)
     return result != 0 ? result : end;
 }
 
-/* What is ready before: a set with a result, two tasks that have ended, a trigger. */
+/* Objects that are ready before the call: a set with a result, two finished tasks, a trigger. */
 static weft_join_set ready_set;
 static weft_task *ready_tasks[2];
 static weft_shutdown triggered;
@@ -228,9 +229,9 @@ static int shutdown_drain(void)
 static const struct row {
     const char *name;
     int (*call)(void);
-    int cancelled;      /* the result in a cancelled task */
+    int cancelled;      /* the result in a canceled task */
     int otherwise;      /* the result behind a shield */
-    unsigned calls;     /* of functions, behind a shield */
+    unsigned calls;     /* function calls behind a shield */
     bool on_fiber_only; /* not in a blocking job */
 } rows[] = {
     { "weft_scope_go", go_in_scope, WEFT_ECANCELED, 0, 1, false },
@@ -261,9 +262,9 @@ enum {
     ROWS = sizeof rows / sizeof rows[0]
 };
 
-/* --- Cancelled before ------------------------------------------------------------------------- */
+/* --- Already canceled ------------------------------------------------------------------------- */
 
-static int call_cancelled(void *arg)
+static int call_canceled(void *arg)
 {
     const struct row *row = arg;
     weft_cancel(weft_task_current());
@@ -338,7 +339,7 @@ static void check_result(const struct row *row, const char *where, int result, i
 static void check_row(const struct row *row, bool in_job)
 {
     begin_row();
-    int result = run_row(row, call_cancelled, in_job);
+    int result = run_row(row, call_canceled, in_job);
     check_result(row, in_job ? "cancelled job" : "cancelled fiber", result, row->cancelled, 0);
     result = run_row(row, call_shielded, in_job);
     check_result(row, in_job ? "shielded job" : "shielded fiber", result, row->otherwise,
@@ -346,7 +347,7 @@ static void check_row(const struct row *row, bool in_job)
     end_row();
 }
 
-static void cancelled_task_gets_ecanceled_from_every_call(void)
+static void canceled_task_gets_ecanceled_from_every_call(void)
 {
     rt = test_start(2);
     for (unsigned i = 0; i < ROWS; i++) {
@@ -358,7 +359,7 @@ static void cancelled_task_gets_ecanceled_from_every_call(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- A deadline that has passed --------------------------------------------------------------- */
+/* --- Deadline in the past --------------------------------------------------------------------- */
 
 static int start_too_late(void *arg)
 {
@@ -372,7 +373,7 @@ static int start_too_late(void *arg)
     return 0;
 }
 
-static void late_scope_starts_no_child(void)
+static void scope_past_deadline_starts_no_child(void)
 {
     rt = test_start(1);
     atomic_store(&calls, 0);
@@ -398,7 +399,7 @@ static int call_too_late(void *arg)
     return 0;
 }
 
-static void late_call_calls_no_function(void)
+static void call_after_deadline_calls_no_function(void)
 {
     rt = test_start(1);
     atomic_store(&calls, 0);
@@ -415,9 +416,9 @@ static int wait_for_cancel(void *arg)
 }
 
 /*
- * Goal:   a start that waits for room ends at the deadline of the scope, also on a plain thread,
+ * Goal:   a start that waits for capacity ends at the scope's deadline, also on a plain thread,
  *         where the scope has no timer.
- * Method: the only child ends when it is cancelled, which only the deadline does.
+ * Method: the only child ends when it is canceled, and only the deadline cancels it.
  */
 static int start_beyond_limit(void *arg)
 {
@@ -427,14 +428,14 @@ static int start_beyond_limit(void *arg)
                                    .limit = 1,
                                    .deadline = weft_after(20 * WEFT_MS) };
     weft_scope_begin(&scope, &options);
-    if (weft_scope_go(&scope, wait_for_cancel, NULL) == 0) { /* Else the machine is slow. */
+    if (weft_scope_go(&scope, wait_for_cancel, NULL) == 0) { /* Fails only on a slow machine. */
         CHECK_EQ(weft_scope_go(&scope, count_call, NULL), WEFT_ECANCELED);
     }
     CHECK_EQ(weft_scope_end(&scope), WEFT_ETIMEDOUT);
     return 0;
 }
 
-static void deadline_ends_wait_for_room(void)
+static void deadline_ends_wait_for_capacity(void)
 {
     rt = test_start(1);
     atomic_store(&calls, 0);
@@ -445,8 +446,8 @@ static void deadline_ends_wait_for_room(void)
 }
 
 TEST_MAIN({
-    TEST(cancelled_task_gets_ecanceled_from_every_call),
-    TEST(late_scope_starts_no_child),
-    TEST(late_call_calls_no_function),
-    TEST(deadline_ends_wait_for_room),
+    TEST(canceled_task_gets_ecanceled_from_every_call),
+    TEST(scope_past_deadline_starts_no_child),
+    TEST(call_after_deadline_calls_no_function),
+    TEST(deadline_ends_wait_for_capacity),
 })

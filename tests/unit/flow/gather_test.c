@@ -15,7 +15,7 @@ enum {
     TASKS = 5,
 };
 
-/* A task that returns its result after its gate has opened, or when it is cancelled. */
+/* A task that returns its result once its gate opens, or an error when it is canceled. */
 struct runner {
     weft_event gate;
     int result;
@@ -31,7 +31,7 @@ static int run_one(void *arg)
     return err == 0 ? self->result : err;
 }
 
-/* With one worker: all of them wait. */
+/* One worker. All tasks wait when this returns. */
 static weft_runtime *begin(void)
 {
     weft_runtime *rt = test_start(1);
@@ -44,7 +44,7 @@ static weft_runtime *begin(void)
     return rt;
 }
 
-static void check_none_is_left(void)
+static void check_all_are_joined(void)
 {
     for (unsigned i = 0; i < TASKS; i++) {
         CHECK(tasks[i] == NULL);
@@ -66,7 +66,7 @@ static int join_all(void *arg)
     return weft_join_all(tasks, TASKS, results, WEFT_NEVER);
 }
 
-static void all_are_joined(void)
+static void join_all_waits_for_all_tasks(void)
 {
     weft_runtime *rt = begin();
     weft_task *joiner = test_go_first(rt, join_all, NULL);
@@ -79,12 +79,12 @@ static void all_are_joined(void)
     for (int i = 0; i < TASKS; i++) {
         CHECK_EQ(results[i], i * 10);
     }
-    check_none_is_left();
+    check_all_are_joined();
     weft_runtime_destroy(rt);
 }
 
-/* The first in the order of the tasks, not of the time. */
-static void all_are_joined_though_some_fail(void)
+/* The first error in task order, not in time. */
+static void join_all_waits_for_all_and_returns_first_error(void)
 {
     for (unsigned way = 0; way < 2; way++) {
         weft_runtime *rt = begin();
@@ -98,7 +98,7 @@ static void all_are_joined_though_some_fail(void)
         CHECK_EQ(test_join_soon(joiner), -EIO);
         CHECK_EQ(results[3], -EPIPE);
         CHECK_EQ(results[4], 40);
-        check_none_is_left();
+        check_all_are_joined();
         weft_runtime_destroy(rt);
     }
 }
@@ -109,7 +109,7 @@ static int try_join_all(void *arg)
     return weft_try_join_all(tasks, TASKS, results, WEFT_NEVER);
 }
 
-static void one_that_fails_cancels_the_others(void)
+static void try_join_all_cancels_others_after_error(void)
 {
     weft_runtime *rt = begin();
     weft_task *joiner = test_go_first(rt, try_join_all, NULL);
@@ -122,7 +122,7 @@ static void one_that_fails_cancels_the_others(void)
     CHECK_EQ(results[1], WEFT_ECANCELED);
     CHECK_EQ(results[3], WEFT_ECANCELED);
     CHECK_EQ(results[4], 40);
-    check_none_is_left();
+    check_all_are_joined();
     weft_runtime_destroy(rt);
 }
 
@@ -131,7 +131,7 @@ static int race(void *arg)
     return weft_race(tasks, TASKS, arg, WEFT_NEVER);
 }
 
-static void the_first_that_ends_wins_a_race(void)
+static void race_returns_first_task_that_ends(void)
 {
     weft_runtime *rt = begin();
     int result = 0;
@@ -141,15 +141,15 @@ static void the_first_that_ends_wins_a_race(void)
     let_go(3);
     CHECK_EQ(test_join_soon(joiner), 3);
     CHECK_EQ(result, -EIO);
-    check_none_is_left();
+    check_all_are_joined();
     weft_runtime_destroy(rt);
 
-    /* Whoever wants no result. */
+    /* A caller that wants no result. */
     rt = begin();
     joiner = test_go_first(rt, race, NULL);
     let_go(2);
     CHECK_EQ(test_join_soon(joiner), 2);
-    check_none_is_left();
+    check_all_are_joined();
     weft_runtime_destroy(rt);
 }
 
@@ -158,7 +158,7 @@ static int first_success(void *arg)
     return weft_first_success(tasks, TASKS, arg, WEFT_NEVER);
 }
 
-static void the_first_that_succeeds(void)
+static void first_success_skips_failed_tasks(void)
 {
     weft_runtime *rt = begin();
     int result = 0;
@@ -170,7 +170,7 @@ static void the_first_that_succeeds(void)
     let_go(2);
     CHECK_EQ(test_join_soon(joiner), 2);
     CHECK_EQ(result, 20);
-    check_none_is_left();
+    check_all_are_joined();
     weft_runtime_destroy(rt);
 
     rt = begin();
@@ -181,11 +181,11 @@ static void the_first_that_succeeds(void)
         test_settle(rt);
     }
     CHECK_EQ(test_join_soon(joiner), -TASKS);
-    check_none_is_left();
+    check_all_are_joined();
     weft_runtime_destroy(rt);
 }
 
-static void with_none(void)
+static void join_many_of_no_tasks(void)
 {
     CHECK_EQ(weft_join_all(NULL, 0, NULL, WEFT_NEVER), 0);
     CHECK_EQ(weft_try_join_all(NULL, 0, NULL, WEFT_NEVER), 0);
@@ -193,7 +193,7 @@ static void with_none(void)
     CHECK_EQ(weft_first_success(NULL, 0, NULL, WEFT_NEVER), -EINVAL);
     CHECK_EQ(weft_race(tasks, (size_t)INT_MAX + 1, NULL, WEFT_NEVER), -EINVAL);
 
-    /* Nor is there one that was not joined before. */
+    /* All tasks have already been joined. */
     memset(tasks, 0, sizeof tasks);
     CHECK_EQ(weft_join_all(tasks, TASKS, NULL, WEFT_NEVER), 0);
     CHECK_EQ(weft_try_join_all(tasks, TASKS, NULL, WEFT_NEVER), 0);
@@ -201,9 +201,9 @@ static void with_none(void)
     CHECK_EQ(weft_first_success(tasks, TASKS, NULL, WEFT_NEVER), -EINVAL);
 }
 
-/* --- Giving up -------------------------------------------------------------------------------- */
+/* --- Timeouts and cancels of the joiner ------------------------------------------------------- */
 
-static void who_gives_up_keeps_the_handles(void)
+static void canceled_or_late_joiner_keeps_handles(void)
 {
     weft_runtime *rt = begin();
     weft_task *joiner = test_go_first(rt, race, NULL);
@@ -211,7 +211,7 @@ static void who_gives_up_keeps_the_handles(void)
     weft_cancel(joiner);
     CHECK_EQ(test_join_soon(joiner), WEFT_ECANCELED);
 
-    /* A thread, with a deadline; one has been joined. */
+    /* A plain thread with a deadline. One task has been joined. */
     let_go(1);
     CHECK_EQ(weft_join_all(tasks, TASKS, results, weft_after(20 * WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK(tasks[1] == NULL);
@@ -221,7 +221,7 @@ static void who_gives_up_keeps_the_handles(void)
     }
     CHECK_EQ(weft_join_all(tasks, TASKS, results, WEFT_NEVER), 0);
     CHECK_EQ(results[4], 40);
-    check_none_is_left();
+    check_all_are_joined();
     weft_runtime_destroy(rt);
 }
 
@@ -233,7 +233,7 @@ static int join_2(void *arg)
     return result;
 }
 
-static void one_that_another_joins_is_an_error(void)
+static void task_with_other_joiner_returns_ejoined(void)
 {
     weft_runtime *rt = begin();
     weft_task *other = test_go_first(rt, join_2, NULL);
@@ -249,7 +249,7 @@ static void one_that_another_joins_is_an_error(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- One function, many times ----------------------------------------------------------------- */
+/* --- One function, many calls ----------------------------------------------------------------- */
 
 enum {
     ITEMS = 1000,
@@ -291,13 +291,13 @@ static int square_all(void *arg)
     atomic_store(&calls, 0);
     CHECK_EQ(weft_go_each(ITEMS, limit, square, &bad, WEFT_NEVER), -EIO);
     if (weft_runtime_workers(weft_runtime_current()) == 1) {
-        CHECK_LE(atomic_load(&calls), 31); /* On others they may run until they are told. */
+        CHECK_LE(atomic_load(&calls), 31); /* Others run until canceled. */
     }
     CHECK_EQ(weft_go_each(0, limit, square, &bad, WEFT_NEVER), 0);
     return 0;
 }
 
-static void a_function_is_called_for_each_item(void)
+static void go_each_calls_function_for_each_item(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     static size_t limits[] = { 0, 1, 3, 2 * ITEMS };
@@ -312,7 +312,7 @@ static void a_function_is_called_for_each_item(void)
 
 static weft_barrier all_here;
 
-static int meet(size_t index, void *arg)
+static int wait_at_barrier(size_t index, void *arg)
 {
     (void)index;
     (void)arg;
@@ -320,25 +320,25 @@ static int meet(size_t index, void *arg)
     return result < 0 ? result : 0;
 }
 
-static int meet_all(void *arg)
+static int fill_barriers(void *arg)
 {
     (void)arg;
     weft_barrier_init(&all_here, 3);
-    CHECK_EQ(weft_go_each(9, 3, meet, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_go_each(9, 3, wait_at_barrier, NULL, WEFT_NEVER), 0);
     weft_barrier_init(&all_here, 16);
-    CHECK_EQ(weft_go_each(16, 0, meet, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(weft_go_each(16, 0, wait_at_barrier, NULL, WEFT_NEVER), 0);
     return 0;
 }
 
-static void as_many_are_called_at_once_as_the_limit_allows(void)
+static void go_each_runs_up_to_limit_calls_concurrently(void)
 {
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, meet_all, NULL), 0);
+    CHECK_EQ(test_run(rt, fill_barriers, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* Which the function itself does not mind. */
-static int be_cancelled_at_3(size_t index, void *arg)
+/* The function itself ignores the cancel. */
+static int cancel_itself_at_3(size_t index, void *arg)
 {
     (void)arg;
     atomic_fetch_add(&calls, 1);
@@ -348,19 +348,19 @@ static int be_cancelled_at_3(size_t index, void *arg)
     return 0;
 }
 
-static int call_until_it_is_cancelled(void *arg)
+static int call_until_canceled(void *arg)
 {
     (void)arg;
     atomic_store(&calls, 0);
-    CHECK_EQ(weft_go_each(10, 1, be_cancelled_at_3, NULL, WEFT_NEVER), WEFT_ECANCELED);
+    CHECK_EQ(weft_go_each(10, 1, cancel_itself_at_3, NULL, WEFT_NEVER), WEFT_ECANCELED);
     CHECK_EQ(atomic_load(&calls), 4);
     return 0;
 }
 
-static void a_fiber_that_is_cancelled_calls_no_more(void)
+static void go_each_fiber_stops_when_canceled(void)
 {
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, call_until_it_is_cancelled, NULL), 0);
+    CHECK_EQ(test_run(rt, call_until_canceled, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -390,29 +390,29 @@ static int call_too_late(void *arg)
     return weft_call_until(sleep_for_once, arg, weft_after(5 * WEFT_MS));
 }
 
-static int give_7(void *arg)
+static int return_7(void *arg)
 {
     (void)arg;
     return 7;
 }
 
-static int call_give_7(void *arg)
+static int call_return_7(void *arg)
 {
-    return weft_call_until(give_7, arg, WEFT_NEVER);
+    return weft_call_until(return_7, arg, WEFT_NEVER);
 }
 
-static int sleep_and_give_5(void *arg)
+static int sleep_and_return_5(void *arg)
 {
     CHECK_EQ(sleep_for_once(arg), WEFT_ECANCELED);
     return 5;
 }
 
-/* A time that has passed is a deadline, too; and one who is late may have a result. */
+/* A time in the past is a deadline, too. A call that ends late can still return a result. */
 static int call_late(void *arg)
 {
     CHECK_EQ(weft_go_each(3, 0, sleep_for, arg, 0), WEFT_ETIMEDOUT);
     CHECK_EQ(weft_call_until(sleep_for_once, arg, 0), WEFT_ETIMEDOUT);
-    CHECK_EQ(weft_call_until(sleep_and_give_5, arg, weft_after(2 * WEFT_MS)), 5);
+    CHECK_EQ(weft_call_until(sleep_and_return_5, arg, weft_after(2 * WEFT_MS)), 5);
     return 0;
 }
 
@@ -421,12 +421,12 @@ static int call_at_shutdown(void *arg)
     CHECK_EQ(sleep_for_once(arg), WEFT_ECANCELED);
     weft_shield_enter();
     CHECK_EQ(weft_go_each(3, 0, sleep_for, arg, WEFT_NEVER), WEFT_ESHUTDOWN);
-    CHECK_EQ(weft_call_until(give_7, NULL, WEFT_NEVER), WEFT_ESHUTDOWN);
+    CHECK_EQ(weft_call_until(return_7, NULL, WEFT_NEVER), WEFT_ESHUTDOWN);
     weft_shield_leave();
     return 0;
 }
 
-static void what_cannot_be_called_is_an_error(void)
+static void calls_at_shutdown_return_eshutdown(void)
 {
     weft_runtime *rt = test_start(1);
     weft_time long_time = 3600 * WEFT_S;
@@ -436,7 +436,7 @@ static void what_cannot_be_called_is_an_error(void)
     weft_runtime_destroy(rt);
 }
 
-static void at_the_deadline_calls_are_cancelled(void)
+static void deadline_cancels_calls(void)
 {
     weft_runtime *rt = test_start(1);
     weft_time long_time = 3600 * WEFT_S;
@@ -444,7 +444,7 @@ static void at_the_deadline_calls_are_cancelled(void)
     CHECK_EQ(test_run(rt, each_too_late, &long_time), WEFT_ETIMEDOUT);
     CHECK_EQ(test_run(rt, call_too_late, &long_time), WEFT_ETIMEDOUT);
     CHECK_EQ(test_run(rt, call_in_time, &none), 0);
-    CHECK_EQ(test_run(rt, call_give_7, NULL), 7);
+    CHECK_EQ(test_run(rt, call_return_7, NULL), 7);
     CHECK_EQ(test_run(rt, call_late, &long_time), 0);
     weft_task *task = test_go_first(rt, call_in_time, &long_time);
     weft_cancel(task);
@@ -452,24 +452,24 @@ static void at_the_deadline_calls_are_cancelled(void)
     weft_runtime_destroy(rt);
 }
 
-static int join_in_a_body(weft_co *co, void *state)
+static int join_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     return weft_join_all(NULL, 0, NULL, WEFT_NEVER);
 }
 
-static void join_without_a_stack(void)
+static void join_in_stackless_task(void)
 {
-    (void)test_join(test_spawn(test_start(1), join_in_a_body, NULL));
+    (void)test_join(test_spawn(test_start(1), join_task, NULL));
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(join_without_a_stack, "weft_join_all: called on a worker outside of a fiber");
+    CHECK_ABORTS(join_in_stackless_task, "weft_join_all: called on a worker outside of a fiber");
 }
 
-/* --- Functions that never wait ---------------------------------------------------------------- */
+/* --- Functions that never suspend ------------------------------------------------------------- */
 
 static _Atomic(uint64_t) endless_calls;
 static _Atomic(uint64_t) turns;
@@ -496,7 +496,7 @@ static int call_without_end(void *deadline)
     return weft_go_each(SIZE_MAX, 0, count_call, NULL, *(const weft_time *)deadline);
 }
 
-static void go_each_of_function_that_never_waits_ends_at_deadline(void)
+static void go_each_that_never_waits_ends_at_deadline(void)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
         weft_runtime *rt = test_start(workers);
@@ -511,7 +511,7 @@ static void go_each_of_function_that_never_waits_ends_at_deadline(void)
     }
 }
 
-static void go_each_of_function_that_never_waits_can_be_canceled(void)
+static void go_each_that_never_waits_can_be_canceled(void)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
         weft_runtime *rt = test_start(workers);
@@ -526,20 +526,20 @@ static void go_each_of_function_that_never_waits_can_be_canceled(void)
 }
 
 TEST_MAIN({
-    TEST(all_are_joined),
-    TEST(all_are_joined_though_some_fail),
-    TEST(one_that_fails_cancels_the_others),
-    TEST(the_first_that_ends_wins_a_race),
-    TEST(the_first_that_succeeds),
-    TEST(with_none),
-    TEST(who_gives_up_keeps_the_handles),
-    TEST(one_that_another_joins_is_an_error),
-    TEST(a_function_is_called_for_each_item),
-    TEST(as_many_are_called_at_once_as_the_limit_allows),
-    TEST(a_fiber_that_is_cancelled_calls_no_more),
-    TEST(what_cannot_be_called_is_an_error),
-    TEST(at_the_deadline_calls_are_cancelled),
-    TEST(go_each_of_function_that_never_waits_ends_at_deadline),
-    TEST(go_each_of_function_that_never_waits_can_be_canceled),
-    TEST(mistakes_abort_with_a_sentence),
+    TEST(join_all_waits_for_all_tasks),
+    TEST(join_all_waits_for_all_and_returns_first_error),
+    TEST(try_join_all_cancels_others_after_error),
+    TEST(race_returns_first_task_that_ends),
+    TEST(first_success_skips_failed_tasks),
+    TEST(join_many_of_no_tasks),
+    TEST(canceled_or_late_joiner_keeps_handles),
+    TEST(task_with_other_joiner_returns_ejoined),
+    TEST(go_each_calls_function_for_each_item),
+    TEST(go_each_runs_up_to_limit_calls_concurrently),
+    TEST(go_each_fiber_stops_when_canceled),
+    TEST(calls_at_shutdown_return_eshutdown),
+    TEST(deadline_cancels_calls),
+    TEST(go_each_that_never_waits_ends_at_deadline),
+    TEST(go_each_that_never_waits_can_be_canceled),
+    TEST(misuse_aborts_with_message),
 })

@@ -37,7 +37,7 @@ static void run(int (*function)(void *arg), void *arg, unsigned workers)
     weft_runtime_destroy(rt);
 }
 
-static int end_in_another_order(void *arg)
+static int end_in_other_order(void *arg)
 {
     static const unsigned order[TASKS] = { 3, 0, 5, 1, 4, 2 };
     (void)arg;
@@ -58,7 +58,7 @@ static int end_in_another_order(void *arg)
     }
     CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), -ENOENT);
 
-    /* And one more. */
+    /* The set can be used again. */
     CHECK_EQ(weft_join_set_go(&set, run_one, &runners[1]), 0);
     CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), 0);
     CHECK_EQ(joined.result, -1);
@@ -66,10 +66,10 @@ static int end_in_another_order(void *arg)
     return 0;
 }
 
-static void results_come_as_tasks_end(void)
+static void results_arrive_in_completion_order(void)
 {
-    run(end_in_another_order, NULL, 1);
-    run(end_in_another_order, NULL, 2);
+    run(end_in_other_order, NULL, 1);
+    run(end_in_other_order, NULL, 2);
 }
 
 static int cancel_some(void *arg)
@@ -93,7 +93,7 @@ static int cancel_some(void *arg)
     while (weft_scope_children(&set.scope) > 0) {
         CHECK_EQ(weft_yield(), 0);
     }
-    CHECK_EQ(weft_join_set_count(&set), 2); /* Which have ended, and nobody was told. */
+    CHECK_EQ(weft_join_set_count(&set), 2); /* Ended, but not reported yet. */
     CHECK_EQ(weft_join_set_end(&set), WEFT_ECANCELED);
     return 0;
 }
@@ -111,18 +111,18 @@ static int begin_too_late(void *arg)
     CHECK_EQ(weft_join_set_count(&set), 0);
     CHECK_EQ(weft_join_set_next(&set, &joined, WEFT_NEVER), -ENOENT);
     weft_sender_close(set.sender);
-    CHECK_EQ(weft_try_recv(set.receiver, &joined), WEFT_ECLOSED); /* No room is reserved. */
+    CHECK_EQ(weft_try_recv(set.receiver, &joined), WEFT_ECLOSED); /* No slot is reserved. */
     CHECK_EQ(weft_join_set_end(&set), WEFT_ECANCELED);
     weft_token_fini(&cancelled);
     return 0;
 }
 
-static void a_set_has_the_options_of_a_scope(void)
+static void join_set_honors_scope_options(void)
 {
     run(begin_too_late, NULL, 1);
 }
 
-static void those_that_are_cancelled_tell_so(void)
+static void canceled_tasks_report_ecanceled(void)
 {
     run(cancel_some, NULL, 1);
     run(cancel_some, NULL, 2);
@@ -140,7 +140,7 @@ static int yield_and_add(void *arg)
     return (int)(number % 1000);
 }
 
-/* As many as the limit allows run, and each result is told of once. */
+/* At most 7 tasks run at a time, and each result is reported once. */
 static int run_many(void *arg)
 {
     (void)arg;
@@ -171,14 +171,14 @@ static int run_many(void *arg)
     return weft_join_set_end(&set);
 }
 
-static void each_is_told_of_once(void)
+static void each_result_is_reported_once(void)
 {
     run(run_many, NULL, 1);
     run(run_many, NULL, 2);
     run(run_many, NULL, 8);
 }
 
-/* --- Several callers at once ------------------------------------------------------------------ */
+/* --- Concurrent callers ----------------------------------------------------------------------- */
 
 struct caller {
     weft_join_set *set;
@@ -196,7 +196,7 @@ static int call_next(void *arg)
     return 0;
 }
 
-/* With one worker: two callers wait for the only task. */
+/* One worker: two callers wait for the only task. */
 static int wait_twice(void *arg)
 {
     weft_join_set set;
@@ -223,7 +223,7 @@ static void last_result_wakes_other_callers_with_enoent(void)
     run(wait_twice, NULL, 1);
 }
 
-/* The task is not started: the caller waits for none. */
+/* The second task is not started, so the caller must not wait for it. */
 static int wait_for_refused_task(void *arg)
 {
     weft_join_set set;
@@ -290,10 +290,10 @@ static void each_result_goes_to_one_of_several_callers(void)
 }
 
 TEST_MAIN({
-    TEST(results_come_as_tasks_end),
-    TEST(those_that_are_cancelled_tell_so),
-    TEST(a_set_has_the_options_of_a_scope),
-    TEST(each_is_told_of_once),
+    TEST(results_arrive_in_completion_order),
+    TEST(canceled_tasks_report_ecanceled),
+    TEST(join_set_honors_scope_options),
+    TEST(each_result_is_reported_once),
     TEST(last_result_wakes_other_callers_with_enoent),
     TEST(task_that_cannot_be_started_is_not_waited_for),
     TEST(each_result_goes_to_one_of_several_callers),

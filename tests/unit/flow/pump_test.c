@@ -22,7 +22,7 @@ static void run(int (*function)(void *arg))
     }
 }
 
-/* How a generator goes on. */
+/* The items that a generator produces. */
 struct plan {
     int first;
     int count;
@@ -67,19 +67,19 @@ static int pull_from_generator(void *arg)
     CHECK_EQ(weft_sequence_fold(generate(&plan), &sum, add, NULL), -EIO);
     CHECK_EQ(sum, 5050);
 
-    plan.result = 5; /* No error. */
+    plan.result = 5; /* Not an error. */
     sum = 0;
     CHECK_EQ(weft_sequence_fold(generate(&plan), &sum, add, NULL), 0);
     CHECK_EQ(sum, 5050);
     return 0;
 }
 
-static void a_generator_gives_items(void)
+static void generator_produces_items(void)
 {
     run(pull_from_generator);
 }
 
-/* It gives no more than somebody takes, and ends when nobody wants more. */
+/* A generator produces no more items than are pulled, and ends when its sequence is dropped. */
 static int pull_some(void *arg)
 {
     (void)arg;
@@ -94,7 +94,7 @@ static int pull_some(void *arg)
     return 0;
 }
 
-static void a_generator_that_nobody_needs_ends(void)
+static void generator_ends_when_no_more_is_pulled(void)
 {
     run(pull_some);
 }
@@ -128,7 +128,7 @@ static int pull_too_early(void *arg)
     return 0;
 }
 
-static void a_generator_that_takes_long_is_waited_for_or_cancelled(void)
+static void slow_generator_is_awaited_or_canceled(void)
 {
     run(pull_too_early);
 }
@@ -148,7 +148,7 @@ static int generate_at_shutdown(void *arg)
     return 0;
 }
 
-static void what_cannot_be_started_is_no_sequence(void)
+static void failed_start_returns_null(void)
 {
     weft_runtime *rt = test_start(1);
     atomic_store(&ended, 0);
@@ -172,7 +172,7 @@ static int pull_ahead(void *arg)
         (void)weft_yield();
     }
     (void)weft_sleep(WEFT_MS);
-    CHECK_LE(atomic_load(&given), 10); /* 7 in the buffer, and one in each hand. */
+    CHECK_LE(atomic_load(&given), 10); /* 7 buffered, 1 pulled, 1 held by each fiber. */
     CHECK_GE(atomic_load(&given), 8);
     int sum = 0;
     CHECK_EQ(weft_sequence_fold(sequence, &sum, add, NULL), 0);
@@ -180,7 +180,7 @@ static int pull_ahead(void *arg)
     return 0;
 }
 
-static void a_buffer_is_filled_ahead(void)
+static void buffered_stage_reads_ahead(void)
 {
     run(pull_ahead);
 }
@@ -203,7 +203,7 @@ static int merge_both(void *arg)
     CHECK_EQ(count, 150);
     weft_sequence_drop(sequence);
 
-    /* An error of one is the end, though the other one would go on for ever. */
+    /* An error of one input ends the merge, even if the other input would never end. */
     low = (struct plan){ 1, 5, -EIO };
     high = (struct plan){ 1001, 1000000000, 0 };
     int sum = 0;
@@ -212,14 +212,14 @@ static int merge_both(void *arg)
     return 0;
 }
 
-static void two_sequences_are_merged(void)
+static void merge_yields_items_of_both_sequences(void)
 {
     run(merge_both);
 }
 
 static struct plan endless = { 1, 1000000000, 0 };
 
-static int pull_for_ever(void *arg)
+static int pull_forever(void *arg)
 {
     (void)arg;
     int sum = 0;
@@ -228,11 +228,11 @@ static int pull_for_ever(void *arg)
     return weft_sequence_fold(sequence, &sum, add, NULL);
 }
 
-static void who_pulls_can_be_cancelled(void)
+static void canceled_pull_ends_generator(void)
 {
     weft_runtime *rt = test_start(1);
     atomic_store(&ended, 0);
-    weft_task *task = test_go_first(rt, pull_for_ever, NULL);
+    weft_task *task = test_go_first(rt, pull_forever, NULL);
     test_settle(rt);
     weft_cancel(task);
     CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
@@ -254,18 +254,18 @@ static void merge_different_sizes(void)
     run(merge_wrongly);
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
     CHECK_ABORTS(merge_different_sizes, "weft_sequence_merge: items of 4 and of 2 bytes");
 }
 
 TEST_MAIN({
-    TEST(a_generator_gives_items),
-    TEST(a_generator_that_nobody_needs_ends),
-    TEST(a_generator_that_takes_long_is_waited_for_or_cancelled),
-    TEST(what_cannot_be_started_is_no_sequence),
-    TEST(a_buffer_is_filled_ahead),
-    TEST(two_sequences_are_merged),
-    TEST(who_pulls_can_be_cancelled),
-    TEST(mistakes_abort_with_a_sentence),
+    TEST(generator_produces_items),
+    TEST(generator_ends_when_no_more_is_pulled),
+    TEST(slow_generator_is_awaited_or_canceled),
+    TEST(failed_start_returns_null),
+    TEST(buffered_stage_reads_ahead),
+    TEST(merge_yields_items_of_both_sequences),
+    TEST(canceled_pull_ends_generator),
+    TEST(misuse_aborts_with_message),
 })

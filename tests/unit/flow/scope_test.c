@@ -41,7 +41,7 @@ static int sleep_briefly(void *arg)
     return err;
 }
 
-static int wait_to_be_cancelled(void *arg)
+static int wait_until_canceled(void *arg)
 {
     (void)arg;
     int err = weft_sleep(3600 * WEFT_S);
@@ -55,7 +55,7 @@ static int fail(void *arg)
     return *(int *)arg;
 }
 
-static int sleep_body(weft_co *co, void *state)
+static int sleep_task(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     WEFT_BEGIN(co);
@@ -66,7 +66,7 @@ static int sleep_body(weft_co *co, void *state)
     WEFT_END(co, self->err);
 }
 
-static int long_body(weft_co *co, void *state)
+static int long_sleep_task(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     WEFT_BEGIN(co);
@@ -77,7 +77,7 @@ static int long_body(weft_co *co, void *state)
     WEFT_END(co, self->err);
 }
 
-static int fail_body(weft_co *co, void *state)
+static int fail_task(weft_co *co, void *state)
 {
     (void)co;
     return *(int *)state;
@@ -95,7 +95,7 @@ static int start_many(void *arg)
             CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), 0);
         }
         for (unsigned i = 0; i < 10; i++) {
-            CHECK_EQ(weft_scope_spawn(scope, sleep_body, &bodies[i]), 0);
+            CHECK_EQ(weft_scope_spawn(scope, sleep_task, &bodies[i]), 0);
         }
         CHECK(weft_scope_children(scope) > 0);
     }
@@ -104,14 +104,14 @@ static int start_many(void *arg)
     return 0;
 }
 
-static void children_have_ended_behind_the_block(void)
+static void scope_block_waits_for_all_children(void)
 {
     run(start_many, NULL, 1);
     run(start_many, NULL, 2);
     run(start_many, NULL, 8);
 }
 
-/* A child starts others in the same scope. */
+/* Starts more children in its own scope. */
 static int start_more(void *arg)
 {
     weft_scope *scope = arg;
@@ -135,7 +135,7 @@ static int start_tree(void *arg)
     return err;
 }
 
-static void children_can_start_more(void)
+static void child_can_start_more_children(void)
 {
     run(start_tree, NULL, 2);
 }
@@ -151,13 +151,13 @@ static int fail_fast(void *arg)
     memset(&body, 0, sizeof body);
     WEFT_SCOPE(scope, NULL, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
-        CHECK_EQ(weft_scope_spawn(scope, long_body, &body), 0);
-        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
+        CHECK_EQ(weft_scope_spawn(scope, long_sleep_task, &body), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
         CHECK_EQ(weft_scope_go(scope, fail, &bad), 0);
         CHECK_EQ(weft_token_wait(weft_scope_token(scope), WEFT_NEVER), 0);
         CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), WEFT_ECANCELED);
-        CHECK_EQ(weft_scope_spawn(scope, long_body, &body), WEFT_ECANCELED);
+        CHECK_EQ(weft_scope_spawn(scope, long_sleep_task, &body), WEFT_ECANCELED);
     }
     CHECK_EQ(err, -EIO);
     CHECK_EQ(atomic_load(&cancelled), 3);
@@ -165,22 +165,22 @@ static int fail_fast(void *arg)
     return 0;
 }
 
-/* One without a stack fails, or says that it was cancelled although it was not. */
-static int fail_with(void *arg)
+/* A stackless child fails, or returns WEFT_ECANCELED although it was not canceled. */
+static int fail_with_result(void *arg)
 {
     int bad = *(int *)arg;
     int err = 0;
     WEFT_SCOPE(scope, NULL, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
-        CHECK_EQ(weft_scope_spawn(scope, fail_body, &bad), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
+        CHECK_EQ(weft_scope_spawn(scope, fail_task, &bad), 0);
     }
     CHECK_EQ(err, bad);
     CHECK_EQ(atomic_load(&cancelled), 1);
     err = 0;
     WEFT_SCOPE(scope, NULL, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
         CHECK_EQ(weft_scope_go(scope, fail, &bad), 0);
     }
     CHECK_EQ(err, bad);
@@ -188,14 +188,14 @@ static int fail_with(void *arg)
     return 0;
 }
 
-static void the_first_error_cancels_the_others(void)
+static void first_child_error_cancels_other_children(void)
 {
     int bad = -EIO;
     int gave_up = WEFT_ECANCELED;
     run(fail_fast, NULL, 1);
     run(fail_fast, NULL, 2);
-    run(fail_with, &bad, 1);
-    run(fail_with, &gave_up, 1);
+    run(fail_with_result, &bad, 1);
+    run(fail_with_result, &gave_up, 1);
 }
 
 static int supervise(void *arg)
@@ -221,7 +221,7 @@ static int supervise(void *arg)
     return 0;
 }
 
-static void a_supervised_one_lets_them_run(void)
+static void supervised_scope_does_not_cancel_after_error(void)
 {
     run(supervise, NULL, 1);
 }
@@ -232,7 +232,7 @@ static int fail_in_block(void *arg)
     int err = 0;
     WEFT_SCOPE(scope, NULL, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
         err = -EINVAL;
     }
     CHECK_EQ(err, -EINVAL);
@@ -240,21 +240,21 @@ static int fail_in_block(void *arg)
     return 0;
 }
 
-static int fail_in_body(weft_scope *scope, void *arg)
+static int fail_in_function(weft_scope *scope, void *arg)
 {
-    CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+    CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
     return *(int *)arg;
 }
 
-static int run_body(void *arg)
+static int run_function(void *arg)
 {
-    CHECK_EQ(weft_scope_run(fail_in_body, arg, NULL), *(int *)arg);
+    CHECK_EQ(weft_scope_run(fail_in_function, arg, NULL), *(int *)arg);
     CHECK_EQ(atomic_load(&cancelled), 1);
     return 0;
 }
 
-/* The block finds itself cancelled, since a child has failed: it is the child's error. */
-static int fail_as_a_child_did(void *arg)
+/* The block sees WEFT_ECANCELED because a child failed. The scope reports the child's error. */
+static int fail_because_child_failed(void *arg)
 {
     (void)arg;
     int bad = -EIO;
@@ -270,12 +270,12 @@ static int fail_as_a_child_did(void *arg)
     return 0;
 }
 
-static void an_error_of_the_block_cancels_them_all(void)
+static void error_of_block_cancels_children(void)
 {
     int bad = -EIO;
-    run(fail_as_a_child_did, NULL, 1);
+    run(fail_because_child_failed, NULL, 1);
     run(fail_in_block, NULL, 1);
-    run(run_body, &bad, 1);
+    run(run_function, &bad, 1);
 }
 
 /* --- Leaving ---------------------------------------------------------------------------------- */
@@ -310,14 +310,14 @@ static int leave_all_ways(void *arg)
     return 0;
 }
 
-static void a_block_is_not_left_before_they_have_ended(void)
+static void early_exit_from_block_waits_for_children(void)
 {
     run(leave_all_ways, NULL, 2);
 }
 
-/* --- Limits, deadlines, tokens ---------------------------------------------------------------- */
+/* --- Limits, deadlines, cancel tokens --------------------------------------------------------- */
 
-static int be_counted(void *arg)
+static int record_concurrency(void *arg)
 {
     (void)arg;
     unsigned now = atomic_fetch_add(&running, 1) + 1;
@@ -339,7 +339,7 @@ static int start_with_limit(void *arg)
     WEFT_SCOPE(scope, &options, &err)
     {
         for (unsigned i = 0; i < 200; i++) {
-            CHECK_EQ(weft_scope_go(scope, be_counted, NULL), 0);
+            CHECK_EQ(weft_scope_go(scope, record_concurrency, NULL), 0);
             CHECK_LE(weft_scope_children(scope), 3);
         }
     }
@@ -349,7 +349,7 @@ static int start_with_limit(void *arg)
     return 0;
 }
 
-static void no_more_run_at_once_than_the_limit_allows(void)
+static void limit_bounds_number_of_running_children(void)
 {
     run(start_with_limit, NULL, 1);
     run(start_with_limit, NULL, 2);
@@ -372,7 +372,7 @@ static int try_with_limit(void *arg)
         weft_op room;
         CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), 0);
         CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), -EAGAIN);
-        CHECK_EQ(weft_scope_spawn(scope, sleep_body, NULL), -EAGAIN);
+        CHECK_EQ(weft_scope_spawn(scope, sleep_task, NULL), -EAGAIN);
         CHECK_EQ(weft_scope_children(scope), 1);
         weft_scope_room_init(&room, scope);
         CHECK_EQ(weft_await(&room.future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
@@ -388,7 +388,7 @@ static int try_with_limit(void *arg)
     return err;
 }
 
-static int try_in_body(weft_scope *scope, void *arg)
+static int try_in_function(weft_scope *scope, void *arg)
 {
     for (size_t i = 0; i < *(size_t *)arg; i++) {
         CHECK_EQ(weft_scope_try_go(scope, wait_at_gate, NULL), 0);
@@ -403,20 +403,20 @@ static int run_with_limit(void *arg)
 {
     (void)arg;
     weft_scope_options options = { .limit = 4 };
-    return weft_scope_run(try_in_body, &options.limit, &options);
+    return weft_scope_run(try_in_function, &options.limit, &options);
 }
 
-static void who_does_not_wait_is_told_that_there_is_no_room(void)
+static void nonblocking_start_in_full_scope_returns_eagain(void)
 {
     run(try_with_limit, NULL, 1);
     run(run_with_limit, NULL, 1);
 }
 
-/* There is no room at first, but when it begins to wait. */
+/* The scope is full at first. Its child ends just before the second start begins to wait. */
 static _Atomic(weft_task *) awaits_room;
 static weft_scope *awaited;
 
-static void end_the_other_child(weft_time *deadline)
+static void end_other_child(weft_time *deadline)
 {
     weft_task *self = weft_task_current();
     if (deadline == NULL || self != atomic_load(&awaits_room)) {
@@ -434,7 +434,7 @@ static int wait_for_second_gate(void *arg)
     return weft_event_wait(arg, WEFT_NEVER);
 }
 
-static int find_room_late(void *arg)
+static int find_capacity_late(void *arg)
 {
     (void)arg;
     int err = 0;
@@ -453,15 +453,16 @@ static int find_room_late(void *arg)
     return err;
 }
 
-static void room_that_comes_before_the_wait_is_taken(void)
+static void capacity_freed_before_wait_is_used(void)
 {
-    hook_await(end_the_other_child);
-    run(find_room_late, NULL, 2);
+    hook_await(end_other_child);
+    run(find_capacity_late, NULL, 2);
     hook_await(NULL);
 }
 
-/* One only looks for room when the scope is cancelled, whose child does not mind. */
-static int wait_for_room(void *arg)
+/* A task awaits capacity without starting a child when the scope is canceled. The scope's only
+ * child is shielded and keeps its slot. */
+static int wait_for_capacity(void *arg)
 {
     weft_op room;
     weft_scope_room_init(&room, arg);
@@ -476,7 +477,7 @@ static int stay_until_gate(void *arg)
     return err;
 }
 
-static int cancel_who_looks_for_room(void *arg)
+static int cancel_capacity_waiter(void *arg)
 {
     (void)arg;
     int err = 0;
@@ -485,7 +486,7 @@ static int cancel_who_looks_for_room(void *arg)
     {
         weft_task *looking = NULL;
         CHECK_EQ(weft_scope_go(scope, stay_until_gate, NULL), 0);
-        CHECK_EQ(weft_go(&looking, wait_for_room, scope), 0);
+        CHECK_EQ(weft_go(&looking, wait_for_capacity, scope), 0);
         for (unsigned i = 0; i < 10; i++) {
             CHECK_EQ(weft_yield(), 0);
         }
@@ -493,7 +494,7 @@ static int cancel_who_looks_for_room(void *arg)
         weft_scope_cancel(scope);
         CHECK_EQ(test_join_soon(looking), 0);
         CHECK_EQ(weft_scope_children(scope), 1);
-        CHECK_EQ(wait_for_room(scope), 0);
+        CHECK_EQ(wait_for_capacity(scope), 0);
         CHECK_EQ(weft_scope_children(scope), 1);
         weft_event_set(&gate);
     }
@@ -501,35 +502,35 @@ static int cancel_who_looks_for_room(void *arg)
     return 0;
 }
 
-static void who_looks_for_room_is_told_of_the_cancel(void)
+static void scope_cancel_wakes_capacity_waiter(void)
 {
-    run(cancel_who_looks_for_room, NULL, 1);
+    run(cancel_capacity_waiter, NULL, 1);
 }
 
-/* One waits for room when the scope is cancelled. */
-static int cancel_who_waits_for_room(void *arg)
+/* A start waits for capacity when the deadline cancels the scope. */
+static int deadline_during_start(void *arg)
 {
     (void)arg;
     int err = 0;
     weft_scope_options options = { .limit = 1, .deadline = weft_after(5 * WEFT_MS) };
     WEFT_SCOPE(scope, &options, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
-        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), WEFT_ECANCELED);
+        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), WEFT_ECANCELED);
     }
     CHECK_EQ(err, WEFT_ETIMEDOUT);
     CHECK_EQ(atomic_load(&cancelled), 1);
     return 0;
 }
 
-static int fail_when_cancelled(void *arg)
+static int fail_when_canceled(void *arg)
 {
-    CHECK_EQ(wait_to_be_cancelled(NULL), WEFT_ECANCELED);
+    CHECK_EQ(wait_until_canceled(NULL), WEFT_ECANCELED);
     return fail(arg);
 }
 
-/* The error of a child counts more than that it was late. Then a deadline that is far off: it
- * is gone with its scope. */
+/* A child's error takes precedence over WEFT_ETIMEDOUT. Then scopes with a deadline far in the
+ * future: the deadline goes away with its scope. */
 static int fail_late(void *arg)
 {
     (void)arg;
@@ -538,7 +539,7 @@ static int fail_late(void *arg)
     weft_scope_options options = { .deadline = weft_after(2 * WEFT_MS) };
     WEFT_SCOPE(scope, &options, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, fail_when_cancelled, &bad), 0);
+        CHECK_EQ(weft_scope_go(scope, fail_when_canceled, &bad), 0);
     }
     CHECK_EQ(err, -EIO);
     for (unsigned i = 0; i < 3; i++) {
@@ -553,15 +554,15 @@ static int fail_late(void *arg)
     return 0;
 }
 
-static void at_its_deadline_all_are_cancelled(void)
+static void scope_deadline_cancels_children(void)
 {
     run(fail_late, NULL, 1);
-    run(cancel_who_waits_for_room, NULL, 1);
-    run(cancel_who_waits_for_room, NULL, 2);
+    run(deadline_during_start, NULL, 1);
+    run(deadline_during_start, NULL, 2);
 }
 
-/* Some without a stack, of which some have run more than once. */
-static int yield_and_sleep_body(weft_co *co, void *state)
+/* Stackless children, some of which have been polled more than once. */
+static int yield_and_sleep_task(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     WEFT_BEGIN(co);
@@ -575,7 +576,7 @@ static int yield_and_sleep_body(weft_co *co, void *state)
     WEFT_END(co, self->err);
 }
 
-static int cancel_bodies(void *arg)
+static int cancel_stackless_children(void *arg)
 {
     (void)arg;
     int err = 0;
@@ -585,7 +586,7 @@ static int cancel_bodies(void *arg)
     {
         for (unsigned i = 0; i < 3; i++) {
             bodies[i].index = i;
-            CHECK_EQ(weft_scope_spawn(scope, yield_and_sleep_body, &bodies[i]), 0);
+            CHECK_EQ(weft_scope_spawn(scope, yield_and_sleep_task, &bodies[i]), 0);
         }
         while (atomic_load(&running) < 3) {
             CHECK_EQ(weft_yield(), 0);
@@ -597,10 +598,10 @@ static int cancel_bodies(void *arg)
     return 0;
 }
 
-static void bodies_that_wait_are_cancelled(void)
+static void scope_cancel_ends_waiting_stackless_children(void)
 {
-    run(cancel_bodies, NULL, 1);
-    run(cancel_bodies, NULL, 2);
+    run(cancel_stackless_children, NULL, 1);
+    run(cancel_stackless_children, NULL, 2);
 }
 
 static int cancel_by_token(void *arg)
@@ -611,7 +612,7 @@ static int cancel_by_token(void *arg)
     WEFT_SCOPE(scope, &options, &err)
     {
         for (unsigned i = 0; i < 100; i++) {
-            CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+            CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
         }
         CHECK_EQ(weft_yield(), 0);
         weft_token_cancel(above);
@@ -626,38 +627,38 @@ static int cancel_by_token(void *arg)
     return 0;
 }
 
-static void a_token_above_cancels_them(void)
+static void parent_token_cancels_children(void)
 {
     weft_token above = { { 0 }, 0, { 0 } };
     run(cancel_by_token, &above, 2);
     weft_token_fini(&above);
 }
 
-/* --- Who waits is cancelled ------------------------------------------------------------------- */
+/* --- Canceled owners -------------------------------------------------------------------------- */
 
-static int own_a_scope(void *arg)
+static int own_scopes(void *arg)
 {
     (void)arg;
     int err = 0;
     WEFT_SCOPE(outer, NULL, &err)
     {
-        CHECK_EQ(weft_scope_go(outer, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_go(outer, wait_until_canceled, NULL), 0);
         WEFT_SCOPE(inner, NULL, &err)
         {
-            CHECK_EQ(weft_scope_go(inner, wait_to_be_cancelled, NULL), 0);
+            CHECK_EQ(weft_scope_go(inner, wait_until_canceled, NULL), 0);
         }
         CHECK_EQ(err, WEFT_ECANCELED);
     }
     CHECK_EQ(atomic_load(&cancelled), 2);
-    CHECK_EQ(weft_sleep(3600 * WEFT_S), WEFT_ECANCELED); /* As any wait from now on. */
+    CHECK_EQ(weft_sleep(3600 * WEFT_S), WEFT_ECANCELED); /* Like every wait from now on. */
     return err;
 }
 
-static void who_is_cancelled_cancels_them_and_waits(void)
+static void canceled_owner_cancels_children_and_waits(void)
 {
     weft_runtime *rt = test_start(1);
     atomic_store(&cancelled, 0);
-    weft_task *task = test_go_first(rt, own_a_scope, NULL);
+    weft_task *task = test_go_first(rt, own_scopes, NULL);
     test_settle(rt);
     weft_cancel(task);
     CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
@@ -673,25 +674,25 @@ struct owner {
 
 static struct owner owner;
 
-static int own_in_a_body(weft_co *co, void *state)
+static int own_scope_task(weft_co *co, void *state)
 {
     (void)state;
     WEFT_BEGIN(co);
     weft_scope_begin(&owner.scope, NULL);
-    CHECK_EQ(weft_scope_spawn(&owner.scope, long_body, &owner.child), 0);
-    CHECK_EQ(weft_scope_try_go(&owner.scope, wait_to_be_cancelled, NULL), 0);
+    CHECK_EQ(weft_scope_spawn(&owner.scope, long_sleep_task, &owner.child), 0);
+    CHECK_EQ(weft_scope_try_go(&owner.scope, wait_until_canceled, NULL), 0);
     weft_scope_end_init(&owner.end, &owner.scope);
     WEFT_AWAIT(co, owner.err, &owner.end.future);
     CHECK_EQ(atomic_load(&cancelled), 2);
     WEFT_END(co, owner.err);
 }
 
-static void a_body_can_own_one(void)
+static void stackless_task_can_own_scope(void)
 {
     weft_runtime *rt = test_start(1);
     atomic_store(&cancelled, 0);
     memset(&owner, 0, sizeof owner);
-    weft_task *task = test_spawn(rt, own_in_a_body, NULL);
+    weft_task *task = test_spawn(rt, own_scope_task, NULL);
     test_settle(rt);
     CHECK_EQ(weft_try_join(task, NULL), -EAGAIN);
     weft_cancel(task);
@@ -699,9 +700,9 @@ static void a_body_can_own_one(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Threads, and draining -------------------------------------------------------------------- */
+/* --- Plain threads and draining --------------------------------------------------------------- */
 
-static void a_thread_can_own_one(void)
+static void plain_thread_can_own_scope(void)
 {
     weft_runtime *rt = test_start(2);
     int err = 0;
@@ -720,14 +721,14 @@ static void a_thread_can_own_one(void)
     memset(&body, 0, sizeof body);
     WEFT_SCOPE(scope, &options, &err)
     {
-        CHECK_EQ(weft_scope_spawn(scope, sleep_body, &body), 0);
+        CHECK_EQ(weft_scope_spawn(scope, sleep_task, &body), 0);
     }
     CHECK_EQ(err, 0);
     CHECK_EQ(atomic_load(&ended), 11);
     options.deadline = weft_after(3 * WEFT_MS);
     WEFT_SCOPE(scope, &options, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, wait_to_be_cancelled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
     }
     CHECK_EQ(err, WEFT_ETIMEDOUT);
     CHECK_EQ(atomic_load(&cancelled), 1);
@@ -745,14 +746,14 @@ static int drain(void *arg)
 
     weft_scope_begin(&scope, NULL);
     CHECK_EQ(weft_scope_go(&scope, sleep_briefly, NULL), 0);
-    CHECK_EQ(weft_scope_go(&scope, wait_to_be_cancelled, NULL), 0);
+    CHECK_EQ(weft_scope_go(&scope, wait_until_canceled, NULL), 0);
     CHECK_EQ(weft_scope_drain(&scope, weft_after(20 * WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(atomic_load(&ended), 2);
     CHECK_EQ(atomic_load(&cancelled), 1);
     return 0;
 }
 
-static void what_is_left_at_the_end_of_a_drain_is_cancelled(void)
+static void drain_deadline_cancels_remaining_children(void)
 {
     run(drain, NULL, 1);
 }
@@ -775,7 +776,7 @@ static int start_wrongly(void *arg)
     return err;
 }
 
-static void what_cannot_be_started_is_not_counted(void)
+static void failed_start_is_not_counted_as_child(void)
 {
     run(start_wrongly, NULL, 1);
 
@@ -786,16 +787,16 @@ static void what_cannot_be_started_is_not_counted(void)
     WEFT_SCOPE(scope, &options, &err)
     {
         CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), WEFT_ESHUTDOWN);
-        CHECK_EQ(weft_scope_spawn(scope, sleep_body, NULL), WEFT_ESHUTDOWN);
+        CHECK_EQ(weft_scope_spawn(scope, sleep_task, NULL), WEFT_ESHUTDOWN);
         CHECK_EQ(weft_scope_children(scope), 0);
     }
     CHECK_EQ(err, 0);
     weft_runtime_destroy(rt);
 }
 
-/* --- A storm ---------------------------------------------------------------------------------- */
+/* --- Stress ----------------------------------------------------------------------------------- */
 
-/* Children that end, fail or wait, in scopes that are cancelled at any time. */
+/* Children that return, fail or wait, in scopes that are canceled at arbitrary times. */
 static int random_child(void *arg)
 {
     uint64_t number = (uint64_t)(uintptr_t)arg;
@@ -837,7 +838,7 @@ static int random_scopes(void *arg)
     return 0;
 }
 
-static void scopes_end_whatever_happens(void)
+static void scopes_end_despite_random_errors_and_cancels(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned w = 0; w < 3; w++) {
@@ -873,7 +874,7 @@ static int loop_over_empty_scopes(weft_co *co, void *state)
     WEFT_END(co, result);
 }
 
-/* The body is canceled, not the task that awaits it. */
+/* The timeout cancels the stackless loop, not the task that awaits it. */
 static int loop_until_timeout(void *arg)
 {
     struct empty empty;
@@ -886,7 +887,7 @@ static int loop_until_timeout(void *arg)
     return 0;
 }
 
-static void loop_over_empty_scopes_ends_at_timeout_of_body(void)
+static void loop_over_empty_scopes_ends_at_timeout(void)
 {
     run(loop_until_timeout, NULL, 1);
 }
@@ -915,25 +916,25 @@ static void loop_over_empty_blocks_ends_with_runtime(void)
 }
 
 TEST_MAIN({
-    TEST(children_have_ended_behind_the_block),
-    TEST(children_can_start_more),
-    TEST(the_first_error_cancels_the_others),
-    TEST(a_supervised_one_lets_them_run),
-    TEST(an_error_of_the_block_cancels_them_all),
-    TEST(a_block_is_not_left_before_they_have_ended),
-    TEST(no_more_run_at_once_than_the_limit_allows),
-    TEST(who_does_not_wait_is_told_that_there_is_no_room),
-    TEST_DEBUG(room_that_comes_before_the_wait_is_taken),
-    TEST(who_looks_for_room_is_told_of_the_cancel),
-    TEST(at_its_deadline_all_are_cancelled),
-    TEST(bodies_that_wait_are_cancelled),
-    TEST(a_token_above_cancels_them),
-    TEST(who_is_cancelled_cancels_them_and_waits),
-    TEST(a_body_can_own_one),
-    TEST(a_thread_can_own_one),
-    TEST(what_is_left_at_the_end_of_a_drain_is_cancelled),
-    TEST(what_cannot_be_started_is_not_counted),
-    TEST(scopes_end_whatever_happens),
-    TEST(loop_over_empty_scopes_ends_at_timeout_of_body),
+    TEST(scope_block_waits_for_all_children),
+    TEST(child_can_start_more_children),
+    TEST(first_child_error_cancels_other_children),
+    TEST(supervised_scope_does_not_cancel_after_error),
+    TEST(error_of_block_cancels_children),
+    TEST(early_exit_from_block_waits_for_children),
+    TEST(limit_bounds_number_of_running_children),
+    TEST(nonblocking_start_in_full_scope_returns_eagain),
+    TEST_DEBUG(capacity_freed_before_wait_is_used),
+    TEST(scope_cancel_wakes_capacity_waiter),
+    TEST(scope_deadline_cancels_children),
+    TEST(scope_cancel_ends_waiting_stackless_children),
+    TEST(parent_token_cancels_children),
+    TEST(canceled_owner_cancels_children_and_waits),
+    TEST(stackless_task_can_own_scope),
+    TEST(plain_thread_can_own_scope),
+    TEST(drain_deadline_cancels_remaining_children),
+    TEST(failed_start_is_not_counted_as_child),
+    TEST(scopes_end_despite_random_errors_and_cancels),
+    TEST(loop_over_empty_scopes_ends_at_timeout),
     TEST(loop_over_empty_blocks_ends_with_runtime),
 })

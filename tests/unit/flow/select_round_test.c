@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select_round_test.c - what a select does between a grant, or a cancel, and its end. There is
- * one worker: what a fiber does at once is done before the select runs again.
+ * select_round_test.c - steps of a select between a grant or a cancel and its end. There is one
+ * worker: a fiber's steps up to its next suspension all happen before the select runs again.
  */
 #include <weft/select.h>
 
@@ -13,12 +13,12 @@
 #include "sched/op.h"
 #include "test.h"
 
-/* An object that answers when the test wants it to. */
+/* An object whose operations complete when the test wants them to. */
 static struct desk {
     _Atomic(uint32_t) word;
     struct wf_waitq waiters;
     unsigned takes;
-    unsigned ready_at; /* the take that has a result, and lets all go who wait; 0: none */
+    unsigned ready_at; /* number of the take that has a result and wakes all waiters; 0: none */
     unsigned left;
 } desk;
 
@@ -54,7 +54,7 @@ static weft_runtime *begin(void)
     return test_start(1);
 }
 
-/* The first who waits, for whom the test has a turn. */
+/* Claims the first waiter. The caller holds the desk's latch until wf_turn_end(). */
 static struct wf_op *claim(struct wf_turn *turn)
 {
     wf_turn_begin(turn, &desk);
@@ -78,7 +78,7 @@ static int ask(void *arg)
     return weft_await(&op.future, WEFT_NEVER);
 }
 
-/* One branch, whose result it returns. */
+/* Selects from one branch and returns its result. */
 static int select_one(void *arg)
 {
     weft_branch branches[1] = { { .future = arg } };
@@ -88,17 +88,17 @@ static int select_one(void *arg)
 
 /* --- Grants ----------------------------------------------------------------------------------- */
 
-static void what_can_be_had_at_the_second_look_wins(void)
+static void result_at_second_look_wins(void)
 {
     weft_runtime *rt = begin();
-    desk.ready_at = 3; /* One look of the other's, and one without the latches. */
+    desk.ready_at = 3; /* Take 1: the other task. Take 2: the select, without the latches. */
     weft_task *other = test_go_first(rt, ask, NULL);
     CHECK_EQ(test_run(rt, select_one, &asking.future), 21);
     CHECK_EQ(test_join_soon(other), 22);
     weft_runtime_destroy(rt);
 }
 
-static void an_answer_is_not_that_of_the_last_time(void)
+static void grant_without_result_does_not_reuse_old_result(void)
 {
     weft_runtime *rt = begin();
     weft_task *task = test_go_first(rt, select_one, &asking.future);
@@ -119,7 +119,7 @@ static int answer_and_cancel(void *task)
     return 0;
 }
 
-static void a_grant_that_is_faster_than_a_cancel_counts(void)
+static void grant_before_cancel_wins(void)
 {
     weft_runtime *rt = begin();
     weft_task *task = test_go_first(rt, select_one, &asking.future);
@@ -128,8 +128,8 @@ static void a_grant_that_is_faster_than_a_cancel_counts(void)
     weft_runtime_destroy(rt);
 }
 
-/* It is cancelled while who grants it is not done. */
-static void a_cancel_waits_for_a_grant_under_way(void)
+/* The cancel arrives while the granter still holds the latch. */
+static void cancel_waits_for_grant_in_progress(void)
 {
     weft_runtime *rt = begin();
     struct wf_turn turn;
@@ -144,7 +144,7 @@ static void a_cancel_waits_for_a_grant_under_way(void)
     weft_runtime_destroy(rt);
 }
 
-/* The select is decided by its event, and has not left the desk yet. */
+/* The select is decided by its event, but its operation has not left the desk's queue yet. */
 static weft_event happened;
 
 static int ask_or_wait(void *arg)
@@ -156,7 +156,7 @@ static int ask_or_wait(void *arg)
     return weft_select(branches, 2, 0, WEFT_NEVER);
 }
 
-static int happen_and_answer(void *arg)
+static int set_event_and_answer(void *arg)
 {
     (void)arg;
     weft_event_set(&happened);
@@ -164,15 +164,15 @@ static int happen_and_answer(void *arg)
     return 0;
 }
 
-static void a_grant_passes_over_one_that_is_decided(void)
+static void grant_skips_decided_select(void)
 {
     weft_runtime *rt = begin();
     weft_task *task = test_go_first(rt, ask_or_wait, NULL);
     weft_task *behind = test_go_first(rt, ask, NULL);
-    CHECK_EQ(test_run(rt, happen_and_answer, NULL), 0);
+    CHECK_EQ(test_run(rt, set_event_and_answer, NULL), 0);
     CHECK_EQ(test_join_soon(task), 1);
     CHECK_EQ(test_join_soon(behind), 6);
-    CHECK_EQ(desk.left, 0); /* It was in the queue no more. */
+    CHECK_EQ(desk.left, 0); /* It was no longer in the queue. */
     weft_event_reset(&happened);
 
     task = test_go_first(rt, ask_or_wait, NULL);
@@ -183,13 +183,14 @@ static void a_grant_passes_over_one_that_is_decided(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- A grant that is none --------------------------------------------------------------------- */
+/* --- Grants without a result ------------------------------------------------------------------ */
 
 static weft_mutex mutex;
 static weft_op locking;
 
-/* As if it had begun to wait just now, at any time: so it is not handed over. */
-static void be_new(struct wf_op *op)
+/* Makes the wait look as if it had just begun, whenever it is looked at, so the mutex is not
+ * handed over to it. */
+static void pretend_wait_just_began(struct wf_op *op)
 {
     op->time = INT64_MAX;
 }
@@ -200,12 +201,12 @@ static weft_task *wait_for_lock(weft_runtime *rt)
     CHECK(weft_mutex_try_lock(&mutex));
     weft_mutex_lock_init(&locking, &mutex);
     weft_task *task = test_go_first(rt, select_one, &locking.future);
-    be_new((struct wf_op *)&locking);
+    pretend_wait_just_began((struct wf_op *)&locking);
     return task;
 }
 
-/* Who was woken to lock it finds it taken again. */
-static int unlock_and_take(void *task)
+/* The waiter that is woken to lock the mutex finds it locked again. */
+static int unlock_and_relock(void *task)
 {
     weft_mutex_unlock(&mutex);
     CHECK(weft_mutex_try_lock(&mutex));
@@ -215,11 +216,11 @@ static int unlock_and_take(void *task)
     return 0;
 }
 
-static void one_that_finds_another_faster_waits_again(void)
+static void select_that_loses_lock_to_barger_waits_again(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *task = wait_for_lock(rt);
-    CHECK_EQ(test_run(rt, unlock_and_take, NULL), 0);
+    CHECK_EQ(test_run(rt, unlock_and_relock, NULL), 0);
     test_settle(rt);
     CHECK_EQ(weft_try_join(task, NULL), -EAGAIN);
     weft_mutex_unlock(&mutex);
@@ -228,11 +229,11 @@ static void one_that_finds_another_faster_waits_again(void)
     weft_runtime_destroy(rt);
 }
 
-static void one_that_is_cancelled_does_not_wait_again(void)
+static void canceled_select_does_not_wait_again(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *task = wait_for_lock(rt);
-    CHECK_EQ(test_run(rt, unlock_and_take, task), 0);
+    CHECK_EQ(test_run(rt, unlock_and_relock, task), 0);
     CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
     weft_mutex_unlock(&mutex);
     CHECK_EQ(mutex.opaque[0], 0);
@@ -241,10 +242,10 @@ static void one_that_is_cancelled_does_not_wait_again(void)
 
 /* --- Losers ----------------------------------------------------------------------------------- */
 
-/* A future that ends when it is cancelled, and the other one is, too. */
+/* A future that ends once both it and the other one have been canceled. */
 struct late {
     weft_future future;
-    const struct late *other; /* NULL: there is none */
+    const struct late *other; /* NULL: it ends at its own cancel */
     int result;
     unsigned polls;
     unsigned cancels;
@@ -285,13 +286,13 @@ static int win_against_two(void *arg)
     CHECK_EQ(weft_select(branches, 3, WEFT_SELECT_ORDERED, WEFT_NEVER), 2);
     CHECK_EQ(one.cancels, 2);
     CHECK_EQ(two.cancels, 1);
-    CHECK_EQ(one.polls, 1); /* Not after the cancel: what it has is left to it. */
+    CHECK_EQ(one.polls, 1); /* Not polled after the cancel: its result is not consumed. */
     CHECK_EQ(two.polls, 1);
     return 0;
 }
 
-/* Whatever was in the branches before. */
-static int win_before_a_look_at_the_other(void *arg)
+/* The branches hold garbage before the select. */
+static int win_before_poll_of_other(void *arg)
 {
     (void)arg;
     weft_event event = { { 0 } };
@@ -309,21 +310,21 @@ static int win_before_a_look_at_the_other(void *arg)
     return 0;
 }
 
-static void one_that_was_not_begun_is_not_cancelled(void)
+static void branch_that_was_not_polled_is_not_canceled(void)
 {
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, win_before_a_look_at_the_other, NULL), 0);
+    CHECK_EQ(test_run(rt, win_before_poll_of_other, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-static void losers_are_all_told_before_one_is_awaited(void)
+static void all_losers_are_canceled_before_any_is_awaited(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, win_against_two, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-static void a_future_that_has_a_result_when_it_is_cancelled_wins(void)
+static void future_with_result_at_cancel_wins(void)
 {
     weft_runtime *rt = test_start(1);
     struct late late = { .future.ops = &late_ops, .result = 17 };
@@ -335,14 +336,14 @@ static void a_future_that_has_a_result_when_it_is_cancelled_wins(void)
 }
 
 TEST_MAIN({
-    TEST(what_can_be_had_at_the_second_look_wins),
-    TEST(an_answer_is_not_that_of_the_last_time),
-    TEST(a_grant_that_is_faster_than_a_cancel_counts),
-    TEST(a_cancel_waits_for_a_grant_under_way),
-    TEST(a_grant_passes_over_one_that_is_decided),
-    TEST(one_that_finds_another_faster_waits_again),
-    TEST(one_that_is_cancelled_does_not_wait_again),
-    TEST(one_that_was_not_begun_is_not_cancelled),
-    TEST(losers_are_all_told_before_one_is_awaited),
-    TEST(a_future_that_has_a_result_when_it_is_cancelled_wins),
+    TEST(result_at_second_look_wins),
+    TEST(grant_without_result_does_not_reuse_old_result),
+    TEST(grant_before_cancel_wins),
+    TEST(cancel_waits_for_grant_in_progress),
+    TEST(grant_skips_decided_select),
+    TEST(select_that_loses_lock_to_barger_waits_again),
+    TEST(canceled_select_does_not_wait_again),
+    TEST(branch_that_was_not_polled_is_not_canceled),
+    TEST(all_losers_are_canceled_before_any_is_awaited),
+    TEST(future_with_result_at_cancel_wins),
 })

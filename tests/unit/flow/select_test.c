@@ -22,7 +22,7 @@ static int run(int (*function)(void *arg), void *arg)
     return result;
 }
 
-/* Two channels with room for some. */
+/* Two channels of the given capacity, and a branch that receives from each. */
 struct pair {
     numbers_sender *to[2];
     numbers_receiver *from[2];
@@ -49,7 +49,7 @@ static void pair_drop(struct pair *pair)
     }
 }
 
-static int take_what_is_ready(void *arg)
+static int select_ready_branch(void *arg)
 {
     (void)arg;
     struct pair pair;
@@ -65,13 +65,13 @@ static int take_what_is_ready(void *arg)
     return 0;
 }
 
-static void a_branch_that_is_ready_wins(void)
+static void ready_branch_wins(void)
 {
-    CHECK_EQ(run(take_what_is_ready, NULL), 0);
-    CHECK_EQ(take_what_is_ready(NULL), 0);
+    CHECK_EQ(run(select_ready_branch, NULL), 0);
+    CHECK_EQ(select_ready_branch(NULL), 0);
 }
 
-static int try_nothing(void *arg)
+static int try_without_ready_branch(void *arg)
 {
     (void)arg;
     struct pair pair;
@@ -87,10 +87,10 @@ static int try_nothing(void *arg)
     return 0;
 }
 
-static void without_a_branch_that_is_ready_there_is_a_default(void)
+static void try_without_ready_branch_returns_eagain(void)
 {
-    CHECK_EQ(run(try_nothing, NULL), 0);
-    CHECK_EQ(try_nothing(NULL), 0);
+    CHECK_EQ(run(try_without_ready_branch, NULL), 0);
+    CHECK_EQ(try_without_ready_branch(NULL), 0);
 }
 
 static int count_winners(void *arg)
@@ -107,7 +107,8 @@ static int count_winners(void *arg)
         weft_event_wait_init(&ops[i], &events[i]);
         branches[i].future = &ops[i].future;
     }
-    /* Neighbours, of which the first would be favoured by one who only begins elsewhere. */
+    /* Adjacent branches: a select that only randomized its starting point would favor the
+     * first. */
     weft_event_set(&events[1]);
     weft_event_set(&events[2]);
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -124,7 +125,7 @@ static int count_winners(void *arg)
     return 0;
 }
 
-static void ready_branches_have_the_same_chance_or_go_in_order(void)
+static void ready_branches_win_uniformly_or_in_order(void)
 {
     unsigned flags = 0;
     CHECK_EQ(run(count_winners, &flags), 0);
@@ -133,8 +134,8 @@ static void ready_branches_have_the_same_chance_or_go_in_order(void)
     CHECK_EQ(run(count_winners, &flags), 0);
 }
 
-/* In any order, and more than one at an object. */
-static int select_from_few(void *arg)
+/* Several branches wait for each event, in mixed order. */
+static int select_from_shared_events(void *arg)
 {
     (void)arg;
     enum {
@@ -159,12 +160,12 @@ static int select_from_few(void *arg)
     return 0;
 }
 
-static void several_branches_can_be_at_one_object(void)
+static void branches_can_share_object(void)
 {
-    CHECK_EQ(run(select_from_few, NULL), 0);
+    CHECK_EQ(run(select_from_shared_events, NULL), 0);
 }
 
-/* --- What did not win ------------------------------------------------------------------------ */
+/* --- Losing branches ------------------------------------------------------------------------- */
 
 static int select_pair(void *arg)
 {
@@ -172,7 +173,7 @@ static int select_pair(void *arg)
     return weft_select(pair->branches, 2, 0, WEFT_NEVER);
 }
 
-static void a_branch_that_did_not_win_has_taken_nothing(void)
+static void losing_branch_consumes_nothing(void)
 {
     weft_runtime *rt = test_start(1);
     struct pair pair;
@@ -180,7 +181,7 @@ static void a_branch_that_did_not_win_has_taken_nothing(void)
     weft_task *task = test_go_first(rt, select_pair, &pair);
     test_settle(rt);
     CHECK_EQ(numbers_try_send(pair.to[0], 1), 0);
-    CHECK_EQ(numbers_try_send(pair.to[1], 2), 0); /* Before the select could leave. */
+    CHECK_EQ(numbers_try_send(pair.to[1], 2), 0); /* Before the select runs again. */
     CHECK_EQ(test_join_soon(task), 0);
     CHECK_EQ(pair.message[0], 1);
     CHECK_EQ(pair.message[1], 0);
@@ -191,7 +192,7 @@ static void a_branch_that_did_not_win_has_taken_nothing(void)
     weft_runtime_destroy(rt);
 }
 
-static void one_that_is_cancelled_has_taken_nothing(void)
+static void canceled_select_consumes_nothing(void)
 {
     weft_runtime *rt = test_start(1);
     struct pair pair;
@@ -208,7 +209,7 @@ static void one_that_is_cancelled_has_taken_nothing(void)
     weft_runtime_destroy(rt);
 }
 
-/* Permits that are too few for the select are there for who stands behind it. */
+/* Permits that are too few for the select go to the waiter behind it. */
 static int select_many_or_event(void *arg)
 {
     weft_semaphore *semaphore = arg;
@@ -224,7 +225,7 @@ static int acquire_one(void *arg)
     return weft_semaphore_acquire(arg, 1, WEFT_NEVER);
 }
 
-static void who_waits_behind_a_loser_goes_on(void)
+static void waiter_behind_losing_branch_proceeds(void)
 {
     weft_runtime *rt = test_start(1);
     weft_semaphore semaphore = WEFT_SEMAPHORE_INIT(3);
@@ -263,7 +264,7 @@ static int sleep_or_join(void *arg)
     CHECK_EQ(weft_select(branches, 4, 0, WEFT_NEVER), 1);
     CHECK_EQ(branches[1].result, 0);
 
-    /* The handle is as it was. */
+    /* The losing join has left the handle intact. */
     CHECK_EQ(numbers_send(pair.to[1], 9, WEFT_NEVER), 0);
     weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
     weft_join_init(&join, task, &result);
@@ -271,7 +272,7 @@ static int sleep_or_join(void *arg)
     CHECK_EQ(result, 1);
     CHECK_EQ(pair.message[1], 9);
 
-    /* And an operation, while a sleep is pending. */
+    /* An operation wins while a sleep is pending. */
     weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
     branches[0].future = NULL;
     weft_event_set(&done_event);
@@ -296,12 +297,12 @@ static int select_from_sleeps(void *arg)
     return weft_select(branches, 2, 0, WEFT_NEVER);
 }
 
-static void there_may_be_no_operation_among_them(void)
+static void select_of_sleeps_only(void)
 {
     CHECK_EQ(run(select_from_sleeps, NULL), 1);
 }
 
-/* A future that needs some polls to be cancelled. */
+/* A future whose cancel takes several polls. */
 struct slow {
     weft_future future;
     unsigned cancels;
@@ -341,12 +342,12 @@ static int win_against_slow(void *arg)
     return 0;
 }
 
-static void a_loser_that_needs_time_to_end_is_awaited(void)
+static void select_waits_until_slow_loser_is_canceled(void)
 {
     CHECK_EQ(run(win_against_slow, NULL), 0);
 }
 
-/* The loser is a select, with such a branch. */
+/* The loser is a select with a slow branch. */
 static int win_against_select(void *arg)
 {
     (void)arg;
@@ -364,7 +365,7 @@ static int win_against_select(void *arg)
     return 0;
 }
 
-static void a_select_can_be_a_branch(void)
+static void select_can_be_branch(void)
 {
     CHECK_EQ(run(win_against_select, NULL), 0);
 }
@@ -380,7 +381,7 @@ static int wait_with_slow(void *arg)
     return weft_select(branches, 2, 0, WEFT_NEVER);
 }
 
-static void one_that_is_cancelled_awaits_the_end_of_its_branches(void)
+static void canceled_select_waits_for_its_branches(void)
 {
     weft_runtime *rt = test_start(1);
     cancelled_slow = (struct slow){ .future.ops = &slow_ops };
@@ -394,10 +395,10 @@ static void one_that_is_cancelled_awaits_the_end_of_its_branches(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- From hand to hand ----------------------------------------------------------------------- */
+/* --- Rendezvous ------------------------------------------------------------------------------ */
 
-/* Each offers a message at one channel and would take one from the other, in turn the other
- * way round; so selects meet selects. */
+/* Each member offers a message on one channel and receives from the other, and swaps the two
+ * channels every round, so selects are matched with selects. */
 static struct pair square;
 static atomic_uint_fast64_t given;
 static atomic_uint_fast64_t taken;
@@ -413,7 +414,7 @@ static void square_begin(void)
     atomic_store(&taken, 0);
 }
 
-static int give_or_take(void *arg)
+static int send_or_receive(void *arg)
 {
     unsigned index = *(unsigned *)arg;
     for (uint64_t i = 0; i < crowd_rounds(); i++) {
@@ -439,7 +440,7 @@ static int give_or_take(void *arg)
             break;
         }
     }
-    weft_event_set(&done_event); /* The others may have nobody left to meet. */
+    weft_event_set(&done_event); /* The others may have no partner left. */
     return 0;
 }
 
@@ -453,7 +454,7 @@ static void selects_meet_selects(void)
         square_begin();
         for (unsigned i = 0; i < MEMBERS; i++) {
             indices[i] = i;
-            tasks[i] = test_go(rt, give_or_take, &indices[i]);
+            tasks[i] = test_go(rt, send_or_receive, &indices[i]);
         }
         for (unsigned i = 0; i < MEMBERS; i++) {
             CHECK_EQ(test_join_soon(tasks[i]), 0);
@@ -466,9 +467,10 @@ static void selects_meet_selects(void)
     }
 }
 
-/* --- In a crowd ------------------------------------------------------------------------------ */
+/* --- Concurrent senders and selects ---------------------------------------------------------- */
 
-/* The first ones send to both channels, the others select from both; all kinds of them. */
+/* The first members send to both channels, the others select from both. Runs with every kind of
+ * member. */
 enum {
     SENDERS = 4,
     RECEIVERS = 4,
@@ -544,14 +546,14 @@ static void lines_check(uint64_t sum)
     numbers_receiver_drop(lines.from[1]);
 }
 
-static void nothing_is_lost_or_doubled(void)
+static void no_message_is_lost_or_duplicated(void)
 {
     crowd_run_all(SENDERS + RECEIVERS, send_or_select, NULL, lines_begin, lines_check);
 }
 
-/* --- Mistakes -------------------------------------------------------------------------------- */
+/* --- Misuse ---------------------------------------------------------------------------------- */
 
-static int one_in_two_branches(void *arg)
+static int select_same_operation_twice(void *arg)
 {
     (void)arg;
     weft_op op;
@@ -560,12 +562,12 @@ static int one_in_two_branches(void *arg)
     return weft_select(branches, 2, 0, WEFT_NEVER);
 }
 
-static void one_operation_in_two_branches(void)
+static void operation_in_two_branches(void)
 {
-    (void)run(one_in_two_branches, NULL);
+    (void)run(select_same_operation_twice, NULL);
 }
 
-static void a_barrier_as_a_branch(void)
+static void barrier_as_branch(void)
 {
     weft_barrier barrier = WEFT_BARRIER_INIT(2);
     weft_op op;
@@ -580,40 +582,40 @@ static void too_many_branches(void)
     weft_select_init(&select, NULL, ((size_t)1 << 24) + 1, 0);
 }
 
-static int select_in_a_body(weft_co *co, void *state)
+static int select_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     return weft_select(NULL, 0, WEFT_SELECT_TRY, WEFT_NEVER);
 }
 
-static void select_without_a_stack(void)
+static void select_in_stackless_task(void)
 {
-    (void)test_join(test_spawn(test_start(1), select_in_a_body, NULL));
+    (void)test_join(test_spawn(test_start(1), select_task, NULL));
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
     CHECK_ABORTS(too_many_branches, "weft_select: 16777217 branches; 16777216 are the most");
-    CHECK_ABORTS(select_without_a_stack, "weft_select: called on a worker outside of a fiber");
-    CHECK_ABORTS(one_operation_in_two_branches, "weft_select: the operation of branch");
-    CHECK_ABORTS(a_barrier_as_a_branch, "weft_select: branch 0 waits at a barrier");
+    CHECK_ABORTS(select_in_stackless_task, "weft_select: called on a worker outside of a fiber");
+    CHECK_ABORTS(operation_in_two_branches, "weft_select: the operation of branch");
+    CHECK_ABORTS(barrier_as_branch, "weft_select: branch 0 waits at a barrier");
 }
 
 TEST_MAIN({
-    TEST(a_branch_that_is_ready_wins),
-    TEST(without_a_branch_that_is_ready_there_is_a_default),
-    TEST(ready_branches_have_the_same_chance_or_go_in_order),
-    TEST(several_branches_can_be_at_one_object),
-    TEST(a_branch_that_did_not_win_has_taken_nothing),
-    TEST(one_that_is_cancelled_has_taken_nothing),
-    TEST(who_waits_behind_a_loser_goes_on),
+    TEST(ready_branch_wins),
+    TEST(try_without_ready_branch_returns_eagain),
+    TEST(ready_branches_win_uniformly_or_in_order),
+    TEST(branches_can_share_object),
+    TEST(losing_branch_consumes_nothing),
+    TEST(canceled_select_consumes_nothing),
+    TEST(waiter_behind_losing_branch_proceeds),
     TEST(sleeps_and_joins_can_be_branches),
-    TEST(there_may_be_no_operation_among_them),
-    TEST(a_loser_that_needs_time_to_end_is_awaited),
-    TEST(a_select_can_be_a_branch),
-    TEST(one_that_is_cancelled_awaits_the_end_of_its_branches),
+    TEST(select_of_sleeps_only),
+    TEST(select_waits_until_slow_loser_is_canceled),
+    TEST(select_can_be_branch),
+    TEST(canceled_select_waits_for_its_branches),
     TEST(selects_meet_selects),
-    TEST(nothing_is_lost_or_doubled),
-    TEST(mistakes_abort_with_a_sentence),
+    TEST(no_message_is_lost_or_duplicated),
+    TEST(misuse_aborts_with_message),
 })

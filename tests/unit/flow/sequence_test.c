@@ -28,10 +28,10 @@ static void add(void *value, const void *item, void *arg)
 static int count_to_5(void *item, void *arg)
 {
     (*(int *)arg)++;
-    return *(int *)item == 4 ? -EIO : 1; /* More than 0 is no error. */
+    return *(int *)item == 4 ? -EIO : 1; /* A positive result is not an error. */
 }
 
-static void a_sequence_is_taken_item_by_item(void)
+static void next_returns_items_in_order(void)
 {
     weft_sequence *sequence = count_up();
     int item = -1;
@@ -46,7 +46,7 @@ static void a_sequence_is_taken_item_by_item(void)
     weft_sequence_drop(NULL);
 }
 
-static void the_ends_of_sequences(void)
+static void terminal_calls_consume_sequence(void)
 {
     int sum = 0;
     CHECK_EQ(weft_sequence_fold(count_up(), &sum, add, NULL), 0);
@@ -84,14 +84,14 @@ static int count_item(void *item, void *arg)
     return 0;
 }
 
-static void an_item_may_be_of_no_bytes(void)
+static void item_of_size_0_is_counted(void)
 {
     int seen = 0;
     CHECK_EQ(weft_sequence_for_each(weft_sequence_of_array(numbers, 3, 0), count_item, &seen), 0);
     CHECK_EQ(seen, 3);
 }
 
-/* A pull that is cancelled is not the end of the sequence. */
+/* A canceled pull does not end the sequence. */
 static int pull_twice(void *arg)
 {
     weft_sequence *sequence = arg;
@@ -103,7 +103,7 @@ static int pull_twice(void *arg)
     return item;
 }
 
-static void a_pull_that_is_cancelled_can_be_done_again(void)
+static void canceled_pull_can_be_retried(void)
 {
     weft_runtime *rt = test_start(1);
     weft_sender *sender;
@@ -120,8 +120,8 @@ static void a_pull_that_is_cancelled_can_be_done_again(void)
     weft_runtime_destroy(rt);
 }
 
-/* A chain of which a part could not be made is NULL from there on, and nothing leaks. */
-static void a_chain_without_memory_is_checked_at_its_end(void)
+/* If a stage cannot be created, the rest of the chain is NULL and nothing leaks. */
+static void failed_stage_makes_rest_of_chain_null(void)
 {
     int sum = 0;
     int got[1];
@@ -145,9 +145,9 @@ static void a_chain_without_memory_is_checked_at_its_end(void)
 }
 
 TEST_MAIN({
-    TEST(a_sequence_is_taken_item_by_item),
-    TEST(the_ends_of_sequences),
-    TEST(an_item_may_be_of_no_bytes),
-    TEST(a_pull_that_is_cancelled_can_be_done_again),
-    TEST(a_chain_without_memory_is_checked_at_its_end),
+    TEST(next_returns_items_in_order),
+    TEST(terminal_calls_consume_sequence),
+    TEST(item_of_size_0_is_counted),
+    TEST(canceled_pull_can_be_retried),
+    TEST(failed_stage_makes_rest_of_chain_null),
 })

@@ -38,7 +38,7 @@ static int wait_for_trigger(void *arg)
     return weft_shutdown_wait(&service, WEFT_NEVER);
 }
 
-static void work_under_way_is_finished(void)
+static void drain_waits_for_work_in_progress(void)
 {
     weft_runtime *rt = test_start(2);
     weft_time briefly = 2 * WEFT_MS;
@@ -63,7 +63,7 @@ static void work_under_way_is_finished(void)
     weft_runtime_destroy(rt);
 }
 
-static void who_waits_is_told_of_the_trigger(void)
+static void trigger_wakes_all_waiters(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *tasks[3];
@@ -81,7 +81,7 @@ static void who_waits_is_told_of_the_trigger(void)
     weft_runtime_destroy(rt);
 }
 
-static void what_takes_too_long_is_cancelled(void)
+static void drain_deadline_cancels_remaining_work(void)
 {
     weft_runtime *rt = test_start(2);
     weft_time briefly = WEFT_MS;
@@ -111,7 +111,7 @@ static int drain(void *arg)
     return weft_shutdown_drain(&service, WEFT_NEVER);
 }
 
-static void several_can_drain_it(void)
+static void several_tasks_can_drain(void)
 {
     weft_runtime *rt = test_start(1);
     begin();
@@ -129,7 +129,7 @@ static void several_can_drain_it(void)
     weft_runtime_destroy(rt);
 }
 
-/* Behind the drain a cancel ends waits, as before. */
+/* After the drain, a cancel ends waits as before. */
 static int drain_and_sleep(void *arg)
 {
     int result = drain(arg);
@@ -137,7 +137,7 @@ static int drain_and_sleep(void *arg)
     return result;
 }
 
-static void who_drains_can_be_cancelled(void)
+static void canceled_drain_cancels_work(void)
 {
     weft_runtime *rt = test_start(1);
     weft_time long_time = 3600 * WEFT_S;
@@ -153,11 +153,12 @@ static void who_drains_can_be_cancelled(void)
     weft_runtime_destroy(rt);
 }
 
-/* Work comes from everywhere, while it is drained: what was taken is finished, and no more. */
+/* All tasks accept work while the service is drained. Accepted work is finished, and no more is
+ * accepted. */
 static atomic_uint_fast64_t taken;
 static atomic_uint_fast64_t done;
 
-static int take_work(void *arg)
+static int accept_work(void *arg)
 {
     (void)arg;
     while (weft_shutdown_enter(&service) == 0) {
@@ -169,7 +170,7 @@ static int take_work(void *arg)
     return 0;
 }
 
-static void nothing_is_taken_behind_a_drain(void)
+static void no_work_is_accepted_after_drain(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned w = 0; w < 3; w++) {
@@ -180,7 +181,7 @@ static void nothing_is_taken_behind_a_drain(void)
             atomic_store(&taken, 0);
             atomic_store(&done, 0);
             for (unsigned i = 0; i < 6; i++) {
-                tasks[i] = test_go(rt, take_work, NULL);
+                tasks[i] = test_go(rt, accept_work, NULL);
             }
             CHECK_EQ(weft_shutdown_drain(&service, WEFT_NEVER), 0);
             uint64_t at_the_end = atomic_load(&done);
@@ -200,17 +201,17 @@ static void leave_without_enter(void)
     weft_shutdown_leave(&service);
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
     CHECK_ABORTS(leave_without_enter, "weft_shutdown_leave: nothing is under way");
 }
 
 TEST_MAIN({
-    TEST(work_under_way_is_finished),
-    TEST(who_waits_is_told_of_the_trigger),
-    TEST(what_takes_too_long_is_cancelled),
-    TEST(several_can_drain_it),
-    TEST(who_drains_can_be_cancelled),
-    TEST(nothing_is_taken_behind_a_drain),
-    TEST(mistakes_abort_with_a_sentence),
+    TEST(drain_waits_for_work_in_progress),
+    TEST(trigger_wakes_all_waiters),
+    TEST(drain_deadline_cancels_remaining_work),
+    TEST(several_tasks_can_drain),
+    TEST(canceled_drain_cancels_work),
+    TEST(no_work_is_accepted_after_drain),
+    TEST(misuse_aborts_with_message),
 })

@@ -45,7 +45,7 @@ static int spell(const void *from, void *to, void *arg)
     return 0;
 }
 
-static void items_are_mapped_and_filtered(void)
+static void map_and_filter_transform_items(void)
 {
     int two = 2;
     int four = 4;
@@ -70,7 +70,7 @@ static void items_are_mapped_and_filtered(void)
     weft_sequence_drop(sequence);
 }
 
-static void some_are_taken_or_skipped(void)
+static void take_and_skip_limit_items(void)
 {
     check_items(weft_sequence_take(count_up(), 3), (int[]){ 0, 1, 2 }, 3);
     check_items(weft_sequence_take(count_up(), 0), numbers, 0);
@@ -81,7 +81,7 @@ static void some_are_taken_or_skipped(void)
     check_items(weft_sequence_take(weft_sequence_skip(count_up(), 4), 2), (int[]){ 4, 5 }, 2);
 }
 
-static void items_come_in_chunks(void)
+static void chunks_group_items(void)
 {
     weft_sequence *sequence = weft_sequence_chunks(count_up(), 4);
     weft_chunk chunk;
@@ -105,7 +105,7 @@ static int join_digits(const void *one, const void *two, void *to, void *arg)
     return arg != NULL && *(const int *)one == *(int *)arg ? -EIO : 0;
 }
 
-static void two_sequences_are_zipped(void)
+static void zip_combines_two_sequences(void)
 {
     int64_t got[NUMBERS];
     weft_sequence *sequence =
@@ -118,7 +118,7 @@ static void two_sequences_are_zipped(void)
     CHECK_EQ(weft_sequence_collect(sequence, got, NUMBERS), -EIO);
 }
 
-/* A channel, and a sequence of what comes from it. */
+/* Makes a channel and returns a sequence of its messages. */
 static weft_sequence *listen_to(weft_sender **sender)
 {
     weft_receiver *receiver;
@@ -126,7 +126,7 @@ static weft_sequence *listen_to(weft_sender **sender)
     return weft_sequence_of_channel(receiver, sizeof(int));
 }
 
-static void check_is_too_late(weft_sequence *sequence)
+static void check_times_out(weft_sequence *sequence)
 {
     int64_t item = 0;
     weft_time deadline = weft_after(WEFT_MS);
@@ -144,8 +144,8 @@ static void check_next(weft_sequence *sequence, int wanted)
     CHECK_EQ(weft_sequence_size(sequence) == sizeof(int) ? item.small : item.large, wanted);
 }
 
-/* A pull of each stage that is too late; then an item comes, and is the next one. */
-static void each_stage_waits_until_the_deadline(void)
+/* A pull from each stage times out. Then an item arrives, and the next pull returns it. */
+static void pull_from_each_stage_waits_until_deadline(void)
 {
     int one = 1;
     for (int stage = 0; stage < 7; stage++) {
@@ -173,7 +173,7 @@ static void each_stage_waits_until_the_deadline(void)
         default:
             break;
         }
-        check_is_too_late(sequence);
+        check_times_out(sequence);
         CHECK_EQ(weft_send(sender, &numbers[stage == 4 ? 0 : 1], WEFT_NEVER), 0);
         check_next(sequence, stage == 4 ? 0 : 1);
         weft_sequence_drop(sequence);
@@ -181,12 +181,12 @@ static void each_stage_waits_until_the_deadline(void)
     }
 }
 
-static void what_was_skipped_or_waits_for_another_is_kept(void)
+static void skip_and_zip_keep_progress_after_timeout(void)
 {
     weft_sender *sender;
     weft_sequence *sequence = weft_sequence_skip(listen_to(&sender), 2);
     CHECK_EQ(weft_send(sender, &numbers[1], WEFT_NEVER), 0);
-    check_is_too_late(sequence);
+    check_times_out(sequence);
     CHECK_EQ(weft_send(sender, &numbers[2], WEFT_NEVER), 0);
     CHECK_EQ(weft_send(sender, &numbers[3], WEFT_NEVER), 0);
     check_next(sequence, 3);
@@ -195,7 +195,7 @@ static void what_was_skipped_or_waits_for_another_is_kept(void)
 
     sequence =
         weft_sequence_zip(count_up(), listen_to(&sender), sizeof(int64_t), join_digits, NULL);
-    check_is_too_late(sequence);
+    check_times_out(sequence);
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(weft_send(sender, &numbers[5], WEFT_NEVER), 0);
         check_next(sequence, i * 10 + 5);
@@ -204,8 +204,8 @@ static void what_was_skipped_or_waits_for_another_is_kept(void)
     weft_sender_drop(sender);
 }
 
-/* A pull that is too late loses nothing: what a stage has got is kept. */
-static void a_pull_that_is_too_late_can_be_done_again(void)
+/* A pull that times out loses nothing: a stage keeps the items that it has. */
+static void timed_out_pull_can_be_retried(void)
 {
     weft_sender *sender;
     weft_receiver *receiver;
@@ -239,8 +239,8 @@ static int pull_slowly(void *arg)
     CHECK_EQ(weft_sequence_next(sequence, &item, weft_now()), WEFT_ETIMEDOUT);
     weft_sequence_drop(sequence);
     sequence = weft_sequence_throttle(count_up(), 3600 * WEFT_S);
-    check_next(sequence, 0); /* The first one comes at once. */
-    check_is_too_late(sequence);
+    check_next(sequence, 0); /* The first item is not delayed. */
+    check_times_out(sequence);
     weft_sequence_drop(sequence);
     return 0;
 }
@@ -255,7 +255,7 @@ static int pull_with_deadline(void *arg)
     return result;
 }
 
-static void one_that_is_cancelled_meanwhile_gets_nothing(void)
+static void canceled_throttled_pull_returns_ecanceled(void)
 {
     weft_runtime *rt = test_start(1);
     weft_time deadlines[2] = { weft_after(1800 * WEFT_S), WEFT_NEVER };
@@ -267,7 +267,7 @@ static void one_that_is_cancelled_meanwhile_gets_nothing(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_throttle_lets_time_pass(void)
+static void throttle_spaces_out_items(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, pull_slowly, NULL), 0);
@@ -276,13 +276,13 @@ static void a_throttle_lets_time_pass(void)
 }
 
 TEST_MAIN({
-    TEST(items_are_mapped_and_filtered),
-    TEST(some_are_taken_or_skipped),
-    TEST(items_come_in_chunks),
-    TEST(two_sequences_are_zipped),
-    TEST(each_stage_waits_until_the_deadline),
-    TEST(what_was_skipped_or_waits_for_another_is_kept),
-    TEST(a_pull_that_is_too_late_can_be_done_again),
-    TEST(a_throttle_lets_time_pass),
-    TEST(one_that_is_cancelled_meanwhile_gets_nothing),
+    TEST(map_and_filter_transform_items),
+    TEST(take_and_skip_limit_items),
+    TEST(chunks_group_items),
+    TEST(zip_combines_two_sequences),
+    TEST(pull_from_each_stage_waits_until_deadline),
+    TEST(skip_and_zip_keep_progress_after_timeout),
+    TEST(timed_out_pull_can_be_retried),
+    TEST(throttle_spaces_out_items),
+    TEST(canceled_throttled_pull_returns_ecanceled),
 })

@@ -13,7 +13,7 @@
 #include "rt.h"
 #include "test.h"
 
-static void those_below_are_cancelled_and_no_others(void)
+static void cancel_reaches_descendants_only(void)
 {
     weft_token root = { { 0 }, 0, { 0 } };
     weft_token left;
@@ -52,12 +52,12 @@ static void those_below_are_cancelled_and_no_others(void)
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
-static int wait_for_it(void *arg)
+static int wait_for_cancel(void *arg)
 {
     return weft_token_wait(arg, WEFT_NEVER);
 }
 
-static void who_waits_goes_on(void)
+static void cancel_wakes_waiters_of_descendants(void)
 {
     weft_runtime *rt = test_start(2);
     weft_token root = { { 0 }, 0, { 0 } };
@@ -65,9 +65,9 @@ static void who_waits_goes_on(void)
     weft_token other;
     weft_token_init(&below, &root);
     weft_token_init(&other, &root);
-    weft_task *first = test_go(rt, wait_for_it, &root);
-    weft_task *second = test_go(rt, wait_for_it, &below);
-    weft_task *third = test_go(rt, wait_for_it, &other);
+    weft_task *first = test_go(rt, wait_for_cancel, &root);
+    weft_task *second = test_go(rt, wait_for_cancel, &below);
+    weft_task *third = test_go(rt, wait_for_cancel, &other);
     CHECK_EQ(weft_token_wait(&below, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     weft_cancel(third);
     CHECK_EQ(test_join_soon(third), WEFT_ECANCELED);
@@ -81,7 +81,7 @@ static void who_waits_goes_on(void)
     weft_runtime_destroy(rt);
 }
 
-static void all_who_wait_go_on(void)
+static void cancel_wakes_all_waiters_of_tree(void)
 {
     weft_runtime *rt = test_start(1);
     weft_token root = { { 0 }, 0, { 0 } };
@@ -89,7 +89,7 @@ static void all_who_wait_go_on(void)
     weft_task *tasks[4];
     weft_token_init(&below, &root);
     for (unsigned i = 0; i < 4; i++) {
-        tasks[i] = test_go_first(rt, wait_for_it, i % 2 == 0 ? &root : &below);
+        tasks[i] = test_go_first(rt, wait_for_cancel, i % 2 == 0 ? &root : &below);
     }
     weft_token_cancel(&root);
     for (unsigned i = 0; i < 4; i++) {
@@ -109,7 +109,7 @@ static int sleep_unless(void *arg)
     return weft_token_await(&cancelled_later, &sleep.future, WEFT_NEVER);
 }
 
-static void something_is_awaited_unless_it_is_cancelled(void)
+static void token_await_returns_result_or_ecanceled(void)
 {
     weft_runtime *rt = test_start(1);
     weft_time briefly = WEFT_MS;
@@ -124,8 +124,8 @@ static void something_is_awaited_unless_it_is_cancelled(void)
     weft_runtime_destroy(rt);
 }
 
-/* Both are there: that it is cancelled counts. */
-static void what_is_ready_is_not_awaited_if_it_is_cancelled(void)
+/* The token and the future are both ready. The cancel takes precedence. */
+static void token_await_prefers_cancel_over_ready_future(void)
 {
     weft_token token = { { 0 }, 0, { 0 } };
     weft_semaphore closed = WEFT_SEMAPHORE_INIT(1);
@@ -140,14 +140,14 @@ static void what_is_ready_is_not_awaited_if_it_is_cancelled(void)
     }
 }
 
-/* --- Functions -------------------------------------------------------------------------------- */
+/* --- Callbacks -------------------------------------------------------------------------------- */
 
 static void count_call(void *arg)
 {
     (*(unsigned *)arg)++;
 }
 
-static void functions_are_called_once(void)
+static void callback_runs_once(void)
 {
     weft_token root = { { 0 }, 0, { 0 } };
     weft_token below;
@@ -175,7 +175,7 @@ static void functions_are_called_once(void)
     weft_token_fini(&below);
 }
 
-static void all_functions_of_a_tree_are_called(void)
+static void cancel_runs_all_callbacks_of_tree(void)
 {
     weft_token root = { { 0 }, 0, { 0 } };
     weft_token below;
@@ -193,7 +193,7 @@ static void all_functions_of_a_tree_are_called(void)
     weft_token_fini(&below);
 }
 
-/* A function that runs until the one who removes it waits for that. */
+/* A callback that runs until its remover waits for it. */
 static struct {
     weft_token token;
     weft_on_cancel on_cancel;
@@ -202,9 +202,9 @@ static struct {
     _Atomic(bool) has_ended;
 } meeting;
 
-static void run_until_it_is_removed(void *arg)
+static void run_until_remover_sleeps(void *arg)
 {
-    if (arg != NULL) { /* A removal by the function itself does not wait for it. */
+    if (arg != NULL) { /* A removal by the callback itself does not wait for it. */
         CHECK(!weft_on_cancel_remove(arg));
     }
     atomic_store(&meeting.runs, 1);
@@ -213,7 +213,7 @@ static void run_until_it_is_removed(void *arg)
     atomic_store(&meeting.has_ended, true);
 }
 
-static void *remove_it(void *arg)
+static void *remove_running_callback(void *arg)
 {
     (void)arg;
     test_wait_for(&meeting.runs, 1);
@@ -223,24 +223,24 @@ static void *remove_it(void *arg)
     return NULL;
 }
 
-static void meet(void *arg)
+static void remove_while_running(void *arg)
 {
     pthread_t thread;
     memset(&meeting, 0, sizeof meeting);
-    weft_on_cancel_add(&meeting.on_cancel, &meeting.token, run_until_it_is_removed, arg);
-    CHECK_EQ(pthread_create(&thread, NULL, remove_it, NULL), 0);
+    weft_on_cancel_add(&meeting.on_cancel, &meeting.token, run_until_remover_sleeps, arg);
+    CHECK_EQ(pthread_create(&thread, NULL, remove_running_callback, NULL), 0);
     weft_token_cancel(&meeting.token);
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-static void who_removes_a_function_that_runs_waits_for_its_end(void)
+static void remove_waits_for_running_callback(void)
 {
-    meet(NULL);
+    remove_while_running(NULL);
 }
 
-static void remove_waits_for_function_that_removed_itself(void)
+static void remove_waits_for_callback_that_removed_itself(void)
 {
-    meet(&meeting.on_cancel);
+    remove_while_running(&meeting.on_cancel);
 }
 
 static int sleep_long(void *arg)
@@ -249,7 +249,7 @@ static int sleep_long(void *arg)
     return weft_sleep(3600 * WEFT_S);
 }
 
-static void a_task_can_be_cancelled_with_it(void)
+static void cancel_of_token_cancels_added_task(void)
 {
     weft_runtime *rt = test_start(1);
     weft_token token = { { 0 }, 0, { 0 } };
@@ -263,7 +263,8 @@ static void a_task_can_be_cancelled_with_it(void)
     weft_runtime_destroy(rt);
 }
 
-/* Who has removed its function frees it; the canceller may be about to call it, or in it. */
+/* Each round frees its callback after the removal. The canceler may be about to call it, or may
+ * be calling it. */
 static weft_token shared_root;
 static atomic_uint_fast64_t called;
 static atomic_uint_fast64_t not_called;
@@ -307,7 +308,7 @@ static int cancel_all(void *arg)
     return 0;
 }
 
-static void functions_come_and_go_while_others_cancel(void)
+static void add_and_remove_race_with_cancel(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned w = 0; w < 3; w++) {
@@ -328,9 +329,9 @@ static void functions_come_and_go_while_others_cancel(void)
     CHECK(atomic_load(&not_called) > 0);
 }
 
-/* --- Functions that remove -------------------------------------------------------------------- */
+/* --- Callbacks that remove callbacks ---------------------------------------------------------- */
 
-/* Two trees, whose functions run at the same time and remove each other. */
+/* Two trees whose callbacks run at the same time and remove each other. */
 static struct crossing {
     weft_token trees[2];
     weft_on_cancel functions[2];
@@ -338,7 +339,7 @@ static struct crossing {
     _Atomic(uint64_t) returned;
 } crossing;
 
-static void remove_the_other(void *arg)
+static void remove_other(void *arg)
 {
     size_t self = (size_t)arg;
     (void)atomic_fetch_add(&crossing.began, 1);
@@ -353,14 +354,13 @@ static void *cancel_tree(void *arg)
     return NULL;
 }
 
-static void functions_that_remove_each_other_both_return(void)
+static void callbacks_that_remove_each_other_both_return(void)
 {
     for (unsigned round = 0; round < 100; round++) {
         pthread_t thread;
         memset(&crossing, 0, sizeof crossing);
         for (size_t i = 0; i < 2; i++) {
-            weft_on_cancel_add(&crossing.functions[i], &crossing.trees[i], remove_the_other,
-                               (void *)i);
+            weft_on_cancel_add(&crossing.functions[i], &crossing.trees[i], remove_other, (void *)i);
         }
         CHECK_EQ(pthread_create(&thread, NULL, cancel_tree, &crossing.trees[0]), 0);
         weft_token_cancel(&crossing.trees[1]);
@@ -396,8 +396,8 @@ static struct own_use *new_own_use(unsigned *calls)
     return self;
 }
 
-/* Before and after the cancel: the second function is called by the add. */
-static void function_may_remove_and_free_itself(void)
+/* Before and after the cancel. The second callback is called by weft_on_cancel_add(). */
+static void callback_may_remove_and_free_itself(void)
 {
     weft_token token = { { 0 }, 0, { 0 } };
     unsigned calls = 0;
@@ -419,7 +419,7 @@ static struct {
     unsigned counts[2];
 } family;
 
-static void change_the_others(void *arg)
+static void change_others(void *arg)
 {
     (void)arg;
     CHECK(weft_on_cancel_remove(&family.second));
@@ -428,9 +428,9 @@ static void change_the_others(void *arg)
     CHECK(!weft_on_cancel_remove(&family.third));
 }
 
-static void function_may_add_and_remove_others_of_its_tree(void)
+static void callback_may_add_and_remove_others_of_its_tree(void)
 {
-    weft_on_cancel_add(&family.first, &family.token, change_the_others, NULL);
+    weft_on_cancel_add(&family.first, &family.token, change_others, NULL);
     weft_on_cancel_add(&family.second, &family.token, count_call, &family.counts[0]);
     weft_token_cancel(&family.token);
     CHECK_EQ(family.counts[0], 0);
@@ -439,7 +439,7 @@ static void function_may_add_and_remove_others_of_its_tree(void)
     weft_token_fini(&family.token);
 }
 
-/* --- Loops, and mistakes ---------------------------------------------------------------------- */
+/* --- Loops and misuse ------------------------------------------------------------------------- */
 
 static int cancel_in_loop(size_t first, size_t end, void *arg)
 {
@@ -450,14 +450,14 @@ static int cancel_in_loop(size_t first, size_t end, void *arg)
     return 0;
 }
 
-static void its_stop_ends_a_loop(void)
+static void cancel_of_token_ends_parallel_loop(void)
 {
     weft_token token = { { 0 }, 0, { 0 } };
     weft_par_options options = { .piece = 1, .stop = &token.stop };
     CHECK_EQ(weft_for(0, 1000000, cancel_in_loop, &token, &options), WEFT_ECANCELED);
 }
 
-static void end_one_with_children(void)
+static void end_token_with_children(void)
 {
     weft_token root = { { 0 }, 0, { 0 } };
     weft_token child;
@@ -465,7 +465,7 @@ static void end_one_with_children(void)
     weft_token_fini(&root);
 }
 
-static void end_one_with_functions(void)
+static void end_token_with_callbacks(void)
 {
     weft_token root = { { 0 }, 0, { 0 } };
     weft_on_cancel on_cancel;
@@ -474,37 +474,37 @@ static void end_one_with_functions(void)
     weft_token_fini(&root);
 }
 
-static void end_one_that_is_waited_for(void)
+static void end_token_with_waiter(void)
 {
     weft_runtime *rt = test_start(1);
     static weft_token root;
-    (void)test_go_first(rt, wait_for_it, &root);
+    (void)test_go_first(rt, wait_for_cancel, &root);
     test_settle(rt);
     weft_token_fini(&root);
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(end_one_with_children, "weft_token_fini: the token has children");
-    CHECK_ABORTS(end_one_with_functions, "weft_token_fini: the token has functions");
-    CHECK_ABORTS(end_one_that_is_waited_for, "weft_token_fini: somebody waits");
+    CHECK_ABORTS(end_token_with_children, "weft_token_fini: the token has children");
+    CHECK_ABORTS(end_token_with_callbacks, "weft_token_fini: the token has functions");
+    CHECK_ABORTS(end_token_with_waiter, "weft_token_fini: somebody waits");
 }
 
 TEST_MAIN({
-    TEST(those_below_are_cancelled_and_no_others),
-    TEST(who_waits_goes_on),
-    TEST(all_who_wait_go_on),
-    TEST(something_is_awaited_unless_it_is_cancelled),
-    TEST(what_is_ready_is_not_awaited_if_it_is_cancelled),
-    TEST(functions_are_called_once),
-    TEST(all_functions_of_a_tree_are_called),
-    TEST(who_removes_a_function_that_runs_waits_for_its_end),
-    TEST(remove_waits_for_function_that_removed_itself),
-    TEST(a_task_can_be_cancelled_with_it),
-    TEST(functions_come_and_go_while_others_cancel),
-    TEST(functions_that_remove_each_other_both_return),
-    TEST(function_may_remove_and_free_itself),
-    TEST(function_may_add_and_remove_others_of_its_tree),
-    TEST(its_stop_ends_a_loop),
-    TEST(mistakes_abort_with_a_sentence),
+    TEST(cancel_reaches_descendants_only),
+    TEST(cancel_wakes_waiters_of_descendants),
+    TEST(cancel_wakes_all_waiters_of_tree),
+    TEST(token_await_returns_result_or_ecanceled),
+    TEST(token_await_prefers_cancel_over_ready_future),
+    TEST(callback_runs_once),
+    TEST(cancel_runs_all_callbacks_of_tree),
+    TEST(remove_waits_for_running_callback),
+    TEST(remove_waits_for_callback_that_removed_itself),
+    TEST(cancel_of_token_cancels_added_task),
+    TEST(add_and_remove_race_with_cancel),
+    TEST(callbacks_that_remove_each_other_both_return),
+    TEST(callback_may_remove_and_free_itself),
+    TEST(callback_may_add_and_remove_others_of_its_tree),
+    TEST(cancel_of_token_ends_parallel_loop),
+    TEST(misuse_aborts_with_message),
 })

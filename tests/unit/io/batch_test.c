@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that are told together: none is lost, whoever has gone meanwhile.
+ * batch_test.c - readiness events delivered in batches: none is lost, even if its waiter is gone.
  */
 #include "io/batch.h"
 
@@ -30,7 +30,7 @@ static int send_back(void *arg)
     return 0;
 }
 
-/* The one worker comes to none of the events before there are all. */
+/* The only worker handles none of the events before all are pending. */
 static int ask_all(void *arg)
 {
     (void)arg;
@@ -53,7 +53,7 @@ static int ask_all(void *arg)
     return 0;
 }
 
-static void of_more_than_a_batch_none_is_lost(void)
+static void events_beyond_batch_size_are_not_lost(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 1;
@@ -63,17 +63,17 @@ static void of_more_than_a_batch_none_is_lost(void)
     weft_runtime_destroy(rt);
 }
 
-static void *wait_in_vain(void *arg)
+static void *wait_until_timeout(void *arg)
 {
     char byte;
     CHECK_EQ(weft_read(arg, &byte, 1, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     return NULL;
 }
 
-/* On a stack that is gone then. */
-static void wait_on_a_thread(weft_stream *stream)
+/* Waits on a stack that is unmapped afterwards. */
+static void wait_on_thread(weft_stream *stream)
 {
-    size_t size = 2 * (size_t)1024 * 1024; /* a sanitizer has much of its own there */
+    size_t size = 2 * (size_t)1024 * 1024; /* a sanitizer uses much of it */
     void *stack =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     CHECK(stack != MAP_FAILED);
@@ -81,30 +81,30 @@ static void wait_on_a_thread(weft_stream *stream)
     pthread_t thread;
     CHECK_EQ(pthread_attr_init(&attributes), 0);
     CHECK_EQ(pthread_attr_setstack(&attributes, stack, size), 0);
-    CHECK_EQ(pthread_create(&thread, &attributes, wait_in_vain, stream), 0);
+    CHECK_EQ(pthread_create(&thread, &attributes, wait_until_timeout, stream), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(pthread_attr_destroy(&attributes), 0);
     CHECK_EQ(munmap(stack, size), 0);
 }
 
-/* Who waited last is remembered, and must not be looked at. */
-static int tell_of_what_was_waited_for(void *arg)
+/* The last waiter is remembered, and must not be accessed. */
+static int write_after_wait_timed_out(void *arg)
 {
     struct link *link = arg;
     char byte;
-    wait_on_a_thread(link->far);
+    wait_on_thread(link->far);
     CHECK_EQ(weft_write_all(link->near, "x", 1, WEFT_NEVER), 0);
-    CHECK_EQ(weft_sleep(WEFT_MS), 0); /* The event comes, and finds nobody. */
+    CHECK_EQ(weft_sleep(WEFT_MS), 0); /* The event arrives and finds no waiter. */
     CHECK_EQ(weft_read(link->far, &byte, 1, WEFT_NEVER), 1);
     return 0;
 }
 
-static void who_has_waited_may_be_gone(void)
+static void waiter_may_be_gone_when_event_arrives(void)
 {
-    link_run_all(tell_of_what_was_waited_for);
+    link_run_all(write_after_wait_timed_out);
 }
 
 TEST_MAIN({
-    TEST(of_more_than_a_batch_none_is_lost),
-    TEST(who_has_waited_may_be_gone),
+    TEST(events_beyond_batch_size_are_not_lost),
+    TEST(waiter_may_be_gone_when_event_arrives),
 })

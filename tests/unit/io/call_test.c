@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system calls that are made for each message do what the library's do.
+ * call_test.c - direct system calls of call.h: they behave like the functions of the C library.
  */
 #include "io/call.h"
 
@@ -23,7 +23,7 @@ static void close_ends(void)
     (void)close(ends[1]);
 }
 
-static void what_is_sent_is_received(void)
+static void sent_bytes_are_received(void)
 {
     char buffer[8] = { 0 };
     open_ends();
@@ -34,7 +34,7 @@ static void what_is_sent_is_received(void)
     close_ends();
 }
 
-static void what_failed_is_in_errno(void)
+static void error_is_in_errno(void)
 {
     char byte = 0;
     open_ends();
@@ -50,7 +50,7 @@ static void what_failed_is_in_errno(void)
     (void)close(ends[0]);
 }
 
-static void an_eventfd_is_counted_up(void)
+static void eventfd_is_incremented(void)
 {
     uint64_t count = 0;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -65,7 +65,7 @@ static void an_eventfd_is_counted_up(void)
 }
 
 TEST_MAIN({
-    TEST(what_is_sent_is_received),
-    TEST(what_failed_is_in_errno),
-    TEST(an_eventfd_is_counted_up),
+    TEST(sent_bytes_are_received),
+    TEST(error_is_in_errno),
+    TEST(eventfd_is_incremented),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams that are connected in memory: what is not the same for all streams (stream_test.c).
+ * duplex_test.c - in-memory streams: differences from other streams (stream_test.c).
  */
 #include <weft/io.h>
 
@@ -38,7 +38,7 @@ static int fill(void *arg)
     char bytes[8] = "abcdefg";
     (void)arg;
     CHECK_EQ(weft_duplex(&one, &other, 5), 0);
-    for (unsigned i = 0; i < 20; i++) { /* Around the ring. */
+    for (unsigned i = 0; i < 20; i++) { /* Wraps around the ring. */
         CHECK_EQ(weft_try_write(one, bytes, 3), 3);
         CHECK_EQ(weft_try_write(one, bytes + 3, 4), 2);
         CHECK_EQ(weft_try_write(one, bytes, 1), -EAGAIN);
@@ -55,7 +55,7 @@ static int fill(void *arg)
     return 0;
 }
 
-static void as_many_bytes_are_under_way_as_there_is_room_for(void)
+static void capacity_limits_bytes_in_flight(void)
 {
     run(fill);
 }
@@ -117,25 +117,25 @@ static int talk(void *arg)
     return 0;
 }
 
-static void all_bytes_come_in_order_through_any_capacity(void)
+static void bytes_arrive_in_order_with_any_capacity(void)
 {
     run(talk);
 }
 
-static int ask_for_the_impossible(void *arg)
+static int request_invalid_capacity(void *arg)
 {
     (void)arg;
     CHECK_EQ(weft_duplex(&one, &other, 0), -EINVAL);
     CHECK_EQ(weft_duplex(&one, &other, SIZE_MAX), -EINVAL);
-    if (!test_is_sanitized()) { /* Which do not let anybody ask for that much. */
+    if (!test_is_sanitized()) { /* A sanitizer aborts on a request of that size. */
         CHECK_EQ(weft_duplex(&one, &other, SIZE_MAX / 4), -ENOMEM);
     }
     return 0;
 }
 
-static void without_room_there_is_none(void)
+static void invalid_capacity_is_refused(void)
 {
-    run(ask_for_the_impossible);
+    run(request_invalid_capacity);
 }
 
 /* --- The end ---------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ static int go_away(void *arg)
     return 0;
 }
 
-static void what_was_written_before_a_close_is_read_after_it(void)
+static void data_written_before_close_can_be_read_after_it(void)
 {
     run(go_away);
 }
@@ -171,7 +171,7 @@ static int shut_sides(void *arg)
     CHECK_EQ(weft_write_all(one, "ab", 2, WEFT_NEVER), 0);
     CHECK_EQ(weft_stream_shutdown(one, WEFT_WRITE_SIDE), 0);
     CHECK_EQ(weft_write(one, "x", 1, WEFT_NEVER), -EPIPE);
-    CHECK_EQ(weft_write_all(other, "cd", 2, WEFT_NEVER), 0); /* The other way is open. */
+    CHECK_EQ(weft_write_all(other, "cd", 2, WEFT_NEVER), 0); /* The other direction is open. */
     CHECK_EQ(weft_read(one, &byte, 1, WEFT_NEVER), 1);
     CHECK_EQ(weft_stream_shutdown(one, WEFT_READ_SIDE), 0);
     CHECK_EQ(weft_read(one, &byte, 1, WEFT_NEVER), 0);
@@ -181,7 +181,7 @@ static int shut_sides(void *arg)
     return 0;
 }
 
-static void a_side_that_is_shut_does_no_more(void)
+static void side_that_is_shut_down_transfers_nothing(void)
 {
     run(shut_sides);
 }
@@ -192,7 +192,7 @@ static int read_one(void *arg)
     return (int)weft_read(arg, &byte, 1, WEFT_NEVER);
 }
 
-/* A peer that goes, a side that is shut, and a close, while somebody waits. */
+/* The peer closes, a side is shut down, and the stream is closed, while a task waits. */
 static int end_while_others_wait(void *arg)
 {
     weft_task *reader;
@@ -217,7 +217,7 @@ static int end_while_others_wait(void *arg)
     return 0;
 }
 
-static void who_waits_is_told_of_the_end(void)
+static void end_of_stream_wakes_waiters(void)
 {
     run(end_while_others_wait);
 }
@@ -251,12 +251,12 @@ static int wait_until_ready(void *arg)
     return 0;
 }
 
-static void readiness_is_told_without_a_descriptor(void)
+static void readiness_works_without_descriptor(void)
 {
     run(wait_until_ready);
 }
 
-/* --- More than 2 GiB at a time ------------------------------------------------------------ */
+/* --- More than 2 GiB per call ------------------------------------------------------------- */
 
 enum {
     PIECE = 1 << 24,
@@ -265,8 +265,10 @@ enum {
 
 #define MUCH ((size_t)VECTORS * PIECE)
 
-/* Memory that takes no more than a piece, however large it is: after its first page all pieces are
- * the same one. */
+/*
+ * Maps memory that occupies one piece, however large it is: after its first page all pieces share
+ * the same memory.
+ */
 static void *map_pieces(size_t size)
 {
     static int piece = -1;
@@ -343,13 +345,13 @@ static int move_much(void *arg)
 }
 
 /*
- * Goal:   one call moves no more bytes than its result can count, on streams in memory as on
- *         descriptors.
+ * Goal: one call transfers no more bytes than its result can represent, for in-memory streams as
+ * well as descriptors.
  */
-static void count_of_one_transfer_fits_its_result(void)
+static void byte_count_of_one_transfer_fits_its_result(void)
 {
     if (test_is_sanitized()) {
-        return; /* Its shadow of this memory is as large as if there were no sharing. */
+        return; /* Its shadow memory does not profit from the sharing. */
     }
     static const weft_allocator allocator = { .alloc = allocate, .free = deallocate };
     weft_config config = WEFT_CONFIG_INIT;
@@ -361,12 +363,12 @@ static void count_of_one_transfer_fits_its_result(void)
 }
 
 TEST_MAIN({
-    TEST(count_of_one_transfer_fits_its_result),
-    TEST(as_many_bytes_are_under_way_as_there_is_room_for),
-    TEST(all_bytes_come_in_order_through_any_capacity),
-    TEST(without_room_there_is_none),
-    TEST(what_was_written_before_a_close_is_read_after_it),
-    TEST(a_side_that_is_shut_does_no_more),
-    TEST(who_waits_is_told_of_the_end),
-    TEST(readiness_is_told_without_a_descriptor),
+    TEST(byte_count_of_one_transfer_fits_its_result),
+    TEST(capacity_limits_bytes_in_flight),
+    TEST(bytes_arrive_in_order_with_any_capacity),
+    TEST(invalid_capacity_is_refused),
+    TEST(data_written_before_close_can_be_read_after_it),
+    TEST(side_that_is_shut_down_transfers_nothing),
+    TEST(end_of_stream_wakes_waiters),
+    TEST(readiness_works_without_descriptor),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events by epoll: what every backend must do.
+ * epoll_test.c - epoll backend: requirements that every backend must meet.
  */
 #include "io/io.h"
 
@@ -10,59 +10,59 @@
 #include "rt.h"
 #include "test.h"
 
-static void without_events_nobody_runs(void)
+static void idle_backend_uses_no_cpu(void)
 {
     backend_is_idle(WEFT_IO_EPOLL);
 }
 
-static void who_waits_for_one_thing_is_not_woken_by_another(void)
+static void waiter_is_woken_only_by_requested_event(void)
 {
     backend_waits_for_what_was_asked(WEFT_IO_EPOLL);
 }
 
-static void events_tasks_and_timers_wake(void)
+static void events_tasks_and_timers_wake_workers(void)
 {
     backend_wakes_for_everything(WEFT_IO_EPOLL);
 }
 
-static void who_sleeps_in_it_knows_paused_time(void)
+static void parked_worker_respects_paused_clock(void)
 {
     backend_knows_paused_time(WEFT_IO_EPOLL);
 }
 
-static void a_busy_worker_does_not_freeze_it(void)
+static void busy_worker_does_not_freeze_backend(void)
 {
     backend_does_not_freeze(WEFT_IO_EPOLL);
 }
 
-static void events_and_tasks_take_turns(void)
+static void events_and_tasks_alternate(void)
 {
     backend_takes_turns(WEFT_IO_EPOLL);
 }
 
-static void after_lost_events_all_is_waited_for_anew(void)
+static void lost_events_rearm_all_polls(void)
 {
     backend_starts_anew(WEFT_IO_EPOLL);
 }
 
-static void a_thread_that_has_waited_keeps_nothing(void)
+static void thread_that_has_waited_leaks_nothing(void)
 {
     backend_outlives_threads(WEFT_IO_EPOLL);
 }
 
-static void who_helps_takes_no_wake_away(void)
+static void remote_poll_does_not_consume_wakes(void)
 {
     backend_keeps_wakes(WEFT_IO_EPOLL);
 }
 
 TEST_MAIN({
-    TEST(without_events_nobody_runs),
-    TEST(who_waits_for_one_thing_is_not_woken_by_another),
-    TEST(after_lost_events_all_is_waited_for_anew),
-    TEST(events_tasks_and_timers_wake),
-    TEST(who_sleeps_in_it_knows_paused_time),
-    TEST(a_busy_worker_does_not_freeze_it),
-    TEST(events_and_tasks_take_turns),
-    TEST(a_thread_that_has_waited_keeps_nothing),
-    TEST(who_helps_takes_no_wake_away),
+    TEST(idle_backend_uses_no_cpu),
+    TEST(waiter_is_woken_only_by_requested_event),
+    TEST(lost_events_rearm_all_polls),
+    TEST(events_tasks_and_timers_wake_workers),
+    TEST(parked_worker_respects_paused_clock),
+    TEST(busy_worker_does_not_freeze_backend),
+    TEST(events_and_tasks_alternate),
+    TEST(thread_that_has_waited_leaks_nothing),
+    TEST(remote_poll_does_not_consume_wakes),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors as streams: those of others, pipes and signals, urgent data.
+ * fd_stream_test.c - descriptors as streams: adopted descriptors, pipes and SIGPIPE, urgent data.
  */
 #include "io/fd_stream.h"
 
@@ -50,7 +50,7 @@ static int adopt(void *arg)
     return 0;
 }
 
-static void a_descriptor_is_adopted_and_released(void)
+static void descriptor_can_be_adopted_and_released(void)
 {
     on_workers(adopt);
 }
@@ -81,12 +81,12 @@ static int release_while_read(void *arg)
     return 0;
 }
 
-static void nothing_is_released_while_somebody_reads(void)
+static void release_during_read_returns_ebusy(void)
 {
     on_workers(release_while_read);
 }
 
-/* The numbers of descriptors are used again at once. */
+/* Descriptor numbers are reused immediately. */
 static int reuse_numbers(void *arg)
 {
     (void)arg;
@@ -124,7 +124,7 @@ static int reuse_in_parallel(void *arg)
     return 0;
 }
 
-static void numbers_that_are_used_again_are_kept_apart(void)
+static void reused_descriptor_numbers_are_kept_apart(void)
 {
     on_workers(reuse_in_parallel);
 }
@@ -133,14 +133,14 @@ static void numbers_that_are_used_again_are_kept_apart(void)
 
 static weft_stream *broken;
 
-static void *write_on_a_thread(void *arg)
+static void *write_on_thread(void *arg)
 {
     sigset_t pending;
     struct timespec none = { 0 };
     sigset_t only_pipe;
     (void)arg;
     CHECK_EQ(weft_write(broken, "x", 1, WEFT_NEVER), -EPIPE);
-    /* One that was pending before is left alone. */
+    /* A signal that was already pending is left alone. */
     CHECK_EQ(sigemptyset(&only_pipe), 0);
     CHECK_EQ(sigaddset(&only_pipe, SIGPIPE), 0);
     CHECK_EQ(pthread_sigmask(SIG_BLOCK, &only_pipe, NULL), 0);
@@ -152,7 +152,7 @@ static void *write_on_a_thread(void *arg)
     return NULL;
 }
 
-static int break_a_pipe(void *arg)
+static int break_pipe(void *arg)
 {
     (void)arg;
     struct link link = link_open(LINK_PIPE);
@@ -161,32 +161,32 @@ static int break_a_pipe(void *arg)
     return 0;
 }
 
-static int write_in_a_job(void *arg)
+static int write_in_blocking_job(void *arg)
 {
     (void)arg;
     return (int)weft_write(broken, "x", 1, WEFT_NEVER);
 }
 
-static int write_on_a_fiber(void *arg)
+static int write_on_fiber(void *arg)
 {
     (void)arg;
     weft_task *job;
     int result;
     CHECK_EQ(weft_write(broken, "x", 1, WEFT_NEVER), -EPIPE);
-    CHECK_EQ(weft_spawn_blocking(&job, write_in_a_job, NULL), 0);
+    CHECK_EQ(weft_spawn_blocking(&job, write_in_blocking_job, NULL), 0);
     CHECK_EQ(weft_join(job, &result, WEFT_NEVER), 0);
     CHECK_EQ(result, -EPIPE);
     return 0;
 }
 
-static void a_broken_pipe_kills_nobody(void)
+static void write_to_broken_pipe_raises_no_signal(void)
 {
     weft_runtime *rt = test_start(1);
     pthread_t thread;
-    CHECK_EQ(test_run(rt, break_a_pipe, NULL), 0);
-    CHECK_EQ(pthread_create(&thread, NULL, write_on_a_thread, NULL), 0);
+    CHECK_EQ(test_run(rt, break_pipe, NULL), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, write_on_thread, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    CHECK_EQ(test_run(rt, write_on_a_fiber, NULL), 0);
+    CHECK_EQ(test_run(rt, write_on_fiber, NULL), 0);
     weft_stream_close(broken);
     weft_runtime_destroy(rt);
 }
@@ -204,7 +204,7 @@ static int send_urgent(void *arg)
         CHECK_EQ(send(fd, "abc", 3, 0), 3);
         CHECK_EQ(send(fd, "!", 1, MSG_OOB), 1);
         CHECK_EQ(send(fd, "defg", 4, 0), 4);
-        while (all < 7) { /* A read ends where the urgent byte is. */
+        while (all < 7) { /* A read ends at the urgent byte. */
             ssize_t n = weft_read(link.far, buffer + all, sizeof buffer - all, WEFT_NEVER);
             CHECK(n > 0);
             all += (size_t)n;
@@ -216,15 +216,15 @@ static int send_urgent(void *arg)
 }
 
 /*
- * Goal:   a read that is short because of urgent data is not taken for the last one.
- * Method: more follows, in the same moment, and no event after it.
+ * Goal:   a read that is short because of urgent data does not mark the stream as drained.
+ * Method: more data follows at the same time, and no event after it.
  */
-static void urgent_data_does_not_hide_what_follows(void)
+static void urgent_data_does_not_hide_data_after_it(void)
 {
     on_workers(send_urgent);
 }
 
-/* --- Pipes of others -------------------------------------------------------------------- */
+/* --- Adopted pipes ---------------------------------------------------------------------- */
 
 static int read_packets(void *arg)
 {
@@ -235,7 +235,7 @@ static int read_packets(void *arg)
     CHECK_EQ(pipe2(ends, O_DIRECT | O_CLOEXEC), 0);
     CHECK_EQ(weft_stream_adopt(&reader, ends[0]), 0);
     CHECK_EQ(weft_read(reader, buffer, 8, weft_after(WEFT_MS)),
-             WEFT_ETIMEDOUT); /* It is watched. */
+             WEFT_ETIMEDOUT); /* It is registered now. */
     CHECK_EQ(write(ends[1], "ab", 2), 2);
     CHECK_EQ(write(ends[1], "c", 1), 1);
     CHECK_EQ(weft_read(reader, buffer, 8, weft_after(60 * WEFT_S)), 2);
@@ -247,15 +247,15 @@ static int read_packets(void *arg)
 }
 
 /*
- * Goal:   a read that is short because a packet ends is not taken for the last one.
- * Method: the pipe is a packet's; both are there when the first is read.
+ * Goal:   a read that is short because a packet ends does not mark the stream as drained.
+ * Method: the pipe is in packet mode. Both packets are available when the first is read.
  */
-static void a_packet_does_not_hide_the_next(void)
+static void packet_does_not_hide_next_packet(void)
 {
     on_workers(read_packets);
 }
 
-static int peek_into_a_pipe(void *arg)
+static int peek_into_pipe(void *arg)
 {
     struct link link = link_open(LINK_PIPE);
     char byte;
@@ -267,23 +267,23 @@ static int peek_into_a_pipe(void *arg)
     return 0;
 }
 
-static void who_cannot_peek_does_not_wait(void)
+static void peek_into_pipe_fails_without_waiting(void)
 {
-    on_workers(peek_into_a_pipe);
+    on_workers(peek_into_pipe);
 }
 
-/* --- What is left behind ---------------------------------------------------------------- */
+/* --- Streams left open ------------------------------------------------------------------ */
 
 static int leave_open(void *arg)
 {
     struct link *link = arg;
     *link = link_open(LINK_LOCAL);
     struct link in_memory = link_open(LINK_MEMORY);
-    weft_stream_close(in_memory.near); /* Who has left one side has left memory to the other. */
+    weft_stream_close(in_memory.near); /* The memory then belongs to the other side. */
     return 0;
 }
 
-static void a_runtime_closes_what_was_left_open(void)
+static void runtime_closes_streams_left_open(void)
 {
     unsigned before = link_fds();
     struct link link;
@@ -294,28 +294,28 @@ static void a_runtime_closes_what_was_left_open(void)
     CHECK_EQ(link_fds(), before);
 }
 
-static int peek_a_byte(void *stream)
+static int peek_byte(void *stream)
 {
     char byte;
     return (int)weft_peek(stream, &byte, 1, WEFT_NEVER);
 }
 
-static int read_a_byte(void *stream)
+static int read_byte(void *stream)
 {
     char byte;
     return (int)weft_read(stream, &byte, 1, WEFT_NEVER);
 }
 
-/* One event, for who has come first, and that one takes nothing. */
+/* There is one event, for the first waiter, which consumes nothing. */
 static int peek_before_reading(void *arg)
 {
     struct link *link = arg;
     weft_task *tasks[2];
     int result;
-    CHECK_EQ(weft_go(&tasks[0], peek_a_byte, link->far), 0);
+    CHECK_EQ(weft_go(&tasks[0], peek_byte, link->far), 0);
     link_wait_for_calls(link->far, 1);
-    CHECK_EQ(weft_sleep(WEFT_MS), 0); /* It is in the queue. */
-    CHECK_EQ(weft_go(&tasks[1], read_a_byte, link->far), 0);
+    CHECK_EQ(weft_sleep(WEFT_MS), 0); /* It is enqueued. */
+    CHECK_EQ(weft_go(&tasks[1], read_byte, link->far), 0);
     link_wait_for_calls(link->far, 2);
     CHECK_EQ(weft_sleep(WEFT_MS), 0);
     CHECK_EQ(weft_write_all(link->near, "x", 1, WEFT_NEVER), 0);
@@ -326,19 +326,19 @@ static int peek_before_reading(void *arg)
     return 0;
 }
 
-static void who_peeks_leaves_it_to_others(void)
+static void peek_leaves_data_to_other_waiters(void)
 {
     link_run_both_ways(peek_before_reading);
 }
 
 TEST_MAIN({
-    TEST(who_peeks_leaves_it_to_others),
-    TEST(a_descriptor_is_adopted_and_released),
-    TEST(nothing_is_released_while_somebody_reads),
-    TEST(numbers_that_are_used_again_are_kept_apart),
-    TEST(a_broken_pipe_kills_nobody),
-    TEST(urgent_data_does_not_hide_what_follows),
-    TEST(a_packet_does_not_hide_the_next),
-    TEST(who_cannot_peek_does_not_wait),
-    TEST(a_runtime_closes_what_was_left_open),
+    TEST(peek_leaves_data_to_other_waiters),
+    TEST(descriptor_can_be_adopted_and_released),
+    TEST(release_during_read_returns_ebusy),
+    TEST(reused_descriptor_numbers_are_kept_apart),
+    TEST(write_to_broken_pipe_raises_no_signal),
+    TEST(urgent_data_does_not_hide_data_after_it),
+    TEST(packet_does_not_hide_next_packet),
+    TEST(peek_into_pipe_fails_without_waiting),
+    TEST(runtime_closes_streams_left_open),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors of libraries that do their own reading and writing.
+ * fd_test.c - readiness of descriptors that belong to libraries with their own reads and writes.
  */
 #include <weft/io.h>
 
@@ -54,7 +54,7 @@ static int wait_for_bytes(void *arg)
     for (unsigned i = 0; i < 10; i++) {
         CHECK_EQ(weft_go(&writer, write_soon, text), 0);
         CHECK_EQ(weft_fd_wait(handle, WEFT_READABLE, WEFT_NEVER), WEFT_READABLE);
-        /* As long as there is something, it is. */
+        /* Readiness is level-triggered. */
         CHECK_EQ(read(ends[0], buffer, 1), 1);
         CHECK_EQ(weft_fd_wait(handle, WEFT_READABLE, WEFT_NEVER), WEFT_READABLE);
         CHECK_EQ(weft_fd_wait(handle, EITHER, WEFT_NEVER), EITHER);
@@ -70,12 +70,12 @@ static int wait_for_bytes(void *arg)
     return 0;
 }
 
-static void what_is_ready_stays_ready_until_it_is_read(void)
+static void readiness_lasts_until_data_is_read(void)
 {
     run_with_pair(wait_for_bytes);
 }
 
-/* Returns how much fitted. */
+/* Returns the number of bytes that fit. */
 static uint64_t fill_up(void)
 {
     static char data[65536];
@@ -117,7 +117,7 @@ static int wait_for_room(void *arg)
     return 0;
 }
 
-static void who_waits_for_room_is_told(void)
+static void waiter_for_space_is_woken(void)
 {
     run_with_pair(wait_for_room);
 }
@@ -131,7 +131,7 @@ static void empty(int fd)
     }
 }
 
-/* Makes ends[0] ready for these events and no others. */
+/* Makes ends[0] ready for exactly these events. */
 static void make_ready(unsigned events)
 {
     empty(ends[0]);
@@ -146,9 +146,10 @@ static void make_ready(unsigned events)
 }
 
 /*
- * Goal:   a wait that times out does not hide what a wait for other events finds.
- * Method: all pairs of waits at a descriptor in each state. A deadline of 0 makes each wait look
- *         and return. The handle is new for each pair, so that no event of the last one helps.
+ * Goal:   a wait that times out does not hide the readiness that a wait for other events finds.
+ * Method: all pairs of waits for a descriptor in each state. A deadline of 0 makes each wait
+ *         check and return. Each pair uses a new handle, so that no event of the previous pair
+ *         helps.
  */
 static int wait_twice(void *arg)
 {
@@ -187,8 +188,8 @@ static int wait_for_events(void *arg)
 }
 
 /*
- * Goal:   a task that waits for one direction does not hide that the other one is ready, and is
- *         woken by its own event. A TLS library has a reader and a writer like these.
+ * Goal: a task that waits for one direction does not hide that the other one is ready, and is
+ * woken by its own event. A TLS library has a reader and a writer like these.
  */
 static int wait_in_both_directions(void *arg)
 {
@@ -259,7 +260,7 @@ static int wake_all(void *arg)
     return 0;
 }
 
-static void all_who_wait_are_told_of_an_event_and_of_the_end(void)
+static void event_and_close_wake_all_waiters(void)
 {
     run_with_pair(wake_all);
 }
@@ -276,12 +277,12 @@ static int hang_up(void *arg)
     return 0;
 }
 
-static void a_peer_that_has_gone_is_an_event(void)
+static void hangup_of_peer_is_event(void)
 {
     run_with_pair(hang_up);
 }
 
-static int open_what_cannot_be(void *arg)
+static int open_unpollable(void *arg)
 {
     (void)arg;
     weft_fd *handle;
@@ -290,7 +291,7 @@ static int open_what_cannot_be(void *arg)
     CHECK(file >= 0);
     CHECK_EQ(weft_fd_open(&handle, file), -EPERM);
     static const char *const always_ready[] = { "/dev/null", "/dev/zero", "/tmp", "/dev" };
-    CHECK_EQ(weft_fd_open(&handle, ends[0]), 0); /* With it the backend. */
+    CHECK_EQ(weft_fd_open(&handle, ends[0]), 0); /* This also starts the backend. */
     weft_fd_close(handle);
     for (unsigned i = 0; i < 4; i++) {
         int fd = open(always_ready[i], O_RDONLY | O_CLOEXEC);
@@ -315,13 +316,13 @@ static int wait_by_handle(void *arg)
     return weft_fd_wait(*(weft_fd **)arg, WEFT_READABLE, WEFT_NEVER);
 }
 
-/* Each handle gets the events of the descriptor, and keeps them when another one is closed. */
+/* Each handle gets the events of the descriptor, and still does when another handle is closed. */
 static int open_several_times(void *arg)
 {
     weft_task *waiters[3];
     char byte;
     (void)arg;
-    CHECK_EQ(weft_fd_open(&handles[0], ends[0]), 0); /* With it the backend. */
+    CHECK_EQ(weft_fd_open(&handles[0], ends[0]), 0); /* This also starts the backend. */
     weft_fd_close(handles[0]);
     unsigned before = link_fds();
     for (unsigned i = 0; i < 3; i++) {
@@ -348,19 +349,19 @@ static void descriptor_opened_several_times_wakes_all_handles(void)
     run_with_pair(open_several_times);
 }
 
-static void files_and_what_is_not_open_are_refused(void)
+static void files_and_invalid_descriptors_are_refused(void)
 {
-    run_with_pair(open_what_cannot_be);
+    run_with_pair(open_unpollable);
 }
 
-/* --- All kinds of tasks at one descriptor ----------------------------------------------- */
+/* --- All kinds of tasks wait for one descriptor ----------------------------------------- */
 
 enum {
     MEMBERS = 8,
 };
 
 static weft_io ios[MEMBERS];
-static int counter; /* an eventfd that gives 1 at a time */
+static int counter; /* an eventfd that returns 1 at a time */
 
 static int take_turns(weft_co *co, void *state)
 {
@@ -387,7 +388,7 @@ static int open_shared(void *arg)
     return weft_fd_open(&shared, counter);
 }
 
-static void all_kinds_of_tasks_wait_at_one_descriptor(void)
+static void all_kinds_of_tasks_wait_for_one_descriptor(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3 * CROWD_KINDS; i++) {
@@ -403,13 +404,13 @@ static void all_kinds_of_tasks_wait_at_one_descriptor(void)
 }
 
 TEST_MAIN({
-    TEST(what_is_ready_stays_ready_until_it_is_read),
-    TEST(who_waits_for_room_is_told),
+    TEST(readiness_lasts_until_data_is_read),
+    TEST(waiter_for_space_is_woken),
     TEST(wait_that_timed_out_keeps_readiness_of_other_direction),
     TEST(waiter_of_one_direction_keeps_readiness_of_other),
-    TEST(all_who_wait_are_told_of_an_event_and_of_the_end),
-    TEST(a_peer_that_has_gone_is_an_event),
-    TEST(files_and_what_is_not_open_are_refused),
+    TEST(event_and_close_wake_all_waiters),
+    TEST(hangup_of_peer_is_event),
+    TEST(files_and_invalid_descriptors_are_refused),
     TEST(descriptor_opened_several_times_wakes_all_handles),
-    TEST(all_kinds_of_tasks_wait_at_one_descriptor),
+    TEST(all_kinds_of_tasks_wait_for_one_descriptor),
 })

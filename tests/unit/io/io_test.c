@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The I/O of a runtime: which backend, and its sources.
+ * io_test.c - I/O of a runtime: choice of backend, and sources.
  */
 #include "io/io.h"
 
@@ -22,7 +22,7 @@
 #include "sandbox.h"
 #include "test.h"
 
-static void a_runtime_without_io_opens_nothing(void)
+static void runtime_without_io_opens_no_descriptors(void)
 {
     unsigned before = link_fds();
     weft_runtime *rt = test_start(2);
@@ -30,7 +30,7 @@ static void a_runtime_without_io_opens_nothing(void)
     weft_runtime_destroy(rt);
 }
 
-/* How many descriptors the kernel has room for before it must make more. */
+/* Returns the size of the kernel's descriptor table before it must grow. */
 static unsigned room_for_fds(void)
 {
     char line[256];
@@ -55,7 +55,7 @@ static void start_expecting(unsigned fds)
     weft_runtime_destroy(rt);
 }
 
-/* In a child, whose table is as small as when a program starts. */
+/* Runs in a child process, whose table is as small as at the start of a program. */
 static void make_room(void)
 {
     struct rlimit limit;
@@ -67,7 +67,7 @@ static void make_room(void)
     limit.rlim_cur = 512;
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     start_expecting(100000);
-    CHECK_EQ(room_for_fds(), 512); /* As the limit says. */
+    CHECK_EQ(room_for_fds(), 512); /* Capped by the limit. */
     limit.rlim_cur = before;
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     start_expecting(1000);
@@ -75,11 +75,11 @@ static void make_room(void)
     start_expecting(0);
     unsigned room = room_for_fds();
     CHECK_GE(room, before < 4096 ? before : 4096);
-    start_expecting(100); /* It has enough. */
+    start_expecting(100); /* It is large enough. */
     CHECK_EQ(room_for_fds(), room);
 }
 
-static void there_is_room_for_descriptors_from_the_start(void)
+static void descriptor_table_is_sized_at_start(void)
 {
     pid_t child = fork();
     int status = -1;
@@ -128,14 +128,14 @@ static int open_many(void *arg)
     return 0;
 }
 
-static void places_are_made_as_they_are_needed(void)
+static void source_blocks_are_allocated_on_demand(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, open_many, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* --- Which backend ---------------------------------------------------------------------- */
+/* --- Choice of backend ------------------------------------------------------------------ */
 
 static weft_io_info info_with(weft_io_backend backend)
 {
@@ -149,11 +149,11 @@ static weft_io_info info_with(weft_io_backend backend)
     return info;
 }
 
-static void the_backend_is_what_was_asked_for(void)
+static void requested_backend_is_used(void)
 {
     unsigned before = link_fds();
     const char *forced = getenv("WEFT_IO");
-    if (forced != NULL) { /* The environment wins. */
+    if (forced != NULL) { /* The environment takes precedence. */
         const char *name = strcmp(forced, "uring") == 0 ? "io_uring" : forced;
         CHECK_EQ(strcmp(info_with(WEFT_IO_AUTO).backend, name), 0);
         CHECK_EQ(strcmp(info_with(WEFT_IO_EPOLL).backend, name), 0);
@@ -173,7 +173,7 @@ static void the_backend_is_what_was_asked_for(void)
 
 /* --- In a sandbox ----------------------------------------------------------------------- */
 
-/* What a sandbox forbids, and which backend the program asks for. */
+/* What a sandbox forbids, and the backend that the program requests. */
 struct forbidden {
     long call;
     const char *name;
@@ -181,7 +181,7 @@ struct forbidden {
     weft_io_backend wanted;
 };
 
-static char said[512]; /* the runtime's messages, one after the other */
+static char said[512]; /* the runtime's messages, concatenated */
 
 static void note_message(void *ctx, const char *text)
 {
@@ -193,14 +193,14 @@ static void note_message(void *ctx, const char *text)
 static weft_runtime *start_noting(weft_io_backend wanted)
 {
     weft_config config = WEFT_CONFIG_INIT;
-    CHECK_EQ(unsetenv("WEFT_IO"), 0); /* It would win over the configuration. */
+    CHECK_EQ(unsetenv("WEFT_IO"), 0); /* It would override the configuration. */
     config.workers = 2;
     config.io = wanted;
     config.on_message = note_message;
     return test_start_with(&config);
 }
 
-static int pass_a_byte(void *arg)
+static int pass_byte(void *arg)
 {
     weft_stream *reader;
     weft_stream *writer;
@@ -223,15 +223,18 @@ static void check_works(weft_runtime *rt, const char *backend)
     CHECK_EQ(weft_runtime_io(rt, &info), 0);
     CHECK_EQ(strcmp(info.backend, backend), 0);
     CHECK(info.reason[0] != '\0');
-    CHECK_EQ(test_run(rt, pass_a_byte, NULL), 0);
+    CHECK_EQ(test_run(rt, pass_byte, NULL), 0);
     CHECK_EQ(strcmp(said, ""), 0);
 }
 
-/* Each call fails with the error of the system call, and the reason is reported once. */
+/*
+ * Checks that each call fails with the error of the system call, and that the reason is reported
+ * once.
+ */
 static void check_fails(weft_runtime *rt, const char *call, int err)
 {
     weft_io_info info;
-    CHECK_EQ(test_run(rt, pass_a_byte, NULL), err);
+    CHECK_EQ(test_run(rt, pass_byte, NULL), err);
     CHECK_HAS(said, call);
     CHECK_HAS(said, weft_strerror(err));
     CHECK_HAS(said, "WEFT_IO=epoll");
@@ -239,7 +242,7 @@ static void check_fails(weft_runtime *rt, const char *call, int err)
     CHECK_EQ(strcmp(info.backend, "io_uring"), 0);
     CHECK_HAS(info.reason, call);
     CHECK_HAS(info.reason, weft_strerror(err));
-    CHECK_EQ(test_run(rt, pass_a_byte, NULL), err);
+    CHECK_EQ(test_run(rt, pass_byte, NULL), err);
     CHECK(strchr(said, '\n') == strrchr(said, '\n'));
 }
 
@@ -261,11 +264,11 @@ static void use_io_in_sandbox(const void *arg)
 }
 
 /*
- * Goal:   where a sandbox forbids a system call of io_uring, the default does without it, and a
- *         program that insists on io_uring gets an error and a sentence that says why.
- * Method: a child for each call and each error that sandboxes answer with.
+ * Goal:   where a sandbox forbids a system call of io_uring, the default backend works without
+ *         it, and a program that insists on io_uring gets an error and a message with the reason.
+ * Method: a child process for each call and each error that sandboxes return.
  */
-static void sandbox_that_forbids_io_uring_is_an_error_or_falls_back(void)
+static void sandbox_without_io_uring_falls_back_or_reports_error(void)
 {
     static const struct {
         long number;
@@ -291,14 +294,14 @@ static void use_epoll_in_sandbox(const void *arg)
     unsigned before = link_fds();
     sandbox_forbid(forbidden->call, forbidden->error);
     weft_runtime *rt = start_noting(WEFT_IO_EPOLL);
-    CHECK_EQ(test_run(rt, pass_a_byte, NULL), -forbidden->error);
+    CHECK_EQ(test_run(rt, pass_byte, NULL), -forbidden->error);
     CHECK_HAS(said, forbidden->name);
     CHECK_HAS(said, weft_strerror(-forbidden->error));
     weft_runtime_destroy(rt);
     CHECK_EQ(link_fds(), before);
 }
 
-static void sandbox_that_forbids_epoll_is_an_error(void)
+static void sandbox_without_epoll_reports_error(void)
 {
     static const struct forbidden table[] = {
         { SYS_epoll_create1, "epoll_create1", EPERM, WEFT_IO_EPOLL },
@@ -316,7 +319,7 @@ static void sandbox_that_forbids_epoll_is_an_error(void)
     }
 }
 
-/* Without liburing the sentence says so. */
+/* Without liburing, the message says so. */
 static void forced_io_uring_that_is_not_built_in_is_reported(void)
 {
     weft_runtime *rt = start_noting(WEFT_IO_URING);
@@ -329,16 +332,16 @@ static void forbid_io_uring_while_in_use(void)
     weft_runtime *rt = start_noting(WEFT_IO_URING);
     check_works(rt, "io_uring");
     sandbox_forbid(SYS_io_uring_enter, EPERM);
-    (void)test_run(rt, pass_a_byte, NULL);
+    (void)test_run(rt, pass_byte, NULL);
 }
 
-/* The backend cannot be changed then: its polls are in the kernel. */
-static void sandbox_that_forbids_io_uring_later_ends_the_process_with_a_sentence(void)
+/* The backend cannot be changed any more: its polls are pending in the kernel. */
+static void io_uring_forbidden_while_in_use_aborts_with_message(void)
 {
     CHECK_ABORTS(forbid_io_uring_while_in_use, "io_uring_enter: Operation not permitted");
 }
 
-/* --- Outside ---------------------------------------------------------------------------- */
+/* --- Outside of workers ----------------------------------------------------------------- */
 
 static struct link link_outside;
 
@@ -350,11 +353,11 @@ static int open_link(void *arg)
 }
 
 /*
- * Goal:   a descriptor that a plain thread waits for is looked after, though all workers
- *         sleep and none has I/O of its own.
- * Method: the first wait of all is that thread's.
+ * Goal:   a descriptor that a plain thread waits for is polled, although all workers are parked
+ *         and none has I/O of its own.
+ * Method: the very first wait is that thread's.
  */
-static void a_plain_thread_waits_while_all_workers_sleep(void)
+static void plain_thread_waits_while_all_workers_are_parked(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3; i++) {
@@ -371,7 +374,7 @@ static void a_plain_thread_waits_while_all_workers_sleep(void)
     }
 }
 
-static int read_what_is_there(void *arg)
+static int read_available_byte(void *arg)
 {
     char bytes[4];
     (void)arg;
@@ -387,26 +390,26 @@ static int read_what_is_there(void *arg)
 }
 
 /*
- * Goal:   the event that comes with the first wait of all is not lost.
- * Method: nothing else is watched; other workers, which the last time was left in the
- *         backend, are faster to fetch the event than who waits to count.
+ * Goal:   the event that arrives with the very first wait is not lost.
+ * Method: nothing else is registered. Other workers, which the previous round left inside the
+ *         backend, fetch the event before the waiter has counted itself.
  */
-static void the_first_event_of_all_is_handled(void)
+static void very_first_event_is_handled(void)
 {
     weft_runtime *rt = test_start(8);
-    CHECK_EQ(test_run(rt, read_what_is_there, NULL), 0);
+    CHECK_EQ(test_run(rt, read_available_byte, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
 TEST_MAIN({
-    TEST(the_first_event_of_all_is_handled),
-    TEST(a_runtime_without_io_opens_nothing),
-    TEST(there_is_room_for_descriptors_from_the_start),
-    TEST(places_are_made_as_they_are_needed),
-    TEST(the_backend_is_what_was_asked_for),
-    TEST_URING(sandbox_that_forbids_io_uring_is_an_error_or_falls_back),
-    TEST(sandbox_that_forbids_epoll_is_an_error),
+    TEST(very_first_event_is_handled),
+    TEST(runtime_without_io_opens_no_descriptors),
+    TEST(descriptor_table_is_sized_at_start),
+    TEST(source_blocks_are_allocated_on_demand),
+    TEST(requested_backend_is_used),
+    TEST_URING(sandbox_without_io_uring_falls_back_or_reports_error),
+    TEST(sandbox_without_epoll_reports_error),
     TEST_NO_URING(forced_io_uring_that_is_not_built_in_is_reported),
-    TEST_URING(sandbox_that_forbids_io_uring_later_ends_the_process_with_a_sentence),
-    TEST(a_plain_thread_waits_while_all_workers_sleep),
+    TEST_URING(io_uring_forbidden_while_in_use_aborts_with_message),
+    TEST(plain_thread_waits_while_all_workers_are_parked),
 })

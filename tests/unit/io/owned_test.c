@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * owned_test.c - descriptors that belong to streams, listeners and sockets: none is adopted twice.
- */
+/* owned_test.c - ownership of adopted descriptors by streams, listeners and sockets. */
 #include "io/owned.h"
 
 #include <errno.h>
@@ -64,7 +62,7 @@ static void one_of_several_threads_claims_descriptor(void)
     CHECK_EQ(atomic_load(&claims), 1000);
 }
 
-/* Adopting by each of the three calls fails while the descriptor is owned. */
+/* Checks that each of the three adopt calls fails while the descriptor is owned. */
 static void check_owned(int fd, bool is_datagram)
 {
     weft_stream *stream;
@@ -89,9 +87,9 @@ static int adopt_owned(void *arg)
     check_owned(weft_stream_fd(one), false);
     int fd = weft_stream_release(one);
     CHECK_GE(fd, 0);
-    CHECK_EQ(weft_stream_adopt(&one, fd), 0); /* It was given up. */
+    CHECK_EQ(weft_stream_adopt(&one, fd), 0); /* It was released. */
     check_owned(fd, false);
-    CHECK_EQ(weft_write(other, "x", 1, WEFT_NEVER), 1); /* The failed ones changed nothing. */
+    CHECK_EQ(weft_write(other, "x", 1, WEFT_NEVER), 1); /* The failed calls changed nothing. */
     weft_stream_close(one);
     weft_stream_close(other);
 
@@ -110,7 +108,7 @@ static int adopt_owned(void *arg)
 static int adopt_after_close(void *arg)
 {
     (void)arg;
-    for (unsigned i = 0; i < 100; i++) { /* The same numbers again and again. */
+    for (unsigned i = 0; i < 100; i++) { /* The same numbers over and over. */
         weft_stream *stream;
         int ends[2];
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets with an address of their own: the kernel closes them with the process.
+ * proxy_test.c - sockets with their own address: the kernel closes them together with the
+ * process.
  */
 #include "io/proxy.h"
 
@@ -24,18 +25,18 @@
 #include "test.h"
 
 enum {
-    ROUNDS = 40, /* Without proxies about every fourth fails. */
+    ROUNDS = 40, /* Without proxies about one in four fails. */
 };
 
-/* --- A process that is killed ----------------------------------------------------------- */
+/* --- A killed process ------------------------------------------------------------------- */
 
-/* How a child waits at an address. */
+/* How a child waits on an address. */
 struct way {
     const char *place;
     int (*wait)(void *way);
 };
 
-static weft_address bound; /* where */
+static weft_address bound; /* its address */
 
 static int wait_in_accept(void *arg)
 {
@@ -75,20 +76,20 @@ static int wait_for_foreign(void *arg)
     return weft_fd_wait(handle, WEFT_READABLE, WEFT_NEVER);
 }
 
-/* In a child: waits at an address, and says which. */
+/* Runs in a child: waits on an address and reports it. */
 static void wait_to_be_killed(const struct way *way, int out)
 {
     weft_runtime *rt = test_start(1);
     (void)test_go(rt, way->wait, (void *)(uintptr_t)way);
     test_settle(rt);
-    test_wait_until_asleep(rt); /* The kernel has the poll. */
+    test_wait_until_asleep(rt); /* The poll is pending in the kernel. */
     CHECK_EQ(write(out, &bound, sizeof bound), sizeof bound);
     for (;;) {
         (void)pause();
     }
 }
 
-/* As a program that is started again. */
+/* Binds like a restarted program. */
 static int bind_again(const weft_address *address, bool is_stream)
 {
     int one = 1;
@@ -122,8 +123,8 @@ static int kill_and_bind_again(const struct way *way)
 }
 
 /*
- * Goal:   when a process was killed and its parent knows, its addresses are free.
- * Method: children that wait at an address are killed; the parent binds it at once.
+ * Goal:   once the parent has reaped a killed process, its addresses are free.
+ * Method: kill children that wait on an address; the parent binds it immediately.
  */
 static void killed_process_leaves_its_address_free(void)
 {
@@ -145,7 +146,7 @@ static void killed_process_leaves_its_address_free(void)
 
 static struct wf_source source;
 
-/* For each direction one, which is readable when the descriptor is ready. */
+/* One proxy per direction, which is readable when the descriptor is ready. */
 static void proxy_is_readable_when_descriptor_is_ready(void)
 {
     unsigned before = link_fds();
@@ -169,7 +170,7 @@ static void proxy_is_readable_when_descriptor_is_ready(void)
     CHECK_EQ(link_fds(), before);
 }
 
-static void proxy_without_descriptors_is_the_descriptor_itself(void)
+static void proxy_without_free_descriptor_is_descriptor_itself(void)
 {
     struct rlimit limit;
     source.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -183,7 +184,7 @@ static void proxy_without_descriptors_is_the_descriptor_itself(void)
     CHECK_EQ(close(source.fd), 0);
 }
 
-static void proxy_of_what_cannot_be_waited_for_fails(void)
+static void proxy_of_unpollable_descriptor_fails(void)
 {
     unsigned before = link_fds();
     FILE *file = tmpfile();
@@ -212,7 +213,7 @@ static int leave_open(void *arg)
     return 0;
 }
 
-static void runtime_closes_what_was_left_open(void)
+static void runtime_closes_descriptors_left_open(void)
 {
     unsigned before = link_fds();
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -226,7 +227,7 @@ static void runtime_closes_what_was_left_open(void)
 TEST_MAIN({
     TEST(killed_process_leaves_its_address_free),
     TEST(proxy_is_readable_when_descriptor_is_ready),
-    TEST(proxy_without_descriptors_is_the_descriptor_itself),
-    TEST(proxy_of_what_cannot_be_waited_for_fails),
-    TEST(runtime_closes_what_was_left_open),
+    TEST(proxy_without_free_descriptor_is_descriptor_itself),
+    TEST(proxy_of_unpollable_descriptor_fails),
+    TEST(runtime_closes_descriptors_left_open),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Terminals and standard pipes as streams: other users of them are not affected.
+ * shared_test.c - terminals and standard pipes as streams: other users of them are not affected.
  */
 #include "io/shared.h"
 
@@ -22,8 +22,10 @@
 #include "sandbox.h"
 #include "test.h"
 
-/* A pseudo terminal. near is what a program gets as its standard input, and shell another
- * descriptor of the same description. */
+/*
+ * A pseudo-terminal. near is what a program gets as its standard input, and shell is another
+ * descriptor of the same open file description.
+ */
 static struct {
     int far; /* the master */
     int near;
@@ -76,7 +78,7 @@ static void check_stream(weft_stream *stream)
 static int adopt_terminal(void *arg)
 {
     weft_stream *stream;
-    bool is_borrowed = *(const bool *)arg; /* for want of another descriptor */
+    bool is_borrowed = *(const bool *)arg; /* because no other descriptor can be opened */
     CHECK_EQ(weft_stream_adopt(&stream, terminal.near), 0);
     CHECK_EQ(blocks(terminal.shell), !is_borrowed);
     check_stream(stream);
@@ -114,7 +116,7 @@ static int leave_open(void *arg)
     return weft_stream_adopt(&stream, terminal.near);
 }
 
-static void runtime_closes_terminal_that_was_left_open(void)
+static void runtime_closes_terminal_left_open(void)
 {
     unsigned before = link_fds();
     open_terminal();
@@ -141,7 +143,7 @@ static int adopt_non_blocking(void *arg)
     return 0;
 }
 
-static void terminal_that_does_not_block_is_adopted_as_it_is(void)
+static void nonblocking_terminal_is_adopted_unchanged(void)
 {
     weft_runtime *rt = test_start(1);
     weft_io_info info;
@@ -152,7 +154,7 @@ static void terminal_that_does_not_block_is_adopted_as_it_is(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Where a terminal cannot be opened again --------------------------------------------- */
+/* --- A terminal that cannot be reopened -------------------------------------------------- */
 
 static void borrow_terminal(const void *arg)
 {
@@ -170,7 +172,7 @@ static void borrowed_terminal_is_restored_on_release_and_close(void)
     sandbox_run(borrow_terminal, NULL);
 }
 
-/* A child that adopts the terminal and ends, with the runtime still there. */
+/* Runs in a child that adopts the terminal and exits without destroying the runtime. */
 static void exit_with_terminal(const void *arg)
 {
     (void)arg;
@@ -209,7 +211,7 @@ static int adopt_standard_pipe(void *arg)
     return 0;
 }
 
-/* In a child: its standard input is a pipe that others have, too. */
+/* Runs in a child whose standard input is a pipe that others use as well. */
 static void use_standard_pipe(const void *arg)
 {
     int ends[2];
@@ -226,7 +228,7 @@ static void adopted_standard_pipe_stays_blocking_for_others(void)
     sandbox_run(use_standard_pipe, NULL);
 }
 
-/* --- What is shared --------------------------------------------------------------------- */
+/* --- Shared descriptors ----------------------------------------------------------------- */
 
 static void only_terminals_and_standard_pipes_are_shared(void)
 {
@@ -252,8 +254,8 @@ static void only_terminals_and_standard_pipes_are_shared(void)
 
 TEST_MAIN({
     TEST(adopted_terminal_stays_blocking_for_others),
-    TEST(runtime_closes_terminal_that_was_left_open),
-    TEST(terminal_that_does_not_block_is_adopted_as_it_is),
+    TEST(runtime_closes_terminal_left_open),
+    TEST(nonblocking_terminal_is_adopted_unchanged),
     TEST_NATIVE(borrowed_terminal_is_restored_on_release_and_close, "has no seccomp"),
     TEST_NATIVE(borrowed_terminal_is_restored_at_exit, "has no seccomp"),
     TEST(adopted_standard_pipe_stays_blocking_for_others),

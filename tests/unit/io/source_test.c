@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of a descriptor, and who waits for more. A test says itself what the kernel
- * would say.
+ * source_test.c - sources: the known readiness of a descriptor, and its waiters. The tests report
+ * the events themselves, instead of the kernel.
  */
 #include "io/source.h"
 
@@ -15,7 +15,7 @@
 #include "rt.h"
 #include "test.h"
 
-static void on_a_fiber(int (*function)(void *arg))
+static void on_fiber(int (*function)(void *arg))
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, function, NULL), 0);
@@ -58,7 +58,7 @@ static int exhaust(void *arg)
     CHECK(is_writable(source));
     fire(source, WF_EVENT_READ);
     CHECK(is_readable(source));
-    /* News since it was looked at: it is not exhausted. */
+    /* An event since the look: the source is not exhausted. */
     uint32_t seen = wf_source_look(source);
     fire(source, WF_EVENT_READ);
     wf_source_exhausted(source, seen, WF_SOURCE_READABLE);
@@ -73,9 +73,9 @@ static int exhaust(void *arg)
     return 0;
 }
 
-static void news_keep_it_ready(void)
+static void event_keeps_source_ready(void)
 {
-    on_a_fiber(exhaust);
+    on_fiber(exhaust);
 }
 
 static int move(void *arg)
@@ -83,13 +83,13 @@ static int move(void *arg)
     (void)arg;
     struct wf_source *source = open_source();
     wf_source_moved(source, wf_source_look(source), WF_SOURCE_READABLE, 5, 10);
-    CHECK(is_readable(source)); /* It is not known to be all. */
+    CHECK(is_readable(source)); /* It is not known to be everything. */
     source->drains = true;
     wf_source_moved(source, wf_source_look(source), WF_SOURCE_READABLE, 10, 10);
     CHECK(is_readable(source));
     wf_source_moved(source, wf_source_look(source), WF_SOURCE_READABLE, 9, 10);
     CHECK(!is_readable(source));
-    /* Behind an end no event follows. */
+    /* No event follows an end. */
     fire(source, WF_EVENT_END);
     wf_source_moved(source, wf_source_look(source), WF_SOURCE_READABLE, 9, 10);
     CHECK(is_readable(source));
@@ -97,9 +97,9 @@ static int move(void *arg)
     return 0;
 }
 
-static void less_than_was_wanted_may_be_all(void)
+static void short_transfer_may_exhaust_source(void)
 {
-    on_a_fiber(move);
+    on_fiber(move);
 }
 
 static int be_late(void *arg)
@@ -121,9 +121,9 @@ static int be_late(void *arg)
     return 0;
 }
 
-static void an_event_of_the_last_descriptor_is_for_nobody(void)
+static void event_of_previous_descriptor_is_ignored(void)
 {
-    on_a_fiber(be_late);
+    on_fiber(be_late);
 }
 
 static int close_while_used(void *arg)
@@ -139,7 +139,7 @@ static int close_while_used(void *arg)
     CHECK_EQ(wf_source_give_up(source), -EBUSY);
     wf_source_leave(source);
     wf_source_close(handle);
-    CHECK_NE(fcntl(fd, F_GETFD), -1); /* Somebody is at it. */
+    CHECK_NE(fcntl(fd, F_GETFD), -1); /* A user is left. */
     CHECK_EQ(wf_source_give_up(source), WEFT_ECLOSED);
     CHECK_EQ(wf_source_enter(handle, &entered), WEFT_ECLOSED);
     CHECK_NE(fcntl(fd, F_GETFD), -1);
@@ -153,9 +153,9 @@ static int close_while_used(void *arg)
     return 0;
 }
 
-static void the_last_user_closes_the_descriptor(void)
+static void last_user_closes_descriptor(void)
 {
-    on_a_fiber(close_while_used);
+    on_fiber(close_while_used);
 }
 
 static int give_up(void *arg)
@@ -172,9 +172,9 @@ static int give_up(void *arg)
     return 0;
 }
 
-static void a_descriptor_that_is_given_up_stays_open(void)
+static void released_descriptor_stays_open(void)
 {
-    on_a_fiber(give_up);
+    on_fiber(give_up);
 }
 
 /* --- Generations ------------------------------------------------------------------------ */
@@ -200,7 +200,7 @@ static int reuse(void *arg)
 
 static void stale_handle_does_not_touch_next_source(void)
 {
-    on_a_fiber(reuse);
+    on_fiber(reuse);
 }
 
 static int use_up_generations(void *arg)
@@ -222,12 +222,12 @@ static int use_up_generations(void *arg)
     return 0;
 }
 
-static void source_without_generations_left_is_not_used_again(void)
+static void source_without_generations_left_is_not_reused(void)
 {
-    on_a_fiber(use_up_generations);
+    on_fiber(use_up_generations);
 }
 
-static int count_to_the_limit(void *arg)
+static int count_to_limit(void *arg)
 {
     (void)arg;
     struct wf_source *source = open_source();
@@ -242,12 +242,12 @@ static int count_to_the_limit(void *arg)
     return 0;
 }
 
-static void enter_beyond_the_limit_of_users_fails(void)
+static void enter_beyond_user_limit_fails(void)
 {
-    on_a_fiber(count_to_the_limit);
+    on_fiber(count_to_limit);
 }
 
-/* --- Who waits -------------------------------------------------------------------------- */
+/* --- Waiters ---------------------------------------------------------------------------- */
 
 enum {
     WAITERS = 3,
@@ -260,8 +260,8 @@ static int poll_op(weft_op *op)
     return op->future.ops->poll(&op->future);
 }
 
-/* Prepares so many who wait, of ours or of others; on a body's or fiber's task. */
-static void enlist(struct wf_source *source, uint32_t what, bool is_ours)
+/* Enqueues all waiters, of a source or of a handle. */
+static void enqueue_waiters(struct wf_source *source, uint32_t what, bool is_ours)
 {
     for (unsigned i = 0; i < WAITERS; i++) {
         if (is_ours) {
@@ -278,7 +278,7 @@ static int grant_one(void *arg)
     (void)arg;
     struct wf_source *source = open_source();
     wf_source_exhausted(source, wf_source_look(source), WF_SOURCE_READABLE);
-    enlist(source, WF_SOURCE_READABLE, true);
+    enqueue_waiters(source, WF_SOURCE_READABLE, true);
     fire(source, WF_EVENT_READ);
     CHECK_EQ(poll_op(&ops[0]), 0);
     CHECK_EQ(poll_op(&ops[1]), WEFT_PENDING);
@@ -287,7 +287,7 @@ static int grant_one(void *arg)
     wf_source_moved(source, seen, WF_SOURCE_READABLE, 8, 8);
     CHECK_EQ(poll_op(&ops[1]), 0);
     CHECK_EQ(poll_op(&ops[2]), WEFT_PENDING);
-    /* It has found nothing: the next one waits. */
+    /* It has found nothing: the next one keeps waiting. */
     wf_source_exhausted(source, wf_source_look(source), WF_SOURCE_READABLE);
     wf_source_pass_on(source, WF_SOURCE_READABLE);
     CHECK_EQ(poll_op(&ops[2]), WEFT_PENDING);
@@ -298,9 +298,9 @@ static int grant_one(void *arg)
     return 0;
 }
 
-static void an_event_is_for_one_and_passed_on(void)
+static void event_wakes_one_waiter_and_is_passed_on(void)
 {
-    on_a_fiber(grant_one);
+    on_fiber(grant_one);
 }
 
 static int grant_to_others(void *arg)
@@ -308,7 +308,7 @@ static int grant_to_others(void *arg)
     (void)arg;
     struct wf_source *source = open_source();
     wf_source_exhausted(source, wf_source_look(source), WF_SOURCE_READABLE);
-    enlist(source, WF_SOURCE_READABLE, false);
+    enqueue_waiters(source, WF_SOURCE_READABLE, false);
     fire(source, WF_EVENT_READ);
     CHECK_EQ(poll_op(&ops[1]), WEFT_PENDING);
     for (unsigned i = 0; i < WAITERS; i++) {
@@ -318,9 +318,9 @@ static int grant_to_others(void *arg)
     return 0;
 }
 
-static void who_does_not_try_passes_it_on_at_once(void)
+static void readiness_waiter_passes_event_on_immediately(void)
 {
-    on_a_fiber(grant_to_others);
+    on_fiber(grant_to_others);
 }
 
 static int end_all(void *arg)
@@ -328,7 +328,7 @@ static int end_all(void *arg)
     (void)arg;
     struct wf_source *source = open_source();
     wf_source_exhausted(source, wf_source_look(source), WF_SOURCE_READABLE);
-    enlist(source, WF_SOURCE_READABLE, true);
+    enqueue_waiters(source, WF_SOURCE_READABLE, true);
     fire(source, WF_EVENT_END);
     for (unsigned i = 0; i < WAITERS; i++) {
         CHECK_EQ(poll_op(&ops[i]), 0);
@@ -337,9 +337,9 @@ static int end_all(void *arg)
     return 0;
 }
 
-static void an_end_is_for_all(void)
+static void end_wakes_all_waiters(void)
 {
-    on_a_fiber(end_all);
+    on_fiber(end_all);
 }
 
 static int leave_early(void *arg)
@@ -347,7 +347,7 @@ static int leave_early(void *arg)
     (void)arg;
     struct wf_source *source = open_source();
     wf_source_exhausted(source, wf_source_look(source), WF_SOURCE_READABLE);
-    enlist(source, WF_SOURCE_READABLE, true);
+    enqueue_waiters(source, WF_SOURCE_READABLE, true);
     CHECK((wf_source_look(source) & WF_SOURCE_READERS) != 0);
     CHECK(ops[0].future.ops->cancel(&ops[0].future));
     CHECK_EQ(poll_op(&ops[0]), WEFT_ECANCELED);
@@ -359,19 +359,19 @@ static int leave_early(void *arg)
     return 0;
 }
 
-static void who_has_left_is_not_granted_anything(void)
+static void canceled_waiter_is_not_granted_event(void)
 {
-    on_a_fiber(leave_early);
+    on_fiber(leave_early);
 }
 
-/* --- Really ready? ---------------------------------------------------------------------- */
+/* --- Confirmed readiness ---------------------------------------------------------------- */
 
-static int ask_the_kernel(void *arg)
+static int ask_kernel(void *arg)
 {
     (void)arg;
     struct wf_source *source = open_source();
     uint64_t one = 1;
-    CHECK(is_readable(source)); /* Perhaps. */
+    CHECK(is_readable(source)); /* Possibly. */
     wf_source_ready_init(&ops[0], wf_source_handle(source), WF_SOURCE_READABLE);
     CHECK_EQ(weft_await(&ops[0].future, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(write(source->fd, &one, sizeof one), sizeof one);
@@ -381,23 +381,23 @@ static int ask_the_kernel(void *arg)
     return 0;
 }
 
-static void who_does_not_try_is_not_told_too_early(void)
+static void readiness_waiter_is_not_woken_too_early(void)
 {
-    on_a_fiber(ask_the_kernel);
+    on_fiber(ask_kernel);
 }
 
 TEST_MAIN({
-    TEST(news_keep_it_ready),
-    TEST(less_than_was_wanted_may_be_all),
-    TEST(an_event_of_the_last_descriptor_is_for_nobody),
-    TEST(the_last_user_closes_the_descriptor),
-    TEST(a_descriptor_that_is_given_up_stays_open),
+    TEST(event_keeps_source_ready),
+    TEST(short_transfer_may_exhaust_source),
+    TEST(event_of_previous_descriptor_is_ignored),
+    TEST(last_user_closes_descriptor),
+    TEST(released_descriptor_stays_open),
     TEST(stale_handle_does_not_touch_next_source),
-    TEST(source_without_generations_left_is_not_used_again),
-    TEST(enter_beyond_the_limit_of_users_fails),
-    TEST(an_event_is_for_one_and_passed_on),
-    TEST(who_does_not_try_passes_it_on_at_once),
-    TEST(an_end_is_for_all),
-    TEST(who_has_left_is_not_granted_anything),
-    TEST(who_does_not_try_is_not_told_too_early),
+    TEST(source_without_generations_left_is_not_reused),
+    TEST(enter_beyond_user_limit_fails),
+    TEST(event_wakes_one_waiter_and_is_passed_on),
+    TEST(readiness_waiter_passes_event_on_immediately),
+    TEST(end_wakes_all_waiters),
+    TEST(canceled_waiter_is_not_granted_event),
+    TEST(readiness_waiter_is_not_woken_too_early),
 })

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copying inside the kernel: all bytes, from files, sockets and pipes; and what it cannot do.
+ * splice_test.c - copying inside the kernel: complete copies between files, sockets and pipes,
+ * and unsupported cases.
  */
 #include "io/splice.h"
 
@@ -27,7 +28,7 @@ static int splice_streams(weft_stream *from, weft_stream *to, uint64_t *copied, 
     return wf_splice(from, to, copied, &end);
 }
 
-static enum link_kind target; /* of the test that runs */
+static enum link_kind target; /* of the running test */
 
 static int splice_to_target(void *arg)
 {
@@ -49,21 +50,21 @@ static int splice_to_target(void *arg)
     return 0;
 }
 
-static void all_bytes_come_from_each_kind_to_each(void)
+static void splice_copies_all_bytes_between_all_kinds(void)
 {
     for (target = 0; target < LINK_KINDS; target++) {
         link_run_all(splice_to_target);
     }
 }
 
-/* --- What is left to reads and writes ----------------------------------------------------- */
+/* --- Fallback to reads and writes --------------------------------------------------------- */
 
 struct urgent {
     weft_stream *stream;
-    size_t before; /* bytes, of SIZE */
+    size_t before; /* number of bytes before it, of SIZE */
 };
 
-/* A byte that is not among the others, somewhere in between. */
+/* Writes an out-of-band byte somewhere between the others. */
 static int write_with_urgent_data(void *arg)
 {
     static unsigned char data[SIZE];
@@ -111,18 +112,18 @@ static int copy_urgent_data(void *arg)
 }
 
 /*
- * Goal:   urgent data neither ends nor holds up a copy.
- * Method: it comes at the beginning, in the middle, and right before the end.
+ * Goal:   urgent data neither ends nor blocks a copy.
+ * Method: it is sent at the start, in the middle, and right before the end.
  */
-static void urgent_data_is_left_to_reads(void)
+static void splice_leaves_urgent_data_to_reads(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, copy_urgent_data, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* The pipe takes what comes, and the kernel refuses to take it out: O_APPEND. */
-static int copy_to_one_that_refuses(void *arg)
+/* The pipe accepts the data, and the kernel refuses to splice it out of the pipe: O_APPEND. */
+static int copy_to_refusing_stream(void *arg)
 {
     struct link *link = arg;
     struct link_flow flow;
@@ -141,9 +142,9 @@ static int copy_to_one_that_refuses(void *arg)
     return 0;
 }
 
-static void what_is_in_the_pipe_is_written(void)
+static void data_left_in_pipe_is_written(void)
 {
-    link_run_all(copy_to_one_that_refuses);
+    link_run_all(copy_to_refusing_stream);
 }
 
 /* --- Files ------------------------------------------------------------------------------ */
@@ -161,7 +162,7 @@ static weft_stream *open_file(size_t size)
     return file;
 }
 
-static int send_a_file(void *arg)
+static int send_file(void *arg)
 {
     struct link *link = arg;
     weft_stream *file = open_file(SIZE);
@@ -177,13 +178,13 @@ static int send_a_file(void *arg)
     return 0;
 }
 
-static void a_file_is_sent(void)
+static void file_can_be_sent(void)
 {
-    link_run_all(send_a_file);
+    link_run_all(send_file);
 }
 
-/* Into a file it does not go: who writes there may want to add to its end. */
-static int receive_a_file(void *arg)
+/* A file is never spliced into: its writer may want to append. */
+static int receive_file(void *arg)
 {
     struct link *link = arg;
     weft_stream *file = open_file(0);
@@ -201,15 +202,18 @@ static int receive_a_file(void *arg)
     return 0;
 }
 
-static void a_file_is_written_as_ever(void)
+static void copy_into_file_uses_writes(void)
 {
-    link_run_all(receive_a_file);
+    link_run_all(receive_file);
 }
 
-/* --- What ends it ----------------------------------------------------------------------- */
+/* --- What ends a copy ------------------------------------------------------------------- */
 
-/* Nobody reads: it stops when all is full, and what it says it has copied is there. */
-static int stop_in_the_middle(void *arg)
+/*
+ * There is no reader: the copy stops when everything is full, and the bytes it reports as copied
+ * arrive.
+ */
+static int stop_in_middle(void *arg)
 {
     static unsigned char data[SIZE];
     struct link *link = arg;
@@ -240,12 +244,12 @@ static int stop_in_the_middle(void *arg)
     return 0;
 }
 
-static void a_deadline_ends_it_in_the_middle(void)
+static void deadline_ends_splice_in_middle(void)
 {
-    link_run_all(stop_in_the_middle);
+    link_run_all(stop_in_middle);
 }
 
-static int splice_to_nobody(void *arg)
+static int splice_to_closed_peer(void *arg)
 {
     struct link *link = arg;
     if (weft_stream_fd(link->near) < 0) {
@@ -265,12 +269,12 @@ static int splice_to_nobody(void *arg)
     return 0;
 }
 
-static void a_peer_that_has_gone_is_an_error_and_no_signal(void)
+static void splice_to_closed_peer_returns_error_without_signal(void)
 {
-    link_run_all(splice_to_nobody);
+    link_run_all(splice_to_closed_peer);
 }
 
-/* There is no descriptor for a pipe: it reads and writes. */
+/* No descriptor is available for a pipe, so the copy uses reads and writes. */
 static int copy_without_descriptors(void *arg)
 {
     struct link *link = arg;
@@ -289,18 +293,18 @@ static int copy_without_descriptors(void *arg)
     return 0;
 }
 
-static void without_descriptors_all_bytes_come_as_well(void)
+static void copy_without_descriptors_is_complete(void)
 {
     link_run_both_ways(copy_without_descriptors);
 }
 
 TEST_MAIN({
-    TEST(all_bytes_come_from_each_kind_to_each),
-    TEST(urgent_data_is_left_to_reads),
-    TEST(what_is_in_the_pipe_is_written),
-    TEST(a_file_is_sent),
-    TEST(a_file_is_written_as_ever),
-    TEST(a_deadline_ends_it_in_the_middle),
-    TEST(a_peer_that_has_gone_is_an_error_and_no_signal),
-    TEST(without_descriptors_all_bytes_come_as_well),
+    TEST(splice_copies_all_bytes_between_all_kinds),
+    TEST(splice_leaves_urgent_data_to_reads),
+    TEST(data_left_in_pipe_is_written),
+    TEST(file_can_be_sent),
+    TEST(copy_into_file_uses_writes),
+    TEST(deadline_ends_splice_in_middle),
+    TEST(splice_to_closed_peer_returns_error_without_signal),
+    TEST(copy_without_descriptors_is_complete),
 })

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading from and writing to streams: on fibers, in bodies, on threads; to their limits.
+ * stream_test.c - stream reads and writes on fibers, in stackless tasks and on plain threads, up
+ * to their limits.
  */
 #include "io/stream.h"
 
@@ -38,7 +39,7 @@ static int read_before_it_is_written(void *arg)
     return 0;
 }
 
-static void a_read_waits_for_what_is_written(void)
+static void read_waits_for_data(void)
 {
     link_run_all(read_before_it_is_written);
 }
@@ -57,12 +58,12 @@ static int read_twice(void *arg)
     return 0;
 }
 
-static void what_is_left_is_read_by_the_next(void)
+static void remaining_bytes_are_returned_by_next_read(void)
 {
     link_run_all(read_twice);
 }
 
-static int read_to_the_end(void *arg)
+static int read_to_end(void *arg)
 {
     struct link *link = arg;
     char buffer[8];
@@ -78,12 +79,12 @@ static int read_to_the_end(void *arg)
     return 0;
 }
 
-static void the_end_of_a_stream_is_zero(void)
+static void read_at_end_of_stream_returns_zero(void)
 {
-    link_run_all(read_to_the_end);
+    link_run_all(read_to_end);
 }
 
-static int end_while_somebody_reads(void *arg)
+static int end_during_read(void *arg)
 {
     struct link *link = arg;
     char buffer[8];
@@ -100,13 +101,13 @@ static int read_until_it_ends(void *arg)
     struct link *link = arg;
     weft_task *ender;
     char buffer[8];
-    CHECK_EQ(weft_go(&ender, end_while_somebody_reads, link), 0);
+    CHECK_EQ(weft_go(&ender, end_during_read, link), 0);
     CHECK_EQ(weft_read(link->far, buffer, sizeof buffer, WEFT_NEVER), 0);
     CHECK_EQ(weft_join(ender, NULL, WEFT_NEVER), 0);
     return 0;
 }
 
-static void who_waits_is_told_of_the_end(void)
+static void end_of_stream_wakes_pending_read(void)
 {
     link_run_all(read_until_it_ends);
 }
@@ -128,12 +129,12 @@ static int move_nothing(void *arg)
     return 0;
 }
 
-static void nothing_is_moved_at_once(void)
+static void empty_transfer_returns_immediately(void)
 {
     link_run_all(move_nothing);
 }
 
-/* --- More than fits --------------------------------------------------------------------- */
+/* --- More data than fits ---------------------------------------------------------------- */
 
 enum {
     MUCH = 4 * 1000 * 1000,
@@ -174,7 +175,7 @@ static int read_much(void *arg)
     return 0;
 }
 
-static void a_writer_waits_for_a_slow_reader(void)
+static void writer_waits_for_slow_reader(void)
 {
     link_run_all(read_much);
 }
@@ -187,7 +188,7 @@ static int read_much_exactly(void *arg)
     CHECK_EQ(weft_go(&writer, write_much, link), 0);
     CHECK_EQ(weft_read_exact(link->far, data, much() / 2, WEFT_NEVER), 0);
     link_check(data, much() / 2, 1, 0);
-    /* There is one byte less than that. */
+    /* One byte less than that is available. */
     size_t rest = much() - much() / 2;
     struct iovec vectors[3] = { { data, 10 }, { data + 10, 0 }, { data + 10, rest - 9 } };
     CHECK_EQ(weft_readv_exact(link->far, vectors, 3, WEFT_NEVER), WEFT_EEND);
@@ -200,12 +201,12 @@ static int read_much_exactly(void *arg)
     return 0;
 }
 
-static void what_is_read_exactly_is_all_or_said_to_be_less(void)
+static void read_exact_returns_eend_if_stream_ends_early(void)
 {
     link_run_all(read_much_exactly);
 }
 
-/* Others have their turn, though there is always something to read. */
+/* Other tasks run although the stream is always readable. */
 static int read_all_at_once(void *arg)
 {
     struct link *link = arg;
@@ -216,7 +217,7 @@ static int read_all_at_once(void *arg)
     return 0;
 }
 
-static int read_beside_a_writer(void *arg)
+static int read_beside_writer(void *arg)
 {
     weft_task *reader;
     CHECK_EQ(weft_go(&reader, read_all_at_once, arg), 0);
@@ -225,9 +226,9 @@ static int read_beside_a_writer(void *arg)
     return 0;
 }
 
-static void much_is_read_by_one_call(void)
+static void one_call_reads_large_amount(void)
 {
-    link_run_all(read_beside_a_writer);
+    link_run_all(read_beside_writer);
 }
 
 static int move_vectors(void *arg)
@@ -249,7 +250,7 @@ static int move_vectors(void *arg)
     return 0;
 }
 
-static void vectors_are_one_after_the_other(void)
+static void vectors_are_transferred_in_order(void)
 {
     link_run_all(move_vectors);
 }
@@ -276,7 +277,7 @@ static int move_many_vectors(void *arg)
     return 0;
 }
 
-static void there_may_be_more_vectors_than_the_system_takes(void)
+static void vector_count_may_exceed_system_limit(void)
 {
     link_run_all(move_many_vectors);
 }
@@ -295,7 +296,7 @@ static int peek_first(void *arg)
     return 0;
 }
 
-static int peek_at_a_pipe(void *arg)
+static int peek_at_pipe(void *arg)
 {
     (void)arg;
     struct link link = link_open(LINK_PIPE);
@@ -306,17 +307,17 @@ static int peek_at_a_pipe(void *arg)
     return 0;
 }
 
-static void what_is_peeked_at_is_read_again(void)
+static void peeked_bytes_can_be_read_again(void)
 {
     link_run_both_ways(peek_first);
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, peek_at_a_pipe, NULL), 0);
+    CHECK_EQ(test_run(rt, peek_at_pipe, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
 /* --- Deadlines and cancellation --------------------------------------------------------- */
 
-/* Fills the stream until nothing fits any more. Returns how much did. */
+/* Fills the stream until it is full. Returns the number of bytes written. */
 static uint64_t fill_up(weft_stream *stream, uint64_t seed)
 {
     unsigned char data[4096];
@@ -362,12 +363,12 @@ static int run_out_of_time(void *arg)
     return 0;
 }
 
-static void a_call_that_is_late_has_done_nothing(void)
+static void timed_out_call_transfers_nothing(void)
 {
     link_run_all(run_out_of_time);
 }
 
-static int read_and_be_cancelled(void *arg)
+static int read_and_be_canceled(void *arg)
 {
     struct link *link = arg;
     char buffer[4];
@@ -376,19 +377,19 @@ static int read_and_be_cancelled(void *arg)
     return (int)n;
 }
 
-static int cancel_a_reader(void *arg)
+static int cancel_reader(void *arg)
 {
     struct link *link = arg;
     char buffer[4];
     weft_task *reader;
     int result;
     for (unsigned i = 0; i < 50; i++) {
-        CHECK_EQ(weft_go(&reader, read_and_be_cancelled, link), 0);
+        CHECK_EQ(weft_go(&reader, read_and_be_canceled, link), 0);
         CHECK_EQ(weft_sleep(i % 3 * 100 * WEFT_US), 0);
         CHECK_EQ(weft_write(link->near, "ab", 2, WEFT_NEVER), 2);
         weft_cancel(reader);
         CHECK_EQ(weft_join(reader, &result, WEFT_NEVER), 0);
-        /* It was read, or it is still there. */
+        /* The data was read, or it is still in the stream. */
         if (result == WEFT_ECANCELED) {
             CHECK_EQ(weft_read(link->far, buffer, 4, WEFT_NEVER), 2);
         } else {
@@ -399,20 +400,20 @@ static int cancel_a_reader(void *arg)
     return 0;
 }
 
-static void a_cancelled_read_takes_all_or_nothing(void)
+static void canceled_read_takes_all_or_nothing(void)
 {
-    link_run_all(cancel_a_reader);
+    link_run_all(cancel_reader);
 }
 
 /* --- Closing ---------------------------------------------------------------------------- */
 
-static int read_what_is_closed(void *arg)
+static int read_from_closed(void *arg)
 {
     char byte;
     return (int)weft_read(((struct link *)arg)->far, &byte, 1, WEFT_NEVER);
 }
 
-static int write_what_is_closed(void *arg)
+static int write_to_closed(void *arg)
 {
     return (int)weft_write(((struct link *)arg)->near, "x", 1, WEFT_NEVER);
 }
@@ -424,7 +425,7 @@ static int close_under_others(void *arg)
     weft_task *writer;
     int result;
     (void)fill_up(link->near, 1);
-    CHECK_EQ(weft_go(&writer, write_what_is_closed, link), 0);
+    CHECK_EQ(weft_go(&writer, write_to_closed, link), 0);
     link_wait_for_calls(link->near, 1);
     weft_stream_close(link->near);
     CHECK_EQ(weft_join(writer, &result, WEFT_NEVER), 0);
@@ -433,7 +434,7 @@ static int close_under_others(void *arg)
     drain(link->far, 1, 0);
     struct link other = link_open(LINK_LOCAL);
     for (unsigned i = 0; i < 3; i++) {
-        CHECK_EQ(weft_go(&readers[i], read_what_is_closed, &other), 0);
+        CHECK_EQ(weft_go(&readers[i], read_from_closed, &other), 0);
     }
     link_wait_for_calls(other.far, 3);
     weft_stream_close(other.far);
@@ -445,7 +446,7 @@ static int close_under_others(void *arg)
     return 0;
 }
 
-static void who_waits_at_what_is_closed_is_told(void)
+static void close_wakes_waiters_with_eclosed(void)
 {
     link_run_all(close_under_others);
 }
@@ -459,7 +460,7 @@ static int shut_sides(void *arg)
     CHECK_EQ(weft_read_exact(link->far, buffer, 2, WEFT_NEVER), 0);
     CHECK_EQ(weft_read(link->far, buffer, 4, WEFT_NEVER), 0);
     CHECK_EQ(weft_write(link->near, "hi", 2, WEFT_NEVER), -EPIPE);
-    /* The other direction goes on. */
+    /* The other direction still works. */
     CHECK_EQ(weft_write(link->far, "back", 4, WEFT_NEVER), 4);
     CHECK_EQ(weft_read(link->near, buffer, 4, WEFT_NEVER), 4);
     CHECK_EQ(weft_stream_shutdown(link->far, WEFT_BOTH_SIDES), 0);
@@ -467,7 +468,7 @@ static int shut_sides(void *arg)
     return 0;
 }
 
-/* What weft_stream_shutdown() says of the kinds of streams. */
+/* As documented for each kind of stream at weft_stream_shutdown(). */
 static int shut_read_side(void *arg)
 {
     static const struct {
@@ -489,21 +490,21 @@ static int shut_read_side(void *arg)
         }
         CHECK_EQ(weft_read(link.near, buffer, 4, WEFT_NEVER), 0);
         CHECK_EQ(weft_write(link.far, "x", 1, WEFT_NEVER), kinds[i].peer_may_write ? 1 : -EPIPE);
-        CHECK_EQ(weft_write(link.near, "y", 1, WEFT_NEVER), 1); /* The other direction goes on. */
+        CHECK_EQ(weft_write(link.near, "y", 1, WEFT_NEVER), 1); /* The other direction works. */
         CHECK_EQ(weft_read(link.far, buffer, 4, WEFT_NEVER), 1);
         link_close(&link);
     }
     return 0;
 }
 
-static void read_side_that_is_shut_ends_reads(void)
+static void shutdown_of_read_side_ends_reads(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, shut_read_side, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-static int shut_a_pipe(void *arg)
+static int shut_pipe(void *arg)
 {
     (void)arg;
     struct link link = link_open(LINK_PIPE);
@@ -512,40 +513,40 @@ static int shut_a_pipe(void *arg)
     return 0;
 }
 
-static void one_side_ends_and_the_other_goes_on(void)
+static void shutdown_of_one_side_leaves_other_open(void)
 {
     link_run_both_ways(shut_sides);
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, shut_a_pipe, NULL), 0);
+    CHECK_EQ(test_run(rt, shut_pipe, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-static int write_to_nobody(void *arg)
+static int write_to_closed_peer(void *arg)
 {
     struct link *link = arg;
     weft_stream_close(link->far);
     link->far = NULL;
     ssize_t n = 0;
-    for (unsigned i = 0; i < 1000 && n >= 0; i++) { /* TCP needs a while to know. */
+    for (unsigned i = 0; i < 1000 && n >= 0; i++) { /* TCP needs a while to notice. */
         n = weft_write(link->near, "x", 1, WEFT_NEVER);
     }
     CHECK(n == -EPIPE || n == -ECONNRESET);
     return 0;
 }
 
-static void a_peer_that_is_gone_is_an_error_and_no_signal(void)
+static void write_to_closed_peer_returns_error_without_signal(void)
 {
-    link_run_all(write_to_nobody);
+    link_run_all(write_to_closed_peer);
 }
 
-/* --- In bodies and on threads ----------------------------------------------------------- */
+/* --- In stackless tasks and on plain threads -------------------------------------------- */
 
 enum {
     PAIRS = 6,
     MESSAGE = 1000,
 };
 
-/* Member 2i writes to member 2i + 1 over link i, which checks what it gets. */
+/* Member 2i writes to member 2i + 1 over link i. The receiver checks the data. */
 static struct end {
     weft_io io;
     unsigned char buffer[MESSAGE];
@@ -587,7 +588,7 @@ static int open_links(void *arg)
     return 0;
 }
 
-static void all_kinds_of_tasks_talk(void)
+static void tasks_of_all_kinds_exchange_messages(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned kind = 0; kind < LINK_KINDS; kind++) {
@@ -607,7 +608,7 @@ static void all_kinds_of_tasks_talk(void)
 
 /* --- In a select ------------------------------------------------------------------------ */
 
-static int select_a_read(void *arg)
+static int select_read(void *arg)
 {
     struct link *link = arg;
     struct link other = link_open(LINK_LOCAL);
@@ -631,7 +632,7 @@ static int select_a_read(void *arg)
     return 0;
 }
 
-static int select_a_readable(void *arg)
+static int select_readable(void *arg)
 {
     struct link *link = arg;
     weft_op readable;
@@ -650,13 +651,13 @@ static int select_a_readable(void *arg)
     return 0;
 }
 
-static void nothing_is_read_by_who_loses_a_select(void)
+static void read_that_loses_select_transfers_nothing(void)
 {
-    link_run_all(select_a_read);
-    link_run_all(select_a_readable);
+    link_run_all(select_read);
+    link_run_all(select_readable);
 }
 
-/* --- Many at one stream ----------------------------------------------------------------- */
+/* --- Several readers of one stream ------------------------------------------------------ */
 
 enum {
     READERS = 10,
@@ -676,7 +677,7 @@ static int read_single_bytes(void *arg)
     return (int)n;
 }
 
-static int share_a_stream(void *arg)
+static int share_stream(void *arg)
 {
     struct link *link = arg;
     weft_task *readers[READERS];
@@ -699,19 +700,19 @@ static int share_a_stream(void *arg)
 }
 
 /*
- * Goal:   of many who wait at one stream none sleeps beside what is there.
- * Method: one event for many bytes, each of which is read by a call of its own.
+ * Goal:   with many readers on one stream, none sleeps while data is available.
+ * Method: one event for many bytes, each of which is read by a separate call.
  */
-static void many_read_from_one_stream(void)
+static void many_readers_of_one_stream_miss_no_data(void)
 {
-    link_run_all(share_a_stream);
+    link_run_all(share_stream);
 }
 
 /* --- Misuse ----------------------------------------------------------------------------- */
 
 static weft_stream *stream_of_body;
 
-static int read_in_a_body(weft_co *co, void *state)
+static int read_in_stackless_task(weft_co *co, void *state)
 {
     char byte;
     (void)co;
@@ -719,32 +720,32 @@ static int read_in_a_body(weft_co *co, void *state)
     return (int)weft_read(stream_of_body, &byte, 1, WEFT_NEVER);
 }
 
-static int misuse_in_a_body(void *arg)
+static int misuse_in_stackless_task(void *arg)
 {
     (void)arg;
     weft_task *task;
     struct link link = link_open(LINK_LOCAL);
     stream_of_body = link.near;
-    CHECK_EQ(weft_spawn(&task, &(weft_spec){ .body = read_in_a_body }), 0);
+    CHECK_EQ(weft_spawn(&task, &(weft_spec){ .body = read_in_stackless_task }), 0);
     return weft_join(task, NULL, WEFT_NEVER);
 }
 
-static void run_misuse_in_a_body(void)
+static void run_misuse_in_stackless_task(void)
 {
-    CHECK_EQ(weft_run(NULL, misuse_in_a_body, NULL), 0);
+    CHECK_EQ(weft_run(NULL, misuse_in_stackless_task, NULL), 0);
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(run_misuse_in_a_body, "prepare a weft_io and await it");
+    CHECK_ABORTS(run_misuse_in_stackless_task, "prepare a weft_io and await it");
 }
 
-static void closing_null_is_nothing(void)
+static void close_of_null_does_nothing(void)
 {
     weft_stream_close(NULL);
 }
 
-/* --- Counts that are none ----------------------------------------------------------------- */
+/* --- Invalid counts ----------------------------------------------------------------------- */
 
 static int64_t readv_count(weft_stream *stream, struct iovec *vectors, int count)
 {
@@ -798,33 +799,33 @@ static int pass_negative_counts(void *arg)
     return 0;
 }
 
-static void negative_count_of_vectors_is_einval(void)
+static void negative_vector_count_returns_einval(void)
 {
     link_run_all(pass_negative_counts);
 }
 
 TEST_MAIN({
-    TEST(negative_count_of_vectors_is_einval),
-    TEST(misuse_aborts_with_a_sentence),
-    TEST(closing_null_is_nothing),
-    TEST(a_read_waits_for_what_is_written),
-    TEST(what_is_left_is_read_by_the_next),
-    TEST(the_end_of_a_stream_is_zero),
-    TEST(who_waits_is_told_of_the_end),
-    TEST(nothing_is_moved_at_once),
-    TEST(a_writer_waits_for_a_slow_reader),
-    TEST(what_is_read_exactly_is_all_or_said_to_be_less),
-    TEST(much_is_read_by_one_call),
-    TEST(vectors_are_one_after_the_other),
-    TEST(there_may_be_more_vectors_than_the_system_takes),
-    TEST(what_is_peeked_at_is_read_again),
-    TEST(a_call_that_is_late_has_done_nothing),
-    TEST(a_cancelled_read_takes_all_or_nothing),
-    TEST(who_waits_at_what_is_closed_is_told),
-    TEST(one_side_ends_and_the_other_goes_on),
-    TEST(read_side_that_is_shut_ends_reads),
-    TEST(a_peer_that_is_gone_is_an_error_and_no_signal),
-    TEST(all_kinds_of_tasks_talk),
-    TEST(nothing_is_read_by_who_loses_a_select),
-    TEST(many_read_from_one_stream),
+    TEST(negative_vector_count_returns_einval),
+    TEST(misuse_aborts_with_message),
+    TEST(close_of_null_does_nothing),
+    TEST(read_waits_for_data),
+    TEST(remaining_bytes_are_returned_by_next_read),
+    TEST(read_at_end_of_stream_returns_zero),
+    TEST(end_of_stream_wakes_pending_read),
+    TEST(empty_transfer_returns_immediately),
+    TEST(writer_waits_for_slow_reader),
+    TEST(read_exact_returns_eend_if_stream_ends_early),
+    TEST(one_call_reads_large_amount),
+    TEST(vectors_are_transferred_in_order),
+    TEST(vector_count_may_exceed_system_limit),
+    TEST(peeked_bytes_can_be_read_again),
+    TEST(timed_out_call_transfers_nothing),
+    TEST(canceled_read_takes_all_or_nothing),
+    TEST(close_wakes_waiters_with_eclosed),
+    TEST(shutdown_of_one_side_leaves_other_open),
+    TEST(shutdown_of_read_side_ends_reads),
+    TEST(write_to_closed_peer_returns_error_without_signal),
+    TEST(tasks_of_all_kinds_exchange_messages),
+    TEST(read_that_loses_select_transfers_nothing),
+    TEST(many_readers_of_one_stream_miss_no_data),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of sources.
+ * table_test.c - table of sources.
  */
 #include "io/table.h"
 
@@ -12,7 +12,7 @@ enum {
     BLOCKS = 100,
 };
 
-/* Links a list of blocks. */
+/* Takes blocks and links them into a list. */
 static struct wf_source *take_blocks(struct wf_io *io, unsigned count)
 {
     struct wf_source *list = NULL;
@@ -30,7 +30,7 @@ static struct wf_source *take_blocks(struct wf_io *io, unsigned count)
     return list;
 }
 
-static void blocks_are_each_taken_once(void)
+static void each_block_is_taken_once(void)
 {
     static struct wf_io io;
     static bool seen[BLOCKS];
@@ -44,7 +44,7 @@ static void blocks_are_each_taken_once(void)
     wf_table_give_back(list);
 }
 
-static void blocks_that_are_given_back_are_taken_by_other_runtimes(void)
+static void returned_blocks_are_reused_by_other_runtimes(void)
 {
     static struct wf_io first;
     static struct wf_io second;
@@ -63,6 +63,6 @@ static void blocks_that_are_given_back_are_taken_by_other_runtimes(void)
 }
 
 TEST_MAIN({
-    TEST(blocks_are_each_taken_once),
-    TEST(blocks_that_are_given_back_are_taken_by_other_runtimes),
+    TEST(each_block_is_taken_once),
+    TEST(returned_blocks_are_reused_by_other_runtimes),
 })

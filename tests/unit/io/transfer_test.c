@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations that try, and wait until they may try again.
+ * transfer_test.c - operations that try, and wait until they may retry.
  */
 #include "io/transfer.h"
 
@@ -12,11 +12,11 @@
 #include "rt.h"
 #include "test.h"
 
-/* What a transfer of the test does. */
+/* The behavior of a transfer. */
 struct script {
     int enter_result;
-    int parts;         /* so often there is more */
-    struct gate *gate; /* then it waits for this, if it is not NULL */
+    int parts;         /* number of attempts that report more to do */
+    struct gate *gate; /* then it waits for this, unless it is NULL */
     int entered;
     int left;
     int attempts;
@@ -80,7 +80,7 @@ static void on_one_worker(int (*function)(void *arg), void *arg)
     weft_runtime_destroy(rt);
 }
 
-static void it_enters_tries_and_leaves_once(void)
+static void transfer_enters_tries_and_leaves_once(void)
 {
     on_one_worker(run_simple, NULL);
 }
@@ -113,10 +113,10 @@ static int run_many_parts(void *arg)
 }
 
 /*
- * Goal:   others have their turn while there is always more to do.
- * Method: one that counts its turns, on the same worker.
+ * Goal:   other tasks run while there is always more to do.
+ * Method: a task on the same worker counts its polls.
  */
-static void many_parts_let_others_run(void)
+static void transfer_of_many_parts_lets_others_run(void)
 {
     on_one_worker(run_many_parts, NULL);
 }
@@ -155,7 +155,7 @@ static int wait_and_fail(void *arg)
     return 0;
 }
 
-static void what_it_waits_for_lets_it_try_or_ends_it(void)
+static void awaited_future_allows_retry_or_ends_transfer(void)
 {
     on_one_worker(wait_and_go_on, NULL);
     on_one_worker(wait_and_fail, NULL);
@@ -173,7 +173,7 @@ static int run_out_of_time(void *arg)
     return 0;
 }
 
-static int lose_a_select(void *arg)
+static int lose_select(void *arg)
 {
     (void)arg;
     struct gate gate = gate_make(CANCEL_AT_ONCE);
@@ -192,10 +192,10 @@ static int lose_a_select(void *arg)
     return 0;
 }
 
-static void one_that_is_cancelled_holds_nothing(void)
+static void canceled_transfer_holds_nothing(void)
 {
     on_one_worker(run_out_of_time, NULL);
-    on_one_worker(lose_a_select, NULL);
+    on_one_worker(lose_select, NULL);
 }
 
 static int cancel_between_parts(void *arg)
@@ -208,15 +208,15 @@ static int cancel_between_parts(void *arg)
     return 0;
 }
 
-static void a_deadline_ends_one_that_always_has_more(void)
+static void deadline_ends_transfer_that_always_has_more(void)
 {
     on_one_worker(cancel_between_parts, NULL);
 }
 
 TEST_MAIN({
-    TEST(it_enters_tries_and_leaves_once),
-    TEST(many_parts_let_others_run),
-    TEST(what_it_waits_for_lets_it_try_or_ends_it),
-    TEST(one_that_is_cancelled_holds_nothing),
-    TEST(a_deadline_ends_one_that_always_has_more),
+    TEST(transfer_enters_tries_and_leaves_once),
+    TEST(transfer_of_many_parts_lets_others_run),
+    TEST(awaited_future_allows_retry_or_ends_transfer),
+    TEST(canceled_transfer_holds_nothing),
+    TEST(deadline_ends_transfer_that_always_has_more),
 })

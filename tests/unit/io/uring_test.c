@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events by io_uring: what every backend must do, and a kernel that takes nothing for now.
+ * uring_test.c - io_uring backend: requirements that every backend must meet, and a kernel that
+ * temporarily accepts no entries.
  */
 #include "io/io.h"
 
@@ -23,29 +24,29 @@
 #include "test.h"
 #include "timing.h"
 
-static void without_events_nobody_runs(void)
+static void idle_backend_uses_no_cpu(void)
 {
     backend_is_idle(WEFT_IO_URING);
 }
 
-static void who_waits_for_one_thing_is_not_woken_by_another(void)
+static void waiter_is_woken_only_by_requested_event(void)
 {
     backend_waits_for_what_was_asked(WEFT_IO_URING);
 }
 
 #ifdef WF_HAS_URING
 
-/* As the kernel itself does when it has to: all polls of this ring end. */
+/* Ends all polls of this ring, as the kernel itself does when it has to. */
 static void end_polls(int fd)
 {
     struct io_uring_sync_cancel_reg all = { .flags =
                                                 IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
                                             .timeout = { -1, -1 } };
     long rc = syscall(SYS_io_uring_register, fd, IORING_REGISTER_SYNC_CANCEL, &all, 1);
-    CHECK(rc >= 0 || errno == ENOENT || errno == EINVAL); /* Before Linux 6.0 it cannot. */
+    CHECK(rc >= 0 || errno == ENOENT || errno == EINVAL); /* Not available before Linux 6.0. */
 }
 
-/* Those of all rings of this process. */
+/* Ends the polls of all rings of this process. */
 static void end_all_polls(weft_runtime *rt)
 {
     (void)rt;
@@ -70,64 +71,64 @@ static void end_all_polls(weft_runtime *rt)
 
 #endif
 
-/* Also those that last, of who waits for room at a peer that writes no more. */
-static void a_poll_that_has_ended_is_made_anew(void)
+/* Also multishot polls of a waiter for space whose peer does not write any more. */
+static void ended_poll_is_rearmed(void)
 {
     backend_asks_again(WEFT_IO_URING, end_all_polls);
 }
 
-static void after_lost_events_all_is_waited_for_anew(void)
+static void lost_events_rearm_all_polls(void)
 {
     backend_starts_anew(WEFT_IO_URING);
 }
 
-static void events_tasks_and_timers_wake(void)
+static void events_tasks_and_timers_wake_workers(void)
 {
     backend_wakes_for_everything(WEFT_IO_URING);
 }
 
-static void who_sleeps_in_it_knows_paused_time(void)
+static void parked_worker_respects_paused_clock(void)
 {
     backend_knows_paused_time(WEFT_IO_URING);
 }
 
-static void a_busy_worker_does_not_freeze_it(void)
+static void busy_worker_does_not_freeze_backend(void)
 {
     backend_does_not_freeze(WEFT_IO_URING);
 }
 
-static void events_and_tasks_take_turns(void)
+static void events_and_tasks_alternate(void)
 {
     backend_takes_turns(WEFT_IO_URING);
 }
 
-static void a_thread_that_has_waited_keeps_nothing(void)
+static void thread_that_has_waited_leaks_nothing(void)
 {
     backend_outlives_threads(WEFT_IO_URING);
 }
 
-static void who_helps_takes_no_wake_away(void)
+static void remote_poll_does_not_consume_wakes(void)
 {
     backend_keeps_wakes(WEFT_IO_URING);
 }
 
-/* --- A kernel without memory ---------------------------------------------------------------- */
+/* --- A kernel out of memory ----------------------------------------------------------------- */
 
 enum {
     HELD = 150, /* streams that wait in the kernel */
-    MANY = 500, /* more than a ring has entries, and HELD */
+    MANY = 500, /* more than a ring has entries, plus HELD */
 };
 
 static _Atomic(bool) refuses;
 static _Atomic(uint64_t) refusals;
-static _Atomic(uint64_t) taken; /* entries */
+static _Atomic(uint64_t) taken; /* number of entries */
 
 #ifdef WF_HAS_URING
 struct io_uring;
 int __real_io_uring_submit(struct io_uring *ring);
 int __wrap_io_uring_submit(struct io_uring *ring);
 
-/* The library's calls come here: see CMakeLists.txt. */
+/* The library's calls are redirected here: see CMakeLists.txt. */
 int __wrap_io_uring_submit(struct io_uring *ring)
 {
     if (!atomic_load(&refuses)) {
@@ -143,7 +144,7 @@ int __wrap_io_uring_submit(struct io_uring *ring)
 static struct link links[MANY];
 static weft_task *readers[MANY];
 static weft_stream *adopted;
-static _Atomic(uint64_t) begun; /* readers */
+static _Atomic(uint64_t) begun; /* number of readers */
 
 static weft_runtime *start(unsigned workers)
 {
@@ -168,7 +169,7 @@ static int begin_to_read(void *arg)
     return 0;
 }
 
-static int sleep_a_little(void *arg)
+static int sleep_briefly(void *arg)
 {
     (void)arg;
     return weft_sleep(WEFT_MS);
@@ -181,8 +182,8 @@ static int close_first(void *arg)
     return 0;
 }
 
-/* Meanwhile tasks and timers go on, and nobody asks all the time. */
-static void what_the_kernel_does_not_take_is_offered_again(void)
+/* Meanwhile tasks and timers run, and no worker retries in a busy loop. */
+static void rejected_entries_are_resubmitted(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3; i++) {
@@ -192,11 +193,11 @@ static void what_the_kernel_does_not_take_is_offered_again(void)
         CHECK_EQ(test_run(rt, begin_to_read, NULL), 0);
         weft_time began = weft_now();
         for (unsigned round = 0; round < 20; round++) {
-            CHECK_EQ(test_run(rt, sleep_a_little, NULL), 0);
+            CHECK_EQ(test_run(rt, sleep_briefly, NULL), 0);
             test_wait_ns(5 * WEFT_MS);
         }
         CHECK_GE(atomic_load(&refusals), 1);
-        /* Each ring offers its entries at most once per millisecond. */
+        /* Each ring submits its entries at most once per millisecond. */
         int64_t elapsed_ms = (weft_now() - began) / WEFT_MS;
         CHECK_LE(atomic_load(&refusals), workers[i] * (2 + elapsed_ms));
         CHECK_EQ(weft_try_write(links[0].near, "x", 1), 1);
@@ -207,9 +208,11 @@ static void what_the_kernel_does_not_take_is_offered_again(void)
     }
 }
 
-/* Of many readers those that have no place are told; the others wait. They are all on one worker:
- * while this runs, each is where it waits. */
-static int read_with_a_full_ring(void *arg)
+/*
+ * Of many readers, those without an entry get an error and the others wait. All of them run on
+ * one worker, so each is suspended while this task runs.
+ */
+static int read_with_full_ring(void *arg)
 {
     unsigned refused = 0;
     (void)arg;
@@ -238,10 +241,10 @@ static int read_with_a_full_ring(void *arg)
     return 0;
 }
 
-static void a_full_ring_says_that_there_is_no_memory(void)
+static void full_ring_returns_enomem(void)
 {
     weft_runtime *rt = start(1);
-    CHECK_EQ(test_run(rt, read_with_a_full_ring, NULL), 0);
+    CHECK_EQ(test_run(rt, read_with_full_ring, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -264,8 +267,8 @@ static int close_adopted(void *arg)
     return 0;
 }
 
-/* Nothing else is watched, so nobody but who naps would hand it over. */
-static void a_close_reaches_the_kernel_later(void)
+/* Nothing else is registered, so only the worker in its backoff can submit it. */
+static void close_is_submitted_later(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3; i++) {
@@ -284,12 +287,12 @@ static void a_close_reaches_the_kernel_later(void)
     }
 }
 
-static int close_with_a_full_ring(void *arg)
+static int close_with_full_ring(void *arg)
 {
     (void)arg;
     atomic_store(&begun, 0);
     atomic_store(&taken, 0);
-    for (unsigned i = 0; i < HELD; i++) { /* The kernel has their polls. */
+    for (unsigned i = 0; i < HELD; i++) { /* The kernel has accepted their polls. */
         links[i] = link_open(LINK_LOCAL);
         CHECK_EQ(weft_go(&readers[i], read_byte, links[i].far), 0);
     }
@@ -314,7 +317,7 @@ static int close_with_a_full_ring(void *arg)
         CHECK_EQ(test_join_soon(readers[i]), WEFT_ECLOSED);
     }
     atomic_store(&refuses, false);
-    for (unsigned i = 0; i < HELD; i++) { /* The kernel lets go of what was closed. */
+    for (unsigned i = 0; i < HELD; i++) { /* The kernel releases the closed descriptors. */
         char byte;
         CHECK_EQ(weft_read(links[i].near, &byte, 1, weft_after(60 * WEFT_S)), 0);
         weft_stream_close(links[i].near);
@@ -329,30 +332,30 @@ static int close_with_a_full_ring(void *arg)
 }
 
 /*
- * Goal:   a close does not wait for the kernel, and what it has to tell the kernel is not lost.
- * Method: the ring is full of polls that the kernel does not take; streams whose polls the kernel
- *         has are closed.
+ * Goal:   a close does not wait for the kernel, and its requests to the kernel are not lost.
+ * Method: the ring is full of polls that the kernel does not accept. Close streams whose polls
+ *         the kernel has.
  */
 static void close_with_full_ring_does_not_wait_for_kernel(void)
 {
     weft_runtime *rt = start(1);
-    CHECK_EQ(test_run(rt, close_with_a_full_ring, NULL), 0);
+    CHECK_EQ(test_run(rt, close_with_full_ring, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
 TEST_MAIN({
-    TEST(without_events_nobody_runs),
-    TEST(who_waits_for_one_thing_is_not_woken_by_another),
-    TEST(a_poll_that_has_ended_is_made_anew),
-    TEST(after_lost_events_all_is_waited_for_anew),
-    TEST(events_tasks_and_timers_wake),
-    TEST(who_sleeps_in_it_knows_paused_time),
-    TEST(a_busy_worker_does_not_freeze_it),
-    TEST(events_and_tasks_take_turns),
-    TEST(a_thread_that_has_waited_keeps_nothing),
-    TEST(who_helps_takes_no_wake_away),
-    TEST(what_the_kernel_does_not_take_is_offered_again),
-    TEST(a_full_ring_says_that_there_is_no_memory),
-    TEST(a_close_reaches_the_kernel_later),
+    TEST(idle_backend_uses_no_cpu),
+    TEST(waiter_is_woken_only_by_requested_event),
+    TEST(ended_poll_is_rearmed),
+    TEST(lost_events_rearm_all_polls),
+    TEST(events_tasks_and_timers_wake_workers),
+    TEST(parked_worker_respects_paused_clock),
+    TEST(busy_worker_does_not_freeze_backend),
+    TEST(events_and_tasks_alternate),
+    TEST(thread_that_has_waited_leaks_nothing),
+    TEST(remote_poll_does_not_consume_wakes),
+    TEST(rejected_entries_are_resubmitted),
+    TEST(full_ring_returns_enomem),
+    TEST(close_is_submitted_later),
     TEST(close_with_full_ring_does_not_wait_for_kernel),
 })

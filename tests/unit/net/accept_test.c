@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting: one, many at once, too late, in a select, and without descriptors.
+ * accept_test.c - accepting connections: one, several at the same time, timeouts, in a select,
+ * and without descriptors.
  */
 #include <weft/net.h>
 
@@ -19,7 +20,7 @@
 #include "test.h"
 #include "timing.h"
 
-/* A listener, and who has been accepted there. */
+/* A listener and its address. */
 static struct {
     weft_listener *listener;
     struct place where;
@@ -46,7 +47,7 @@ static void stop(weft_runtime *rt)
     weft_runtime_destroy(rt);
 }
 
-/* From outside of the runtime: a connection that waits to be accepted. */
+/* Makes a connection from outside of the runtime that waits to be accepted. */
 static int knock(void)
 {
     int fd = socket(here.address.to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -66,7 +67,7 @@ static int accept_one(void *deadline)
     return err;
 }
 
-/* Of the network, and a Unix socket. */
+/* Returns a TCP endpoint, or that of a Unix socket. */
 static struct place place_of(unsigned kind)
 {
     struct place place = port_name("unix:");
@@ -76,7 +77,7 @@ static struct place place_of(unsigned kind)
     return place;
 }
 
-/* --- One ----------------------------------------------------------------------------- */
+/* --- One connection ------------------------------------------------------------------ */
 
 static int accept_and_look(void *arg)
 {
@@ -90,7 +91,7 @@ static int accept_and_look(void *arg)
     return 0;
 }
 
-static void who_waits_accepts_what_comes(void)
+static void waiting_acceptor_gets_connection(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         weft_runtime *rt = start(1, place_of(kind));
@@ -98,14 +99,14 @@ static void who_waits_accepts_what_comes(void)
         int fd = knock();
         CHECK_EQ(test_join_soon(accepts), 0);
         (void)close(fd);
-        fd = knock(); /* It is there before. */
+        fd = knock(); /* It is pending before the accept. */
         CHECK_EQ(test_run(rt, accept_and_look, NULL), 0);
         (void)close(fd);
         stop(rt);
     }
 }
 
-static void one_that_has_gone_again_is_accepted_or_passed_over(void)
+static void reset_connection_is_accepted_or_skipped(void)
 {
     weft_runtime *rt = start(1, place_of(0));
     struct linger reset = { .l_onoff = 1, .l_linger = 0 };
@@ -118,9 +119,9 @@ static void one_that_has_gone_again_is_accepted_or_passed_over(void)
     stop(rt);
 }
 
-/* --- Too late, cancelled, closed ----------------------------------------------------- */
+/* --- Timeouts, cancellation, close --------------------------------------------------- */
 
-static void who_is_late_has_accepted_nothing(void)
+static void accept_that_times_out_takes_no_connection(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         weft_runtime *rt = start(1, place_of(kind));
@@ -136,7 +137,7 @@ static void who_is_late_has_accepted_nothing(void)
     }
 }
 
-static void who_is_cancelled_has_accepted_nothing(void)
+static void canceled_accept_takes_no_connection(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         weft_runtime *rt = start(1, place_of(kind));
@@ -160,11 +161,11 @@ static int accept_and_count(void *arg)
 }
 
 /*
- * Goal:   a connection that comes while who would accept it is cancelled is accepted by another.
- * Method: both at the same time; there is one more acceptor, which must get what the first did
- *         not.
+ * Goal:   a connection that arrives while its acceptor is canceled is accepted by another.
+ * Method: both at the same time, with one more acceptor, which must get the connection if the
+ *         first did not.
  */
-static void a_connection_and_a_cancellation_cross(void)
+static void connection_that_races_with_cancel_is_not_lost(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 6; i++) {
@@ -197,7 +198,7 @@ static int close_here(void *arg)
     return 0;
 }
 
-static void all_who_wait_are_told_that_it_is_closed(void)
+static void close_wakes_all_acceptors_with_eclosed(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 6; i++) {
@@ -215,14 +216,14 @@ static void all_who_wait_are_told_that_it_is_closed(void)
     }
 }
 
-/* --- Many ---------------------------------------------------------------------------- */
+/* --- Many connections ---------------------------------------------------------------- */
 
 enum {
     MEMBERS = 16,
     NUMBERS_MAX = 10000,
 };
 
-/* Even members connect and send a number each time, odd ones accept and read one. */
+/* Even members connect and send a number each round, odd members accept and read one. */
 static struct visitor {
     weft_io io;
     weft_stream *stream;
@@ -269,11 +270,11 @@ static int connect_or_accept(weft_co *co, void *state)
 }
 
 /*
- * Goal:   each connection is accepted exactly once, and none is left behind.
- * Method: as many accept as connect, each as often; each connection brings a number. Threads do
- *         not connect: that is for tasks.
+ * Goal:   each connection is accepted exactly once, and none is left pending.
+ * Method: as many acceptors as connectors, with the same number of rounds. Each connection
+ *         carries a number. Plain threads do not take part, because they cannot connect.
  */
-static void many_accept_from_one_listener(void)
+static void many_acceptors_get_each_connection_once(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 12; i++) {
@@ -289,7 +290,7 @@ static void many_accept_from_one_listener(void)
     }
 }
 
-static int accept_in_a_crowd(weft_co *co, void *state)
+static int accept_in_crowd(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     struct visitor *visitor = &visitors[self->index];
@@ -302,8 +303,8 @@ static int accept_in_a_crowd(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-/* All connections are there before: one event, or none, for all of them. */
-static void fibers_bodies_and_threads_accept_what_is_there(void)
+/* All connections are pending before: one event, or none, for all of them. */
+static void tasks_and_threads_accept_pending_connections(void)
 {
     for (unsigned i = 0; i < 2 * CROWD_KINDS; i++) {
         weft_runtime *rt = start(i % 2 == 0 ? 1 : 8, place_of(i % 2));
@@ -311,7 +312,7 @@ static void fibers_bodies_and_threads_accept_what_is_there(void)
         for (unsigned j = 0; j < MEMBERS; j++) {
             fds[j] = knock();
         }
-        uint64_t sum = crowd_run(rt, (enum crowd_kind)(i / 2), MEMBERS, accept_in_a_crowd, NULL);
+        uint64_t sum = crowd_run(rt, (enum crowd_kind)(i / 2), MEMBERS, accept_in_crowd, NULL);
         CHECK_EQ(sum, MEMBERS);
         for (unsigned j = 0; j < MEMBERS; j++) {
             (void)close(fds[j]);
@@ -320,8 +321,8 @@ static void fibers_bodies_and_threads_accept_what_is_there(void)
     }
 }
 
-/* They wait, and then all come before the first of them is awake. */
-static void one_event_for_many_wakes_as_many(void)
+/* The acceptors wait, then all connections arrive before the first acceptor is awake. */
+static void one_event_for_many_connections_wakes_all_acceptors(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         weft_runtime *rt = start(1, place_of(kind));
@@ -364,7 +365,7 @@ static int select_accept_or_event(void *arg)
     return winner;
 }
 
-static void an_accept_that_loses_a_select_takes_nothing(void)
+static void accept_that_loses_select_takes_no_connection(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         weft_runtime *rt = start(1, place_of(kind));
@@ -384,7 +385,7 @@ static void an_accept_that_loses_a_select_takes_nothing(void)
     }
 }
 
-static void a_connection_and_another_branch_cross(void)
+static void connection_that_races_with_select_is_not_lost(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 6; i++) {
@@ -395,7 +396,7 @@ static void a_connection_and_another_branch_cross(void)
             int fd = knock();
             weft_event_set(&event);
             if (test_join_soon(selects) == 0) {
-                CHECK_EQ(test_run(rt, accept_one, NULL), 0); /* It is there still. */
+                CHECK_EQ(test_run(rt, accept_one, NULL), 0); /* It is still pending. */
             }
             (void)close(fd);
         }
@@ -405,7 +406,7 @@ static void a_connection_and_another_branch_cross(void)
 
 /* --- Without descriptors ------------------------------------------------------------- */
 
-static void without_descriptors_it_naps_until_there_are_some(void)
+static void accept_without_descriptors_retries_with_backoff(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         weft_runtime *rt = start(kind == 0 ? 1 : 8, place_of(kind));
@@ -422,7 +423,7 @@ static void without_descriptors_it_naps_until_there_are_some(void)
     }
 }
 
-static void a_nap_ends_with_the_deadline(void)
+static void deadline_ends_backoff(void)
 {
     weft_runtime *rt = start(1, place_of(0));
     int fd = knock();
@@ -436,7 +437,7 @@ static void a_nap_ends_with_the_deadline(void)
     stop(rt);
 }
 
-static void a_nap_ends_when_it_is_closed(void)
+static void close_ends_backoff(void)
 {
     weft_runtime *rt = start(1, place_of(0));
     int fd = knock();
@@ -451,11 +452,12 @@ static void a_nap_ends_when_it_is_closed(void)
 }
 
 /*
- * Goal:   who naps and gives up does not take the event of the connection with it.
- * Method: two wait. The first is woken by a connection, finds no descriptors, and is cancelled in
- *         its nap. When there are descriptors again, the second accepts.
+ * Goal:   an acceptor that is canceled in its backoff does not consume the event of the
+ *         connection.
+ * Method: two acceptors wait. A connection wakes the first, which finds no free descriptor and is
+ *         canceled in its backoff. When descriptors are available again, the second accepts.
  */
-static void a_nap_that_is_cancelled_leaves_the_connection_to_others(void)
+static void cancel_during_backoff_leaves_connection_to_others(void)
 {
     weft_runtime *rt = start(1, place_of(0));
     weft_task *first = test_go_first(rt, accept_one, NULL);
@@ -463,7 +465,7 @@ static void a_nap_that_is_cancelled_leaves_the_connection_to_others(void)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     port_end_fds();
     CHECK_EQ(connect(fd, &here.address.to.any, here.address.size), 0);
-    for (unsigned i = 0; i < 3; i++) { /* It sleeps, has an event, and sleeps again. */
+    for (unsigned i = 0; i < 3; i++) { /* It sleeps, gets an event, and sleeps again. */
         test_settle(rt);
     }
     weft_cancel(first);
@@ -476,19 +478,19 @@ static void a_nap_that_is_cancelled_leaves_the_connection_to_others(void)
 }
 
 TEST_MAIN({
-    TEST(who_waits_accepts_what_comes),
-    TEST(one_that_has_gone_again_is_accepted_or_passed_over),
-    TEST(who_is_late_has_accepted_nothing),
-    TEST(who_is_cancelled_has_accepted_nothing),
-    TEST(a_connection_and_a_cancellation_cross),
-    TEST(all_who_wait_are_told_that_it_is_closed),
-    TEST(many_accept_from_one_listener),
-    TEST(fibers_bodies_and_threads_accept_what_is_there),
-    TEST(one_event_for_many_wakes_as_many),
-    TEST(an_accept_that_loses_a_select_takes_nothing),
-    TEST(a_connection_and_another_branch_cross),
-    TEST(without_descriptors_it_naps_until_there_are_some),
-    TEST(a_nap_ends_with_the_deadline),
-    TEST(a_nap_ends_when_it_is_closed),
-    TEST(a_nap_that_is_cancelled_leaves_the_connection_to_others),
+    TEST(waiting_acceptor_gets_connection),
+    TEST(reset_connection_is_accepted_or_skipped),
+    TEST(accept_that_times_out_takes_no_connection),
+    TEST(canceled_accept_takes_no_connection),
+    TEST(connection_that_races_with_cancel_is_not_lost),
+    TEST(close_wakes_all_acceptors_with_eclosed),
+    TEST(many_acceptors_get_each_connection_once),
+    TEST(tasks_and_threads_accept_pending_connections),
+    TEST(one_event_for_many_connections_wakes_all_acceptors),
+    TEST(accept_that_loses_select_takes_no_connection),
+    TEST(connection_that_races_with_select_is_not_lost),
+    TEST(accept_without_descriptors_retries_with_backoff),
+    TEST(deadline_ends_backoff),
+    TEST(close_ends_backoff),
+    TEST(cancel_during_backoff_leaves_connection_to_others),
 })

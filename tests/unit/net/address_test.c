@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Addresses as text: read, written, and read again.
+ * address_test.c - addresses as text: parsing, printing and round trips.
  */
 #include "net/place.h"
 
@@ -38,9 +38,9 @@ static void check_reads(const char *text, int wanted)
     }
 }
 
-/* --- Reading ------------------------------------------------------------------------- */
+/* --- Parsing ------------------------------------------------------------------------- */
 
-static void four_numbers_and_a_port_are_v4(void)
+static void four_numbers_and_port_are_v4(void)
 {
     static const char *const texts[] = { "127.0.0.1:80", "tcp://127.0.0.1:80",
                                          "udp://127.0.0.1:80" };
@@ -53,7 +53,7 @@ static void four_numbers_and_a_port_are_v4(void)
     }
 }
 
-static void a_port_alone_is_any_address(void)
+static void port_alone_is_wildcard_address(void)
 {
     weft_address address = port_address("tcp://:8080");
     CHECK_EQ(address.to.any.sa_family, AF_INET);
@@ -73,7 +73,7 @@ static void brackets_are_v6(void)
     CHECK_EQ(address.to.v6.sin6_scope_id, 0);
 }
 
-static void a_scope_is_a_number_or_an_interface(void)
+static void scope_is_number_or_interface(void)
 {
     char text[64];
     weft_address address = port_address("[fe80::1%7]:1");
@@ -87,8 +87,8 @@ static void a_scope_is_a_number_or_an_interface(void)
     check_text(&address, text);
 }
 
-/* What the system uses as a number of an interface is an int, and a scope has 32 bits. */
-static void every_scope_is_read_as_it_is_written(void)
+/* The system's interface index is an int, but a scope has 32 bits. */
+static void every_scope_survives_round_trip(void)
 {
     static const uint32_t scopes[] = { 1, 429496728, 429496729, 2147483647, 4294967295 };
     for (unsigned i = 0; i < sizeof scopes / sizeof scopes[0]; i++) {
@@ -115,7 +115,7 @@ static void paths_are_unix_sockets(void)
     check_text(&(weft_address[]){ port_address("unix:unix:x") }[0], "unix:unix:x");
 }
 
-static void an_at_sign_is_an_abstract_name(void)
+static void at_sign_is_abstract_name(void)
 {
     weft_address address = port_address("unix:@name");
     CHECK_EQ(address.to.any.sa_family, AF_UNIX);
@@ -132,8 +132,8 @@ static void text_of_length(char *text, const char *before, size_t length)
     text[start + length] = '\0';
 }
 
-/* A socket has room for 108 bytes: a path and its end, or a zero and a name. */
-static void a_path_has_107_bytes_at_most(void)
+/* A socket address holds 108 bytes: a path and its terminator, or a zero and a name. */
+static void path_has_at_most_107_bytes(void)
 {
     char text[300];
     text_of_length(text, "unix:", 107);
@@ -145,7 +145,7 @@ static void a_path_has_107_bytes_at_most(void)
     check_reads(text, -ENAMETOOLONG);
 }
 
-static void an_abstract_name_has_107_bytes_at_most(void)
+static void abstract_name_has_at_most_107_bytes(void)
 {
     char text[300];
     text_of_length(text, "unix:@", 106);
@@ -260,7 +260,7 @@ static const char *const bad_beginnings[] = {
     NULL,
 };
 
-static void what_is_no_address_is_refused(void)
+static void invalid_addresses_are_refused(void)
 {
     check_refused(bad_v4);
     check_refused(bad_v6);
@@ -268,7 +268,7 @@ static void what_is_no_address_is_refused(void)
     check_refused(bad_beginnings);
 }
 
-static void a_host_that_is_too_long_is_none(void)
+static void overlong_host_is_refused(void)
 {
     char text[2000];
     for (size_t length = 1; length < sizeof text - 10; length += 7) {
@@ -281,9 +281,9 @@ static void a_host_that_is_too_long_is_none(void)
     }
 }
 
-/* --- Writing ------------------------------------------------------------------------- */
+/* --- Printing ------------------------------------------------------------------------ */
 
-static void what_is_written_is_read_again(void)
+static void printed_address_parses_back(void)
 {
     static const char *const texts[] = {
         "0.0.0.0:0",
@@ -310,7 +310,7 @@ static void what_is_written_is_read_again(void)
     }
 }
 
-static void what_cannot_be_printed_is_a_question_mark(void)
+static void unprintable_bytes_become_question_marks(void)
 {
     weft_address address = { .to.local = { .sun_family = AF_UNIX } };
     static const unsigned char name[] = { 0, 'a', 0, 1, 127, 200, '\n', 'b' };
@@ -322,7 +322,7 @@ static void what_cannot_be_printed_is_a_question_mark(void)
     check_text(&address, "unix:/x?[1m?");
 }
 
-static void a_path_ends_at_its_end_or_with_the_address(void)
+static void path_ends_at_terminator_or_with_address(void)
 {
     weft_address address = port_address("unix:/path");
     memcpy(address.to.local.sun_path, "/pa\0h", 6);
@@ -338,7 +338,7 @@ static void a_path_ends_at_its_end_or_with_the_address(void)
     check_text(&address, "unix:yy");
 }
 
-static void no_address_is_no_text(void)
+static void empty_or_unknown_address_prints_nothing(void)
 {
     weft_address address = { .size = 0 };
     check_text(&address, "");
@@ -349,10 +349,10 @@ static void no_address_is_no_text(void)
     address.to.any.sa_family = AF_APPLETALK;
     check_text(&address, "");
     address = (weft_address){ .to.any.sa_family = AF_UNIX, .size = sizeof(sa_family_t) };
-    check_text(&address, "unix:"); /* One that has no name. */
+    check_text(&address, "unix:"); /* A socket without a name. */
 }
 
-static void the_longest_text_fits(void)
+static void longest_text_fits(void)
 {
     weft_address address = { .to.local = { .sun_family = AF_UNIX } };
     memset(address.to.local.sun_path + 1, 'z', sizeof address.to.local.sun_path - 1);
@@ -362,7 +362,7 @@ static void the_longest_text_fits(void)
     CHECK_LT(weft_address_print(&address, NULL, 0), WEFT_ADDRESS_TEXT_MAX);
 }
 
-static void text_is_cut_where_the_room_ends(void)
+static void text_is_truncated_to_buffer_size(void)
 {
     static const char *const texts[] = { "127.0.0.1:8080", "[fe80::1%2]:80", "unix:@abstract" };
     for (unsigned i = 0; i < 3; i++) {
@@ -383,7 +383,7 @@ static void text_is_cut_where_the_room_ends(void)
 
 /* --- Ports --------------------------------------------------------------------------- */
 
-static void a_port_is_set_and_read(void)
+static void port_can_be_set_and_read(void)
 {
     static const char *const texts[] = { "1.2.3.4:5", "[::1]:5" };
     for (unsigned i = 0; i < 2; i++) {
@@ -397,7 +397,7 @@ static void a_port_is_set_and_read(void)
     check_text(&(weft_address[]){ port_address("1.2.3.4:00080") }[0], "1.2.3.4:80");
 }
 
-static void what_has_no_port_cannot_get_one(void)
+static void set_port_without_port_returns_einval(void)
 {
     weft_address address = port_address("unix:/x");
     weft_address before = address;
@@ -405,13 +405,13 @@ static void what_has_no_port_cannot_get_one(void)
     CHECK_EQ(weft_address_set_port(&address, 80), -EINVAL);
     CHECK_EQ(memcmp(&address, &before, sizeof address), 0);
     address = (weft_address){ .to.v4 = { .sin_family = AF_INET, .sin_port = htons(7) } };
-    CHECK_EQ(weft_address_port(&address), 0); /* It has no size. */
+    CHECK_EQ(weft_address_port(&address), 0); /* Its size is 0. */
     CHECK_EQ(weft_address_set_port(&address, 80), -EINVAL);
 }
 
-/* --- Places -------------------------------------------------------------------------- */
+/* --- Endpoints ----------------------------------------------------------------------- */
 
-static void the_kind_of_a_place_is_what_it_begins_with(void)
+static void prefix_selects_endpoint_kind(void)
 {
     static const struct {
         const char *place;
@@ -434,7 +434,7 @@ static void the_kind_of_a_place_is_what_it_begins_with(void)
     }
 }
 
-static void a_place_is_split_if_the_host_has_room(void)
+static void endpoint_is_split_if_host_fits(void)
 {
     char host[6];
     const char *port;
@@ -453,7 +453,7 @@ static void a_place_is_split_if_the_host_has_room(void)
 
 /* --- Junk ---------------------------------------------------------------------------- */
 
-/* Pieces of places, in any order. */
+/* Concatenates parts of endpoints in random order. */
 static void make_junk(struct wf_rng *rng, char *text)
 {
     static const char *const pieces[] = { "tcp://", "udp://", "unix:",   "unixgram:", "127.0.0.1",
@@ -470,7 +470,7 @@ static void make_junk(struct wf_rng *rng, char *text)
     }
 }
 
-static void junk_is_refused_or_read_again(void)
+static void junk_is_refused_or_survives_round_trip(void)
 {
     struct wf_rng rng;
     char junk[100];
@@ -496,26 +496,26 @@ static void junk_is_refused_or_read_again(void)
 }
 
 TEST_MAIN({
-    TEST(four_numbers_and_a_port_are_v4),
-    TEST(a_port_alone_is_any_address),
+    TEST(four_numbers_and_port_are_v4),
+    TEST(port_alone_is_wildcard_address),
     TEST(brackets_are_v6),
-    TEST(a_scope_is_a_number_or_an_interface),
+    TEST(scope_is_number_or_interface),
     TEST(paths_are_unix_sockets),
-    TEST(an_at_sign_is_an_abstract_name),
-    TEST(a_path_has_107_bytes_at_most),
-    TEST(what_is_no_address_is_refused),
-    TEST(a_host_that_is_too_long_is_none),
-    TEST(what_cannot_be_printed_is_a_question_mark),
-    TEST(a_path_ends_at_its_end_or_with_the_address),
-    TEST(no_address_is_no_text),
-    TEST(the_longest_text_fits),
-    TEST(text_is_cut_where_the_room_ends),
-    TEST(a_port_is_set_and_read),
-    TEST(what_has_no_port_cannot_get_one),
-    TEST(the_kind_of_a_place_is_what_it_begins_with),
-    TEST(a_place_is_split_if_the_host_has_room),
-    TEST(junk_is_refused_or_read_again),
-    TEST(what_is_written_is_read_again),
-    TEST(every_scope_is_read_as_it_is_written),
-    TEST(an_abstract_name_has_107_bytes_at_most),
+    TEST(at_sign_is_abstract_name),
+    TEST(path_has_at_most_107_bytes),
+    TEST(invalid_addresses_are_refused),
+    TEST(overlong_host_is_refused),
+    TEST(unprintable_bytes_become_question_marks),
+    TEST(path_ends_at_terminator_or_with_address),
+    TEST(empty_or_unknown_address_prints_nothing),
+    TEST(longest_text_fits),
+    TEST(text_is_truncated_to_buffer_size),
+    TEST(port_can_be_set_and_read),
+    TEST(set_port_without_port_returns_einval),
+    TEST(prefix_selects_endpoint_kind),
+    TEST(endpoint_is_split_if_host_fits),
+    TEST(junk_is_refused_or_survives_round_trip),
+    TEST(printed_address_parses_back),
+    TEST(every_scope_survives_round_trip),
+    TEST(abstract_name_has_at_most_107_bytes),
 })

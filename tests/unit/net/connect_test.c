@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections that are opened from here: those that come about, and all ways in which they do
- * not. port_run() checks that no descriptor is left.
+ * connect_test.c - outgoing connections: successful ones, and every way to fail. port_run()
+ * checks that no descriptor leaks.
  */
 #include <weft/net.h>
 
@@ -28,9 +28,9 @@ static int connect_fails(const char *place, const weft_connect_options *options,
     return err;
 }
 
-/* --- What fails at once -------------------------------------------------------------- */
+/* --- Immediate failures -------------------------------------------------------------- */
 
-static int connect_to_nobody(void *arg)
+static int connect_without_listener(void *arg)
 {
     (void)arg;
     struct place where;
@@ -42,9 +42,9 @@ static int connect_to_nobody(void *arg)
     return 0;
 }
 
-static void where_nobody_listens_it_is_refused(void)
+static void connect_without_listener_returns_econnrefused(void)
 {
-    port_run_all(connect_to_nobody, NULL);
+    port_run_all(connect_without_listener, NULL);
 }
 
 static int connect_to_bad_places(void *arg)
@@ -63,7 +63,7 @@ static int connect_to_bad_places(void *arg)
     return 0;
 }
 
-static void bad_places_are_refused(void)
+static void invalid_endpoints_are_refused(void)
 {
     port_run(1, connect_to_bad_places, NULL);
 }
@@ -78,7 +78,7 @@ static int connect_to_paths(void *arg)
     (void)close(fd);
     CHECK_EQ(connect_fails(path.text, NULL, WEFT_NEVER), -ECONNREFUSED);
     CHECK_EQ(unlink(port_path_of(&path)), 0);
-    /* A socket of the past. */
+    /* A stale socket. */
     weft_listener *listener;
     weft_listen_options keep = { .keep_path = true };
     CHECK_EQ(weft_listen(&listener, path.text, &keep), 0);
@@ -86,7 +86,7 @@ static int connect_to_paths(void *arg)
     CHECK_EQ(connect_fails(path.text, NULL, WEFT_NEVER), -ECONNREFUSED);
     CHECK_EQ(unlink(port_path_of(&path)), 0);
     CHECK_EQ(connect_fails(port_name("unix:").text, NULL, WEFT_NEVER), -ECONNREFUSED);
-    /* One that receives messages. */
+    /* A datagram socket. */
     weft_datagram *socket;
     struct place messages = port_path("unixgram:");
     CHECK_EQ(weft_datagram_open(&socket, messages.text, NULL), 0);
@@ -96,7 +96,7 @@ static int connect_to_paths(void *arg)
     return 0;
 }
 
-static void at_a_path_there_must_be_a_listener(void)
+static void connect_to_path_requires_listener(void)
 {
     port_run_all(connect_to_paths, NULL);
 }
@@ -120,7 +120,7 @@ static int connect_without_fds(void *arg)
     return 0;
 }
 
-static void without_descriptors_it_fails(void)
+static void connect_without_descriptors_returns_emfile(void)
 {
     port_run(1, connect_without_fds, NULL);
 }
@@ -137,12 +137,12 @@ static int await_bad_address(void *arg)
     return 0;
 }
 
-static void no_address_is_an_error(void)
+static void connect_to_empty_address_fails(void)
 {
     port_run(1, await_bad_address, NULL);
 }
 
-/* --- Where from ---------------------------------------------------------------------- */
+/* --- Source address ------------------------------------------------------------------ */
 
 static int connect_from(void *arg)
 {
@@ -172,12 +172,12 @@ static int connect_from(void *arg)
     return 0;
 }
 
-static void the_near_side_may_be_chosen(void)
+static void source_address_can_be_chosen(void)
 {
     port_run_all(connect_from, NULL);
 }
 
-static int connect_from_a_name(void *arg)
+static int connect_from_name(void *arg)
 {
     (void)arg;
     struct place there = port_name("unix:");
@@ -200,14 +200,14 @@ static int connect_from_a_name(void *arg)
     return 0;
 }
 
-static void a_unix_socket_may_have_a_name(void)
+static void unix_socket_can_have_source_name(void)
 {
-    port_run(1, connect_from_a_name, NULL);
+    port_run(1, connect_from_name, NULL);
 }
 
 /* --- A full backlog ------------------------------------------------------------------ */
 
-/* A listener that nobody accepts from. */
+/* A listener whose connections are never accepted. */
 static struct {
     weft_listener *listener;
     struct place where;
@@ -269,8 +269,8 @@ static int accept_from_busy(void *arg)
     return 0;
 }
 
-/* By naps with a Unix socket; in the network the system asks again after a second. */
-static void it_connects_when_the_backlog_has_room(void)
+/* A Unix socket retries with backoff. For TCP the kernel retries after a second. */
+static void connect_completes_when_backlog_has_space(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         weft_runtime *rt = start_busy(2, of_kind(kind));
@@ -283,7 +283,7 @@ static void it_connects_when_the_backlog_has_room(void)
     }
 }
 
-static void who_waits_in_vain_is_late_or_cancelled(void)
+static void waiting_connect_times_out_or_is_canceled(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 6; i++) {
@@ -322,7 +322,7 @@ static int select_connect_or_event(void *arg)
     return winner;
 }
 
-static void a_connect_that_loses_a_select_leaves_nothing(void)
+static void connect_that_loses_select_leaks_nothing(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         weft_runtime *rt = start_busy(1, of_kind(kind));
@@ -359,7 +359,7 @@ static int cross_connects(void *arg)
         }
         weft_cancel(task);
         CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
-        int err = weft_accept(listener, &stream, 0); /* Perhaps it has come to that. */
+        int err = weft_accept(listener, &stream, 0); /* The connection may have been made. */
         CHECK(err == 0 || err == WEFT_ETIMEDOUT);
         if (err == 0) {
             port_check_end(stream);
@@ -371,10 +371,10 @@ static int cross_connects(void *arg)
 }
 
 /*
- * Goal:   a connection that comes about while its task is cancelled is the caller's or closed.
- * Method: cancels after no, one or some turns. port_run() counts descriptors.
+ * Goal:   a connection that is made while its task is canceled goes to the caller or is closed.
+ * Method: cancel after up to three yields. port_run() counts descriptors.
  */
-static void a_connection_and_a_cancellation_cross(void)
+static void connect_that_races_with_cancel_leaks_nothing(void)
 {
     struct place name = port_name("unix:");
     port_run_all(cross_connects, "127.0.0.1:0");
@@ -403,12 +403,12 @@ static int connect_to_localhost(void *arg)
     return 0;
 }
 
-static void a_name_is_looked_up(void)
+static void host_name_is_resolved(void)
 {
     port_run_all(connect_to_localhost, NULL);
 }
 
-static int connect_to_the_third(void *arg)
+static int connect_to_third_address(void *arg)
 {
     (void)arg;
     static const char *const numbers[] = { "127.0.0.3", "127.0.0.2", "127.0.0.1", NULL };
@@ -424,7 +424,7 @@ static int connect_to_the_third(void *arg)
     CHECK_EQ(weft_stream_peer(stream, &address), 0);
     CHECK_EQ(address.to.v4.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
     weft_stream_close(stream);
-    /* The error is that of the last one. */
+    /* The error is that of the last address. */
     int last = connect_fails("255.255.255.255:9", NULL, WEFT_NEVER);
     names_set(none);
     CHECK_NE(last, -ECONNREFUSED);
@@ -433,22 +433,22 @@ static int connect_to_the_third(void *arg)
     return 0;
 }
 
-static void addresses_are_tried_one_after_the_other(void)
+static void addresses_of_name_are_tried_in_order(void)
 {
-    port_run_all(connect_to_the_third, NULL);
+    port_run_all(connect_to_third_address, NULL);
 }
 
-static int be_cancelled_between_addresses(void *arg)
+static int be_canceled_between_addresses(void *arg)
 {
     return connect_fails(arg, NULL, WEFT_NEVER);
 }
 
 /*
- * Goal:   an address that does not answer for 2 s is given up, and the next one is tried; the
- *         last one has all the time there is.
- * Method: the clock stands still. The first address is one whose backlog is full.
+ * Goal:   an address that does not answer for 2 s is given up and the next one is tried. The last
+ *         address has no such limit.
+ * Method: the clock is paused. The first address is one whose backlog is full.
  */
-static void an_address_that_does_not_answer_is_given_up(void)
+static void unresponsive_address_is_given_up(void)
 {
     static const char *const numbers[] = { "127.0.0.1", "127.0.0.2", NULL };
     struct place place;
@@ -457,7 +457,7 @@ static void an_address_that_does_not_answer_is_given_up(void)
     names_set(numbers);
     (void)snprintf(place.text, sizeof place.text, "two.test:%u", weft_address_port(&busy.address));
     atomic_store(&names_ended, 0);
-    weft_task *connects = test_go_first(rt, be_cancelled_between_addresses, place.text);
+    weft_task *connects = test_go_first(rt, be_canceled_between_addresses, place.text);
     test_wait_for(&names_ended, 1);
     int result = 0;
     weft_time begin = weft_now();
@@ -467,12 +467,12 @@ static void an_address_that_does_not_answer_is_given_up(void)
         weft_clock_advance(100 * WEFT_MS);
     }
     CHECK_GE(weft_now() - begin, 2 * WEFT_S);
-    CHECK_EQ(result, -ECONNREFUSED); /* Nobody listens at 127.0.0.2. */
+    CHECK_EQ(result, -ECONNREFUSED); /* No listener exists at 127.0.0.2. */
     stop_busy(rt);
     weft_clock_resume();
 }
 
-static void a_deadline_and_a_cancellation_end_all_tries(void)
+static void deadline_and_cancel_end_all_attempts(void)
 {
     static const char *const numbers[] = { "127.0.0.1", "127.0.0.2", NULL };
     struct place place;
@@ -483,7 +483,7 @@ static void a_deadline_and_a_cancellation_end_all_tries(void)
     busy.deadline = weft_after(30 * WEFT_MS);
     CHECK_EQ(test_run(rt, connect_to_busy, NULL), WEFT_ETIMEDOUT);
     busy.deadline = WEFT_NEVER;
-    weft_task *connects = test_go(rt, be_cancelled_between_addresses, place.text);
+    weft_task *connects = test_go(rt, be_canceled_between_addresses, place.text);
     int result;
     CHECK_EQ(weft_join(connects, &result, weft_after(20 * WEFT_MS)), WEFT_ETIMEDOUT);
     weft_cancel(connects);
@@ -491,9 +491,9 @@ static void a_deadline_and_a_cancellation_end_all_tries(void)
     stop_busy(rt);
 }
 
-/* --- Elsewhere ----------------------------------------------------------------------- */
+/* --- Other contexts ------------------------------------------------------------------ */
 
-static int connect_in_a_job(void *arg)
+static int connect_in_blocking_job(void *arg)
 {
     weft_stream *stream;
     int err = weft_connect(&stream, arg, NULL, WEFT_NEVER);
@@ -504,7 +504,7 @@ static int connect_in_a_job(void *arg)
     return err;
 }
 
-static int wait_for_a_job(void *arg)
+static int wait_for_job(void *arg)
 {
     struct place where;
     weft_task *job;
@@ -512,7 +512,7 @@ static int wait_for_a_job(void *arg)
     char text[3];
     int result;
     weft_listener *listener = port_listen(arg, &where);
-    CHECK_EQ(weft_spawn_blocking(&job, connect_in_a_job, where.text), 0);
+    CHECK_EQ(weft_spawn_blocking(&job, connect_in_blocking_job, where.text), 0);
     CHECK_EQ(weft_accept(listener, &stream, WEFT_NEVER), 0);
     CHECK_EQ(weft_read_exact(stream, text, 3, WEFT_NEVER), 0);
     CHECK_EQ(weft_join(job, &result, WEFT_NEVER), 0);
@@ -522,14 +522,14 @@ static int wait_for_a_job(void *arg)
     return 0;
 }
 
-static void a_blocking_job_connects(void)
+static void blocking_job_can_connect(void)
 {
     struct place name = port_name("unix:");
-    port_run_all(wait_for_a_job, "127.0.0.1:0");
-    port_run_all(wait_for_a_job, name.text);
+    port_run_all(wait_for_job, "127.0.0.1:0");
+    port_run_all(wait_for_job, name.text);
 }
 
-static int look_at_a_new_stream(void *arg)
+static int look_at_new_stream(void *arg)
 {
     struct place where;
     weft_stream *stream;
@@ -551,28 +551,28 @@ static int look_at_a_new_stream(void *arg)
     return 0;
 }
 
-static void streams_do_not_block_and_are_closed_at_exec(void)
+static void new_streams_are_nonblocking_and_close_on_exec(void)
 {
-    port_run_all(look_at_a_new_stream, "127.0.0.1:0");
+    port_run_all(look_at_new_stream, "127.0.0.1:0");
 }
 
-/* The one that stops the clock comes last. */
+/* The test that pauses the clock comes last. */
 TEST_MAIN({
-    TEST(where_nobody_listens_it_is_refused),
-    TEST(bad_places_are_refused),
-    TEST(at_a_path_there_must_be_a_listener),
-    TEST(without_descriptors_it_fails),
-    TEST(no_address_is_an_error),
-    TEST(the_near_side_may_be_chosen),
-    TEST(a_unix_socket_may_have_a_name),
-    TEST(it_connects_when_the_backlog_has_room),
-    TEST(who_waits_in_vain_is_late_or_cancelled),
-    TEST(a_connect_that_loses_a_select_leaves_nothing),
-    TEST(a_connection_and_a_cancellation_cross),
-    TEST(a_name_is_looked_up),
-    TEST(addresses_are_tried_one_after_the_other),
-    TEST(a_deadline_and_a_cancellation_end_all_tries),
-    TEST(a_blocking_job_connects),
-    TEST(streams_do_not_block_and_are_closed_at_exec),
-    TEST(an_address_that_does_not_answer_is_given_up),
+    TEST(connect_without_listener_returns_econnrefused),
+    TEST(invalid_endpoints_are_refused),
+    TEST(connect_to_path_requires_listener),
+    TEST(connect_without_descriptors_returns_emfile),
+    TEST(connect_to_empty_address_fails),
+    TEST(source_address_can_be_chosen),
+    TEST(unix_socket_can_have_source_name),
+    TEST(connect_completes_when_backlog_has_space),
+    TEST(waiting_connect_times_out_or_is_canceled),
+    TEST(connect_that_loses_select_leaks_nothing),
+    TEST(connect_that_races_with_cancel_leaks_nothing),
+    TEST(host_name_is_resolved),
+    TEST(addresses_of_name_are_tried_in_order),
+    TEST(deadline_and_cancel_end_all_attempts),
+    TEST(blocking_job_can_connect),
+    TEST(new_streams_are_nonblocking_and_close_on_exec),
+    TEST(unresponsive_address_is_given_up),
 })

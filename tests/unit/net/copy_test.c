@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copying from one stream to another, and both ways.
+ * copy_test.c - copying from one stream to another, and in both directions.
  */
 #include <weft/buffered.h>
 
@@ -51,12 +51,12 @@ static int copy_through(void *arg)
     return 0;
 }
 
-static void all_bytes_are_copied(void)
+static void copy_transfers_all_bytes(void)
 {
     link_run_both_ways(copy_through);
 }
 
-static int stop_a_copy(void *arg)
+static int stop_copy(void *arg)
 {
     struct link *link = arg;
     struct link next = link_open(LINK_LOCAL);
@@ -74,12 +74,12 @@ static int stop_a_copy(void *arg)
     return 0;
 }
 
-static void a_copy_says_how_far_it_came(void)
+static void interrupted_copy_reports_number_of_bytes(void)
 {
-    link_run_both_ways(stop_a_copy);
+    link_run_both_ways(stop_copy);
 }
 
-/* --- Closed meanwhile ------------------------------------------------------------------- */
+/* --- Close during a copy ---------------------------------------------------------------- */
 
 static void fill(weft_stream *stream)
 {
@@ -90,7 +90,7 @@ static void fill(weft_stream *stream)
     CHECK_EQ(n, -EAGAIN);
 }
 
-static int read_to_the_end(void *stream)
+static int read_to_end(void *stream)
 {
     static char buffer[64 * 1024];
     ssize_t n;
@@ -110,8 +110,8 @@ static int copy_one_way(void *arg)
     return weft_copy(both->one, both->other, NULL, WEFT_NEVER);
 }
 
-/* It waits at the second stream, and the first one is closed. */
-static int close_the_first(void *arg)
+/* The copy waits for the second stream, and the first one is closed. */
+static int close_first(void *arg)
 {
     struct link *link = arg;
     struct link next = link_open(LINK_LOCAL);
@@ -122,12 +122,12 @@ static int close_the_first(void *arg)
     fill(next.near);
     CHECK_EQ(weft_go(&copy, copy_one_way, &both), 0);
     CHECK_EQ(weft_write_all(link->near, "x", 1, WEFT_NEVER), 0);
-    link_wait_for_calls(next.near, 2); /* The copy, and its write. */
+    link_wait_for_calls(next.near, 2); /* The copy and its write. */
     weft_stream_close(link->far);
     link->far = NULL;
     CHECK_EQ(weft_join(copy, &result, weft_after(60 * WEFT_S)), 0);
     CHECK_EQ(result, WEFT_ECLOSED);
-    CHECK_EQ(weft_go(&reader, read_to_the_end, next.far), 0);
+    CHECK_EQ(weft_go(&reader, read_to_end, next.far), 0);
     weft_stream_close(next.near);
     next.near = NULL;
     CHECK_EQ(weft_join(reader, &result, WEFT_NEVER), 0);
@@ -136,8 +136,8 @@ static int close_the_first(void *arg)
     return 0;
 }
 
-/* It waits at the first stream, and the second one is closed. */
-static int close_the_second(void *arg)
+/* The copy waits for the first stream, and the second one is closed. */
+static int close_second(void *arg)
 {
     struct link *link = arg;
     struct link next = link_open(LINK_LOCAL);
@@ -154,13 +154,13 @@ static int close_the_second(void *arg)
     return 0;
 }
 
-static void a_copy_ends_when_a_stream_is_closed(void)
+static void close_of_stream_ends_copy(void)
 {
-    link_run_both_ways(close_the_first);
-    link_run_both_ways(close_the_second);
+    link_run_both_ways(close_first);
+    link_run_both_ways(close_second);
 }
 
-/* --- Both ways ------------------------------------------------------------------------------ */
+/* --- Both directions ------------------------------------------------------------------------ */
 
 static int copy_both(void *arg)
 {
@@ -180,7 +180,7 @@ static int copy_both_ways(void *arg)
     CHECK_EQ(weft_go(&tasks[2], read_bytes, next.far), 0);
     CHECK_EQ(weft_join(tasks[1], NULL, WEFT_NEVER), 0);
     CHECK_EQ(weft_join(tasks[2], NULL, WEFT_NEVER), 0);
-    /* One direction has ended, the other one goes on. */
+    /* One direction has ended, the other continues. */
     CHECK_EQ(weft_go(&tasks[3], write_bytes, next.far), 0);
     CHECK_EQ(weft_go(&tasks[4], read_bytes, link->near), 0);
     int result;
@@ -192,7 +192,7 @@ static int copy_both_ways(void *arg)
     return 0;
 }
 
-static void both_directions_end_by_themselves(void)
+static void directions_end_independently(void)
 {
     link_run_both_ways(copy_both_ways);
 }
@@ -219,13 +219,13 @@ static int end_both(void *arg)
     return 0;
 }
 
-static void a_deadline_or_a_cancellation_ends_both(void)
+static void deadline_or_cancel_ends_both_directions(void)
 {
     link_run_both_ways(end_both);
 }
 
-/* The server has ended its direction; the client says nothing, for ever. */
-static int cancel_the_rest(void *arg)
+/* The server has ended its direction, and the client stays silent forever. */
+static int cancel_rest(void *arg)
 {
     struct link *link = arg;
     struct link next = link_open(LINK_LOCAL);
@@ -236,7 +236,7 @@ static int cancel_the_rest(void *arg)
     CHECK_EQ(weft_go(&task, copy_both, &both), 0);
     CHECK_EQ(weft_stream_shutdown(next.far, WEFT_WRITE_SIDE), 0);
     CHECK_EQ(weft_read(link->near, &byte, 1, WEFT_NEVER), 0);
-    link_wait_for_calls(link->far, 2); /* What is left of the copy, and its read. */
+    link_wait_for_calls(link->far, 2); /* The rest of the copy, and its read. */
     weft_cancel(task);
     CHECK_EQ(weft_join(task, &result, weft_after(60 * WEFT_S)), 0);
     CHECK_EQ(result, WEFT_ECANCELED);
@@ -244,14 +244,14 @@ static int cancel_the_rest(void *arg)
     return 0;
 }
 
-static void a_cancellation_ends_the_direction_that_is_left(void)
+static void cancel_ends_remaining_direction(void)
 {
-    link_run_both_ways(cancel_the_rest);
+    link_run_both_ways(cancel_rest);
 }
 
 /* --- One direction fails ----------------------------------------------------------------- */
 
-/* What never has anything to read, and is no socket. */
+/* Streams that are never readable and are not sockets. */
 enum silent {
     TERMINAL,
     FIFO,
@@ -284,10 +284,10 @@ static weft_stream *open_silent(enum silent kind)
 }
 
 /*
- * Goal:   an error of one direction ends the other one, which waits for something that is no socket
- *         and cannot be shut down.
- * Method: the peer of a TCP connection resets it while both directions wait. The stream that fails
- *         is the first of the two, and the second.
+ * Goal:   an error in one direction ends the other one, which waits for a stream that is not a
+ *         socket and cannot be shut down.
+ * Method: the peer of a TCP connection resets it while both directions wait. The stream that
+ *         fails is once the first of the two, and once the second.
  */
 static int fail_one_way(void *arg)
 {
@@ -318,7 +318,7 @@ static int fail_one_way(void *arg)
     return 0;
 }
 
-static void error_of_one_direction_ends_the_other(void)
+static void error_in_one_direction_ends_other(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3; i++) {
@@ -328,9 +328,7 @@ static void error_of_one_direction_ends_the_other(void)
     }
 }
 
-/*
- * Goal:   a close of one stream by another task ends both directions, with WEFT_ECLOSED.
- */
+/* Goal: closing one stream in another task ends both directions with WEFT_ECLOSED. */
 static int close_under_copy(void *arg)
 {
     (void)arg;
@@ -365,12 +363,12 @@ static void close_of_one_stream_ends_both_directions(void)
 }
 
 TEST_MAIN({
-    TEST(error_of_one_direction_ends_the_other),
+    TEST(error_in_one_direction_ends_other),
     TEST(close_of_one_stream_ends_both_directions),
-    TEST(all_bytes_are_copied),
-    TEST(a_copy_says_how_far_it_came),
-    TEST(a_copy_ends_when_a_stream_is_closed),
-    TEST(both_directions_end_by_themselves),
-    TEST(a_deadline_or_a_cancellation_ends_both),
-    TEST(a_cancellation_ends_the_direction_that_is_left),
+    TEST(copy_transfers_all_bytes),
+    TEST(interrupted_copy_reports_number_of_bytes),
+    TEST(close_of_stream_ends_copy),
+    TEST(directions_end_independently),
+    TEST(deadline_or_cancel_ends_both_directions),
+    TEST(cancel_ends_remaining_direction),
 })

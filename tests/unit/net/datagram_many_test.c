@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many messages: several by one call, many who send and receive, and no room for more.
+ * datagram_many_test.c - many datagrams: several per call, many senders and receivers, and full
+ * queues.
  */
 #include <weft/datagram.h>
 
@@ -91,7 +92,7 @@ static void run_with_boxes(int (*function)(void *kind))
     }
 }
 
-/* --- Several by one call ------------------------------------------------------------- */
+/* --- Several datagrams per call ------------------------------------------------------ */
 
 enum {
     PACKETS = 100,
@@ -101,7 +102,7 @@ enum {
 static char data[PACKETS][SIZE];
 static weft_packet packets[PACKETS];
 
-/* Message i has i % SIZE bytes, all of them i. */
+/* Datagram i has i % SIZE bytes, each of value i. */
 static void fill_packets(const weft_address *to)
 {
     memset(packets, 0x55, sizeof packets);
@@ -123,7 +124,7 @@ static void empty_packets(size_t room)
     }
 }
 
-/* Message at was received as packet i. */
+/* Checks that packet i holds datagram at. */
 static void check_packet(unsigned i, unsigned at, size_t room)
 {
     CHECK_EQ(packets[i].received, at % SIZE);
@@ -136,7 +137,10 @@ static void check_packet(unsigned i, unsigned at, size_t room)
     CHECK_EQ(memcmp(&from->to, &box.to_one.to, from->size), 0);
 }
 
-/* A Unix socket takes ten messages, or so many as this machine allows. */
+/*
+ * Sends up to wanted datagrams and receives them, up to at_once per call. Returns the number
+ * sent: a Unix socket queues ten, or the number that this machine allows.
+ */
 static unsigned move_packets(unsigned wanted, unsigned at_once, size_t room)
 {
     fill_packets(&box.to_two);
@@ -172,7 +176,7 @@ static int move_by_counts(void *kind)
     return 0;
 }
 
-static void several_are_moved_by_one_call(void)
+static void one_call_transfers_several_datagrams(void)
 {
     run_with_boxes(move_by_counts);
 }
@@ -188,7 +192,7 @@ static int receive_all_at_once(void *kind)
     return 0;
 }
 
-static void all_that_are_there_are_received_by_one_call(void)
+static void one_call_receives_all_available_datagrams(void)
 {
     run_with_boxes(receive_all_at_once);
 }
@@ -203,12 +207,12 @@ static int move_none(void *kind)
     return 0;
 }
 
-static void none_are_moved_at_once(void)
+static void empty_transfer_returns_immediately(void)
 {
     run_with_boxes(move_none);
 }
 
-static int send_a_bad_one(void *kind)
+static int send_bad_datagram(void *kind)
 {
     static char much[1 << 20];
     (void)kind;
@@ -224,9 +228,9 @@ static int send_a_bad_one(void *kind)
     return 0;
 }
 
-static void those_before_a_bad_one_are_sent(void)
+static void datagrams_before_bad_one_are_sent(void)
 {
-    run_with_boxes(send_a_bad_one);
+    run_with_boxes(send_bad_datagram);
 }
 
 static int send_to_several(void *arg)
@@ -247,13 +251,13 @@ static int send_to_several(void *arg)
     return 0;
 }
 
-static void each_of_several_has_its_address(void)
+static void each_datagram_has_its_own_address(void)
 {
     box_function = send_to_several;
     port_run_all(run_with_box, &(enum kind){ UDP });
 }
 
-/* --- No room ------------------------------------------------------------------------- */
+/* --- Waiting for space --------------------------------------------------------------- */
 
 static int send_one(weft_datagram *socket, weft_time deadline)
 {
@@ -267,7 +271,10 @@ static int send_from_one(void *arg)
     return send_one(box.one, WEFT_NEVER);
 }
 
-/* Sends until there is no room, from the first socket or another. Returns how many there were. */
+/*
+ * Sends until the queue is full, from the first socket or another. Returns the number of
+ * datagrams sent.
+ */
 static int fill_up(void *other)
 {
     int count = 0;
@@ -286,7 +293,7 @@ static int open_third(void *third)
     return 0;
 }
 
-static int receive_so_many(void *count)
+static int receive_count(void *count)
 {
     char byte;
     for (int i = 0; i < *(const int *)count; i++) {
@@ -295,7 +302,7 @@ static int receive_so_many(void *count)
     return 0;
 }
 
-/* Who waits does not compute. */
+/* Checks that a waiting sender uses no CPU time. */
 static void check_idle(void)
 {
     quiet_must_be_near(200 * WEFT_MS, test_wait_ns);
@@ -310,23 +317,23 @@ static void check_that_it_waits(weft_runtime *rt, weft_datagram *filler)
     CHECK_EQ(test_join_soon(sender), WEFT_ECANCELED);
     sender = test_go_first(rt, send_from_one, NULL);
     check_idle();
-    CHECK_EQ(test_run(rt, receive_so_many, &count), 0);
+    CHECK_EQ(test_run(rt, receive_count, &count), 0);
     CHECK_EQ(test_join_within(sender, 10 * WEFT_S), 1);
-    CHECK_EQ(test_run(rt, receive_so_many, &(int){ 1 }), 0);
+    CHECK_EQ(test_run(rt, receive_count, &(int){ 1 }), 0);
     stop(rt);
 }
 
-static void who_sends_in_a_pair_waits_for_room(void)
+static void sender_in_pair_waits_for_space(void)
 {
     check_that_it_waits(start(1, PAIR), NULL);
 }
 
-static void who_has_used_the_room_waits_for_it(void)
+static void sender_waits_for_space_it_has_used(void)
 {
     check_that_it_waits(start(1, NAMED), NULL);
 }
 
-static void who_is_connected_waits_for_room_that_others_use(void)
+static void connected_sender_waits_for_space_used_by_others(void)
 {
     weft_runtime *rt = start(1, NAMED);
     weft_datagram *third;
@@ -335,9 +342,11 @@ static void who_is_connected_waits_for_room_that_others_use(void)
     check_that_it_waits(rt, third);
 }
 
-/* The system does not tell who is not connected when there is room: it tells of an event with
- * each try, although that was in vain. */
-static void who_is_not_connected_waits_for_room_that_others_use(void)
+/*
+ * The kernel does not notify an unconnected sender when space is available: it reports an event
+ * at each attempt, even if the attempt failed.
+ */
+static void unconnected_sender_waits_for_space_used_by_others(void)
 {
     weft_runtime *rt = start(1, NAMED);
     weft_datagram *third;
@@ -353,30 +362,30 @@ static int send_much_from_one(void *arg)
 }
 
 /*
- * Goal:   who was woken and fails leaves the room to the next who waits for it.
- * Method: two wait for room, the first with a message that is too large. Then all that was there
- *         is received, on the only worker: there is one event for it.
+ * Goal:   a woken sender that fails passes the free space on to the next waiter.
+ * Method: two senders wait for space, the first with a datagram that is too large. Then the only
+ *         worker receives everything, which is one event.
  */
-static void who_fails_wakes_the_next(void)
+static void sender_that_fails_wakes_next_waiter(void)
 {
     weft_runtime *rt = start(1, PAIR);
     int count = test_run(rt, fill_up, NULL);
     weft_task *bad = test_go_first(rt, send_much_from_one, NULL);
     weft_task *good = test_go_first(rt, send_from_one, NULL);
-    CHECK_EQ(test_run(rt, receive_so_many, &count), 0);
+    CHECK_EQ(test_run(rt, receive_count, &count), 0);
     CHECK_EQ(test_join_soon(bad), -EMSGSIZE);
     CHECK_EQ(test_join_within(good, 10 * WEFT_S), 1);
     stop(rt);
 }
 
-/* --- Many who send and receive ------------------------------------------------------- */
+/* --- Many senders and receivers ------------------------------------------------------ */
 
 enum {
     MEMBERS = 16,
     NUMBERS_MAX = 10000,
 };
 
-/* Even members send a number each time, odd ones receive one. */
+/* Even members send a number each round, odd members receive one. */
 static struct talker {
     weft_io io;
     uint32_t number;
@@ -414,11 +423,11 @@ static int send_or_receive(weft_co *co, void *state)
 }
 
 /*
- * Goal:   each message is received once, and nobody waits beside one that is there.
- * Method: as many receive as send, each as often; each message is a number. With a pair none is
- *         lost.
+ * Goal:   each datagram is received once, and no receiver waits while one is available.
+ * Method: as many receivers as senders, with the same number of rounds. Each datagram is a
+ *         number. A pair loses none.
  */
-static void many_receive_from_one_socket(void)
+static void many_receivers_of_one_socket_miss_no_datagram(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3 * CROWD_KINDS; i++) {
@@ -455,8 +464,8 @@ static int send_all_at_once(void *arg)
     return 0;
 }
 
-/* All of them wait, and then all messages come by one call. */
-static void one_event_for_many_wakes_as_many(void)
+/* All receivers wait, then one call sends all datagrams. */
+static void one_event_for_many_datagrams_wakes_all_receivers(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3; i++) {
@@ -477,7 +486,7 @@ static void one_event_for_many_wakes_as_many(void)
     }
 }
 
-/* --- In bodies ----------------------------------------------------------------------- */
+/* --- In stackless tasks -------------------------------------------------------------- */
 
 struct echo {
     weft_io io;
@@ -487,8 +496,8 @@ struct echo {
     int err;
 };
 
-/* Each call of the interface that a body awaits. */
-static int echo_in_a_body(weft_co *co, void *state)
+/* Awaits each datagram operation in a stackless task. */
+static int echo_in_stackless_task(weft_co *co, void *state)
 {
     struct echo *self = test_arg(state);
     WEFT_BEGIN(co);
@@ -528,13 +537,13 @@ static int check_abc(void *arg)
     return 0;
 }
 
-static void bodies_send_and_receive(void)
+static void stackless_tasks_send_and_receive(void)
 {
     static const enum kind kinds[] = { UDP, NAMED };
     for (unsigned i = 0; i < 2; i++) {
         struct echo echo;
         weft_runtime *rt = start(1, kinds[i]);
-        weft_task *body = test_spawn(rt, echo_in_a_body, &echo);
+        weft_task *body = test_spawn(rt, echo_in_stackless_task, &echo);
         test_settle(rt);
         CHECK_EQ(test_run(rt, send_abc, NULL), 0);
         CHECK_EQ(test_join_soon(body), 0);
@@ -544,17 +553,17 @@ static void bodies_send_and_receive(void)
 }
 
 TEST_MAIN({
-    TEST(several_are_moved_by_one_call),
-    TEST(all_that_are_there_are_received_by_one_call),
-    TEST(none_are_moved_at_once),
-    TEST(those_before_a_bad_one_are_sent),
-    TEST(each_of_several_has_its_address),
-    TEST(who_sends_in_a_pair_waits_for_room),
-    TEST(who_is_connected_waits_for_room_that_others_use),
-    TEST(many_receive_from_one_socket),
-    TEST(one_event_for_many_wakes_as_many),
-    TEST(bodies_send_and_receive),
-    TEST(who_has_used_the_room_waits_for_it),
-    TEST(who_is_not_connected_waits_for_room_that_others_use),
-    TEST(who_fails_wakes_the_next),
+    TEST(one_call_transfers_several_datagrams),
+    TEST(one_call_receives_all_available_datagrams),
+    TEST(empty_transfer_returns_immediately),
+    TEST(datagrams_before_bad_one_are_sent),
+    TEST(each_datagram_has_its_own_address),
+    TEST(sender_in_pair_waits_for_space),
+    TEST(connected_sender_waits_for_space_used_by_others),
+    TEST(many_receivers_of_one_socket_miss_no_datagram),
+    TEST(one_event_for_many_datagrams_wakes_all_receivers),
+    TEST(stackless_tasks_send_and_receive),
+    TEST(sender_waits_for_space_it_has_used),
+    TEST(unconnected_sender_waits_for_space_used_by_others),
+    TEST(sender_that_fails_wakes_next_waiter),
 })

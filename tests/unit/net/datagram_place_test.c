@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where sockets for messages may be: paths, ports, groups.
+ * datagram_place_test.c - addresses of datagram sockets: paths, ports, multicast groups.
  */
 #include <weft/datagram.h>
 
@@ -19,7 +19,7 @@
 #include "ports.h"
 #include "test.h"
 
-/* --- Places -------------------------------------------------------------------------- */
+/* --- Endpoints ----------------------------------------------------------------------- */
 
 static int open_at_paths(void *arg)
 {
@@ -42,12 +42,12 @@ static int open_at_paths(void *arg)
     return 0;
 }
 
-static void a_path_is_removed_unless_it_is_kept(void)
+static void close_removes_path_unless_it_is_kept(void)
 {
     port_run_all(open_at_paths, NULL);
 }
 
-static int close_after_another_took_the_path(void *arg)
+static int close_after_path_was_taken(void *arg)
 {
     struct place path = port_path("unixgram:");
     weft_datagram *first;
@@ -68,10 +68,10 @@ static int close_after_another_took_the_path(void *arg)
 
 static void close_keeps_path_that_another_owns(void)
 {
-    port_run_all(close_after_another_took_the_path, NULL);
+    port_run_all(close_after_path_was_taken, NULL);
 }
 
-/* A path that takes all of the address, without a zero behind it. */
+/* Returns an address whose path fills it, without a terminating zero. */
 static struct sockaddr_un longest_address(const struct place *place)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -86,7 +86,7 @@ static int new_peer(void)
     return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* Its sender gets an answer, whichever call has received the message. */
+/* Checks that the sender can be answered, for each call that receives the datagram. */
 static void answer(weft_datagram *socket, int peer, const weft_address *from)
 {
     char buffer[8];
@@ -94,7 +94,7 @@ static void answer(weft_datagram *socket, int peer, const weft_address *from)
     CHECK_EQ(recv(peer, buffer, sizeof buffer, MSG_DONTWAIT), 2);
 }
 
-static int answer_the_longest_path(void *arg)
+static int answer_longest_path(void *arg)
 {
     struct place path = port_path("unixgram:");
     struct place far = port_path("unixgram:");
@@ -137,7 +137,7 @@ static int answer_the_longest_path(void *arg)
 
 static void sender_at_longest_path_can_be_answered(void)
 {
-    port_run(1, answer_the_longest_path, NULL);
+    port_run(1, answer_longest_path, NULL);
 }
 
 static int open_at_bad_places(void *arg)
@@ -163,12 +163,12 @@ static int open_at_bad_places(void *arg)
     return 0;
 }
 
-static void bad_places_are_refused(void)
+static void invalid_endpoints_are_refused(void)
 {
     port_run(1, open_at_bad_places, NULL);
 }
 
-static int share_a_port(void *arg)
+static int share_port(void *arg)
 {
     weft_datagram_options shared = { .reuse_port = true };
     weft_datagram_options reused = { .reuse_address = true };
@@ -191,9 +191,9 @@ static int share_a_port(void *arg)
     return 0;
 }
 
-static void sockets_share_an_address_if_all_say_so(void)
+static void sockets_share_address_if_all_request_it(void)
 {
-    port_run(1, share_a_port, NULL);
+    port_run(1, share_port, NULL);
 }
 
 static int open_for_both(void *arg)
@@ -221,7 +221,7 @@ static int open_for_both(void *arg)
     return 0;
 }
 
-static void v6_receives_v4_unless_it_is_alone(void)
+static void v6_socket_receives_v4_unless_v6_only(void)
 {
     if (port_has_v6()) {
         port_run(1, open_for_both, NULL);
@@ -252,12 +252,12 @@ static int adopt_sockets(void *arg)
     return 0;
 }
 
-static void a_socket_of_messages_is_adopted(void)
+static void datagram_socket_can_be_adopted(void)
 {
     port_run_all(adopt_sockets, NULL);
 }
 
-/* --- Broadcast and groups ------------------------------------------------------------ */
+/* --- Broadcast and multicast --------------------------------------------------------- */
 
 static int send_to_all(void *arg)
 {
@@ -280,12 +280,12 @@ static int send_to_all(void *arg)
     return 0;
 }
 
-static void who_may_sends_to_all(void)
+static void broadcast_requires_option(void)
 {
     port_run(1, send_to_all, NULL);
 }
 
-/* Nothing leaves this machine: the messages live for no hop, and go through lo. */
+/* Keeps the datagrams on this machine: their hop limit is 0, and they go through lo. */
 static void prepare_sender(weft_datagram *sender, int family, unsigned lo)
 {
     struct ip_mreqn v4 = { .imr_ifindex = (int)lo };
@@ -298,7 +298,10 @@ static void prepare_sender(weft_datagram *sender, int family, unsigned lo)
     }
 }
 
-/* The text is received, or only the one that is sent behind it. */
+/*
+ * Checks that the group datagram is received by a member, and that others get only the direct one
+ * sent after it.
+ */
 static void check_group(weft_datagram *sender, weft_datagram *receiver, const weft_address *group,
                         const weft_address *direct, bool is_member)
 {
@@ -344,7 +347,7 @@ static int join_and_leave(void *arg)
     return 0;
 }
 
-static void who_has_joined_a_group_hears_it(void)
+static void group_member_receives_group_datagrams(void)
 {
     port_run(1, join_and_leave, NULL);
     if (port_has_v6()) {
@@ -353,13 +356,14 @@ static void who_has_joined_a_group_hears_it(void)
 }
 
 TEST_MAIN({
-    TEST(a_path_is_removed_unless_it_is_kept),
+    TEST(close_removes_path_unless_it_is_kept),
     TEST(close_keeps_path_that_another_owns),
     TEST(sender_at_longest_path_can_be_answered),
-    TEST(bad_places_are_refused),
-    TEST(sockets_share_an_address_if_all_say_so),
-    TEST(v6_receives_v4_unless_it_is_alone),
-    TEST(a_socket_of_messages_is_adopted),
-    TEST(who_may_sends_to_all),
-    TEST_NATIVE(who_has_joined_a_group_hears_it, "does not know IP_MULTICAST_IF with an interface"),
+    TEST(invalid_endpoints_are_refused),
+    TEST(sockets_share_address_if_all_request_it),
+    TEST(v6_socket_receives_v4_unless_v6_only),
+    TEST(datagram_socket_can_be_adopted),
+    TEST(broadcast_requires_option),
+    TEST_NATIVE(group_member_receives_group_datagrams,
+                "does not know IP_MULTICAST_IF with an interface"),
 })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages, one at a time: of the network and of this machine. datagram_place_test.c is about
- * where sockets may be, and datagram_many_test.c about many messages and many who send them.
+ * datagram_test.c - single datagrams over UDP and Unix sockets. datagram_place_test.c tests the
+ * addresses of sockets, and datagram_many_test.c many datagrams and many senders.
  */
 #include <weft/datagram.h>
 
@@ -64,7 +64,7 @@ static int run_with_box(void *kind)
     return close_box(NULL);
 }
 
-/* Runs it with each kind of sockets, and 1, 2 and 8 workers. */
+/* Runs the function with each kind of socket, and 1, 2 and 8 workers. */
 static void run_with_boxes(int (*function)(void *arg))
 {
     box_function = function;
@@ -80,7 +80,7 @@ static bool is_same(const weft_address *one, const weft_address *other)
     return one->size == other->size && memcmp(&one->to, &other->to, one->size) == 0;
 }
 
-/* --- From one to the other ----------------------------------------------------------- */
+/* --- One datagram -------------------------------------------------------------------- */
 
 static int send_and_answer(void *arg)
 {
@@ -98,7 +98,7 @@ static int send_and_answer(void *arg)
     return 0;
 }
 
-static void a_message_tells_where_it_is_from(void)
+static void receive_from_reports_sender_address(void)
 {
     run_with_boxes(send_and_answer);
 }
@@ -115,7 +115,7 @@ static int keep_apart(void *arg)
     return 0;
 }
 
-static void messages_are_kept_apart_and_may_be_empty(void)
+static void datagrams_keep_boundaries_and_may_be_empty(void)
 {
     run_with_boxes(keep_apart);
 }
@@ -138,7 +138,7 @@ static int receive_with_less_room(void *arg)
     return 0;
 }
 
-static void what_has_no_room_is_lost_but_its_size(void)
+static void truncated_datagram_reports_its_full_size(void)
 {
     run_with_boxes(receive_with_less_room);
 }
@@ -161,7 +161,7 @@ static int peek_first(void *arg)
     return 0;
 }
 
-static void what_is_peeked_at_is_received_again(void)
+static void peeked_datagram_can_be_received_again(void)
 {
     run_with_boxes(peek_first);
 }
@@ -177,7 +177,7 @@ static int send_too_much(void *arg)
     return 0;
 }
 
-static void a_message_that_is_too_large_is_refused(void)
+static void oversized_datagram_is_refused(void)
 {
     run_with_boxes(send_too_much);
 }
@@ -204,7 +204,7 @@ static int connect_and_disconnect(void *arg)
     return 0;
 }
 
-static void a_connected_socket_needs_no_address(void)
+static void connected_socket_needs_no_address(void)
 {
     run_with_boxes(connect_and_disconnect);
 }
@@ -222,12 +222,12 @@ static int disconnect_and_stay(void *arg)
     return 0;
 }
 
-static void a_socket_stays_where_it_is_when_it_is_disconnected(void)
+static void disconnected_socket_keeps_its_address(void)
 {
     run_with_boxes(disconnect_and_stay);
 }
 
-static int hear_a_stranger(void *arg)
+static int receive_from_stranger(void *arg)
 {
     weft_address address;
     weft_datagram *stranger;
@@ -249,34 +249,34 @@ static int hear_a_stranger(void *arg)
     return 0;
 }
 
-static void a_connected_socket_hears_nobody_else(void)
+static void connected_socket_receives_only_from_peer(void)
 {
-    run_with_boxes(hear_a_stranger);
+    run_with_boxes(receive_from_stranger);
 }
 
-static int lose_the_peer(void *arg)
+static int lose_peer(void *arg)
 {
     char byte;
     (void)arg;
     CHECK_EQ(weft_datagram_connect(box.one, &box.to_two), 0);
     weft_datagram_close(box.two);
     box.two = NULL;
-    if (box.is_udp) { /* An answer of the system comes. */
+    if (box.is_udp) { /* The kernel gets an ICMP error. */
         CHECK_EQ(weft_datagram_send(box.one, "x", 1, WEFT_NEVER), 1);
         CHECK_EQ(weft_datagram_receive(box.one, &byte, 1, weft_after(60 * WEFT_S)), -ECONNREFUSED);
-        message_check_none(box.one); /* It is told once. */
+        message_check_none(box.one); /* It is reported once. */
     } else {
         CHECK_EQ(weft_datagram_send(box.one, "x", 1, WEFT_NEVER), -ECONNREFUSED);
     }
     return 0;
 }
 
-static void a_peer_that_is_gone_refuses(void)
+static void send_to_closed_peer_returns_econnrefused(void)
 {
-    run_with_boxes(lose_the_peer);
+    run_with_boxes(lose_peer);
 }
 
-static int talk_in_a_pair(void *arg)
+static int talk_in_pair(void *arg)
 {
     weft_datagram *one;
     weft_datagram *two;
@@ -300,9 +300,9 @@ static int talk_in_a_pair(void *arg)
     return 0;
 }
 
-static void a_pair_is_connected(void)
+static void datagram_pair_is_connected(void)
 {
-    port_run_all(talk_in_a_pair, NULL);
+    port_run_all(talk_in_pair, NULL);
 }
 
 /* --- Waiting ------------------------------------------------------------------------- */
@@ -340,7 +340,7 @@ static int send_from_one(void *arg)
     return 0;
 }
 
-static void who_waits_receives_what_comes(void)
+static void waiting_receiver_gets_datagram(void)
 {
     for (unsigned kind = 0; kind < KINDS; kind += kind == 0 ? 2 : 1) {
         weft_runtime *rt = start(1, kind);
@@ -357,13 +357,13 @@ static void who_waits_receives_what_comes(void)
     }
 }
 
-static int ask_what_is_closed(void *arg)
+static int call_closed_socket(void *arg)
 {
     weft_address address;
     int value;
     (void)arg;
     weft_datagram_close(box.two);
-    /* Who receives has not left yet: this is the only worker. */
+    /* The receiver has not returned yet: this is the only worker. */
     CHECK_EQ(weft_datagram_address(box.two, &address), WEFT_ECLOSED);
     CHECK_EQ(weft_datagram_peer(box.two, &address), WEFT_ECLOSED);
     CHECK_EQ(weft_datagram_connect(box.two, NULL), WEFT_ECLOSED);
@@ -375,16 +375,16 @@ static int ask_what_is_closed(void *arg)
     return 0;
 }
 
-static void what_is_closed_says_so(void)
+static void calls_on_closed_socket_return_eclosed(void)
 {
     weft_runtime *rt = start(1, 0);
     weft_task *receiver = test_go_first(rt, receive_at_two, NULL);
-    CHECK_EQ(test_run(rt, ask_what_is_closed, NULL), 0);
+    CHECK_EQ(test_run(rt, call_closed_socket, NULL), 0);
     CHECK_EQ(test_join_soon(receiver), WEFT_ECLOSED);
     stop(rt);
 }
 
-static void all_who_wait_are_told_that_it_is_closed(void)
+static void close_wakes_all_receivers_with_eclosed(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 6; i++) {
@@ -422,7 +422,7 @@ static int select_readable(void *arg)
     return 0;
 }
 
-static void a_select_waits_for_a_message(void)
+static void select_waits_for_datagram(void)
 {
     run_with_boxes(select_readable);
 }
@@ -444,25 +444,25 @@ static int select_receive(void *arg)
     return 0;
 }
 
-static void who_loses_a_select_receives_nothing(void)
+static void receive_that_loses_select_takes_nothing(void)
 {
     run_with_boxes(select_receive);
 }
 
 TEST_MAIN({
-    TEST(a_message_tells_where_it_is_from),
-    TEST(messages_are_kept_apart_and_may_be_empty),
-    TEST(what_has_no_room_is_lost_but_its_size),
-    TEST(what_is_peeked_at_is_received_again),
-    TEST(a_message_that_is_too_large_is_refused),
-    TEST(a_connected_socket_needs_no_address),
-    TEST(a_connected_socket_hears_nobody_else),
-    TEST(a_peer_that_is_gone_refuses),
-    TEST(a_pair_is_connected),
-    TEST(who_waits_receives_what_comes),
-    TEST(what_is_closed_says_so),
-    TEST(all_who_wait_are_told_that_it_is_closed),
-    TEST(a_select_waits_for_a_message),
-    TEST(who_loses_a_select_receives_nothing),
-    TEST(a_socket_stays_where_it_is_when_it_is_disconnected),
+    TEST(receive_from_reports_sender_address),
+    TEST(datagrams_keep_boundaries_and_may_be_empty),
+    TEST(truncated_datagram_reports_its_full_size),
+    TEST(peeked_datagram_can_be_received_again),
+    TEST(oversized_datagram_is_refused),
+    TEST(connected_socket_needs_no_address),
+    TEST(connected_socket_receives_only_from_peer),
+    TEST(send_to_closed_peer_returns_econnrefused),
+    TEST(datagram_pair_is_connected),
+    TEST(waiting_receiver_gets_datagram),
+    TEST(calls_on_closed_socket_return_eclosed),
+    TEST(close_wakes_all_receivers_with_eclosed),
+    TEST(select_waits_for_datagram),
+    TEST(receive_that_loses_select_takes_nothing),
+    TEST(disconnected_socket_keeps_its_address),
 })

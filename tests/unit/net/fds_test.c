@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors that go through Unix sockets: all of them arrive, once, and none is left open.
+ * fds_test.c - descriptor passing over Unix sockets: all descriptors arrive once, and none leaks.
  */
 #include <weft/net.h>
 
@@ -20,9 +20,9 @@
 #include "rt.h"
 #include "test.h"
 
-/* --- Descriptors to know again ------------------------------------------------------- */
+/* --- Recognizable descriptors -------------------------------------------------------- */
 
-/* A file with a number in it. */
+/* Returns a file that contains a number. */
 static int make_file(uint32_t number)
 {
     int fd = memfd_create("fds_test", MFD_CLOEXEC);
@@ -31,7 +31,7 @@ static int make_file(uint32_t number)
     return fd;
 }
 
-/* It is that file, will be closed at exec, and is closed now. */
+/* Checks that it is that file and is close-on-exec, and closes it. */
 static void check_file(int fd, uint32_t wanted)
 {
     uint32_t number = ~wanted;
@@ -55,7 +55,7 @@ static void close_files(const int *fds, size_t count)
     }
 }
 
-/* --- How many ------------------------------------------------------------------------ */
+/* --- Number of descriptors ----------------------------------------------------------- */
 
 static int pass_some(void *arg)
 {
@@ -67,7 +67,7 @@ static int pass_some(void *arg)
     char text[8] = "";
     make_files(fds, count);
     CHECK_EQ(weft_write_fds(link.near, "some", 4, fds, count, WEFT_NEVER), 4);
-    close_files(fds, count); /* They were the caller's still. */
+    close_files(fds, count); /* They still belonged to the caller. */
     received[count] = -7;
     CHECK_EQ(weft_read_fds(link.far, text, sizeof text, received, &room, WEFT_NEVER), 4);
     CHECK_EQ(memcmp(text, "some", 4), 0);
@@ -80,7 +80,7 @@ static int pass_some(void *arg)
     return 0;
 }
 
-static void descriptors_arrive_in_their_order(void)
+static void descriptors_arrive_in_order(void)
 {
     static const size_t counts[] = { 0, 1, 2, 17, WEFT_FDS_MAX };
     for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -108,12 +108,12 @@ static int pass_too_many(void *arg)
     return 0;
 }
 
-static void too_many_and_bad_ones_are_refused(void)
+static void too_many_or_bad_descriptors_are_refused(void)
 {
     port_run_all(pass_too_many, NULL);
 }
 
-/* --- Room ---------------------------------------------------------------------------- */
+/* --- Capacity ------------------------------------------------------------------------ */
 
 static int receive_with_less_room(void *arg)
 {
@@ -139,12 +139,12 @@ static int receive_with_less_room(void *arg)
     return 0;
 }
 
-static void those_without_room_are_closed(void)
+static void descriptors_beyond_capacity_are_closed(void)
 {
     port_run_all(receive_with_less_room, NULL);
 }
 
-/* From now on so many descriptors can be opened, and no more. Returns the limit of before. */
+/* Limits the process to this number of additional descriptors. Returns the previous limit. */
 static struct rlimit leave_room_for(unsigned count)
 {
     int fds[8];
@@ -189,7 +189,7 @@ static int receive_without_descriptors(void *arg)
                 CHECK_EQ(received[left], -1);
             }
         }
-        /* What the caller does not want is not missed. */
+        /* Descriptors beyond the caller's capacity are not reported as lost. */
         CHECK_EQ(weft_write_fds(link.near, "some", 4, fds, SENT, WEFT_NEVER), 4);
         size_t count = left;
         struct rlimit before = leave_room_for(left);
@@ -231,7 +231,7 @@ static int read_plainly(void *arg)
     return 0;
 }
 
-static void a_plain_read_loses_descriptors_and_no_bytes(void)
+static void plain_read_loses_descriptors_but_no_bytes(void)
 {
     port_run_all(read_plainly, NULL);
 }
@@ -268,7 +268,7 @@ static int keep_messages_apart(void *arg)
     return 0;
 }
 
-static void descriptors_come_with_their_bytes(void)
+static void descriptors_arrive_with_their_bytes(void)
 {
     port_run_all(keep_messages_apart, NULL);
 }
@@ -296,13 +296,13 @@ static int read_nothing(void *arg)
     return 0;
 }
 
-/* As weft_read(). */
-static void no_bytes_are_read_at_once(void)
+/* Same as weft_read(). */
+static void read_of_zero_bytes_returns_immediately(void)
 {
     port_run(1, read_nothing, NULL);
 }
 
-static int read_to_the_end(void *arg)
+static int read_to_end(void *arg)
 {
     (void)arg;
     struct link link = link_open(LINK_LOCAL);
@@ -323,9 +323,9 @@ static int read_to_the_end(void *arg)
     return 0;
 }
 
-static void the_end_has_no_descriptors(void)
+static void end_of_stream_has_no_descriptors(void)
 {
-    port_run_all(read_to_the_end, NULL);
+    port_run_all(read_to_end, NULL);
 }
 
 static int leave_unread(void *arg)
@@ -339,12 +339,12 @@ static int leave_unread(void *arg)
     return 0;
 }
 
-static void what_nobody_reads_is_closed_with_the_stream(void)
+static void unread_descriptors_are_closed_with_stream(void)
 {
     port_run(1, leave_unread, NULL);
 }
 
-/* With the credentials of who writes there is less room for descriptors. */
+/* The sender's credentials take some of the space for descriptors. */
 static int pass_with_credentials(void *arg)
 {
     (void)arg;
@@ -366,12 +366,12 @@ static int pass_with_credentials(void *arg)
     return 0;
 }
 
-static void all_arrive_though_credentials_come_with_them(void)
+static void all_descriptors_arrive_beside_credentials(void)
 {
     port_run(1, pass_with_credentials, NULL);
 }
 
-/* --- Where it cannot be -------------------------------------------------------------- */
+/* --- Unsupported streams ------------------------------------------------------------- */
 
 static int pass_elsewhere(void *arg)
 {
@@ -418,7 +418,7 @@ static int close_shared(void *arg)
     return 0;
 }
 
-/* Fills it until nothing fits any more. */
+/* Fills the stream until it is full. */
 static int fill_shared(void *arg)
 {
     static char bytes[4096];
@@ -431,7 +431,7 @@ static int fill_shared(void *arg)
     return 0;
 }
 
-/* In one go: there is one event for all the room. */
+/* In one call, so that there is one event for all the space. */
 static int drain_shared(void *arg)
 {
     static char bytes[1 << 20];
@@ -460,7 +460,7 @@ static int write_shared(void *deadline)
                                deadline != NULL ? *(weft_time *)deadline : WEFT_NEVER);
 }
 
-static void who_reads_waits_for_what_is_written(void)
+static void reader_waits_for_descriptors(void)
 {
     weft_runtime *rt = test_start(1);
     weft_time late = 0;
@@ -485,8 +485,8 @@ static int write_four(void *arg)
     return 0;
 }
 
-/* The only worker writes all of them before it looks for events. */
-static void one_event_for_many_wakes_as_many(void)
+/* The only worker writes all of them before it polls for events. */
+static void one_event_for_many_messages_wakes_all_readers(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *readers[4];
@@ -502,7 +502,7 @@ static void one_event_for_many_wakes_as_many(void)
     weft_runtime_destroy(rt);
 }
 
-static void who_writes_waits_for_room(void)
+static void writer_waits_for_space(void)
 {
     weft_runtime *rt = test_start(1);
     weft_time late = 0;
@@ -515,7 +515,7 @@ static void who_writes_waits_for_room(void)
     writer = test_go_first(rt, write_shared, NULL);
     CHECK_EQ(test_run(rt, drain_shared, NULL), 0);
     CHECK_EQ(test_join_soon(writer), 1);
-    /* One was written, and not those that were late or cancelled. */
+    /* Only this one was written, not those that timed out or were canceled. */
     CHECK_EQ(test_run(rt, read_shared, NULL), 1);
     CHECK_EQ(test_run(rt, read_shared, &late), WEFT_ETIMEDOUT);
     CHECK_EQ(test_run(rt, close_shared, NULL), 0);
@@ -530,11 +530,11 @@ static int write_bad_one(void *arg)
 }
 
 /*
- * Goal:   who was woken and fails leaves the room to the next who waits for it.
- * Method: two wait for room, the first with a descriptor that is none. Then there is much room at
- *         once, which is one event.
+ * Goal:   a woken waiter that fails passes the free space on to the next waiter.
+ * Method: two writers wait for space, the first with an invalid descriptor. Then much space
+ *         becomes free in one event.
  */
-static void who_fails_wakes_the_next(void)
+static void waiter_that_fails_wakes_next_waiter(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, open_shared, NULL), 0);
@@ -548,7 +548,7 @@ static void who_fails_wakes_the_next(void)
     weft_runtime_destroy(rt);
 }
 
-static void who_waits_is_told_that_it_is_closed(void)
+static void close_wakes_waiters_with_eclosed(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3; i++) {
@@ -567,13 +567,13 @@ static void who_waits_is_told_that_it_is_closed(void)
     }
 }
 
-/* --- All kinds ----------------------------------------------------------------------- */
+/* --- All kinds of tasks -------------------------------------------------------------- */
 
 enum {
     PAIRS = 6,
 };
 
-/* Even members write to the stream that is shared by all, odd ones read. */
+/* Even members write to the stream that all members share, odd members read. */
 static struct passer {
     weft_io io;
     int fd;
@@ -586,7 +586,7 @@ static uint64_t passes(void)
     return crowd_rounds() / 10 + 3;
 }
 
-static int pass_in_a_crowd(weft_co *co, void *state)
+static int pass_in_crowd(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     struct passer *passer = &passers[self->index];
@@ -613,13 +613,13 @@ static int pass_in_a_crowd(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-static void fibers_bodies_and_threads_pass_descriptors(void)
+static void fibers_stackless_tasks_and_threads_pass_descriptors(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3 * CROWD_KINDS; i++) {
         weft_runtime *rt = test_start(workers[i % 3]);
         CHECK_EQ(test_run(rt, open_shared, NULL), 0);
-        uint64_t sum = crowd_run(rt, (enum crowd_kind)(i / 3), 2 * PAIRS, pass_in_a_crowd, NULL);
+        uint64_t sum = crowd_run(rt, (enum crowd_kind)(i / 3), 2 * PAIRS, pass_in_crowd, NULL);
         CHECK_EQ(sum, PAIRS * (passes() * (passes() - 1) / 2));
         CHECK_EQ(test_run(rt, close_shared, NULL), 0);
         weft_runtime_destroy(rt);
@@ -627,21 +627,21 @@ static void fibers_bodies_and_threads_pass_descriptors(void)
 }
 
 TEST_MAIN({
-    TEST(descriptors_arrive_in_their_order),
-    TEST(too_many_and_bad_ones_are_refused),
-    TEST(those_without_room_are_closed),
+    TEST(descriptors_arrive_in_order),
+    TEST(too_many_or_bad_descriptors_are_refused),
+    TEST(descriptors_beyond_capacity_are_closed),
     TEST(lost_descriptors_are_marked),
-    TEST(a_plain_read_loses_descriptors_and_no_bytes),
-    TEST(descriptors_come_with_their_bytes),
-    TEST(the_end_has_no_descriptors),
-    TEST(what_nobody_reads_is_closed_with_the_stream),
+    TEST(plain_read_loses_descriptors_but_no_bytes),
+    TEST(descriptors_arrive_with_their_bytes),
+    TEST(end_of_stream_has_no_descriptors),
+    TEST(unread_descriptors_are_closed_with_stream),
     TEST(only_unix_sockets_pass_descriptors),
-    TEST(who_reads_waits_for_what_is_written),
-    TEST(one_event_for_many_wakes_as_many),
-    TEST(who_writes_waits_for_room),
-    TEST(who_waits_is_told_that_it_is_closed),
-    TEST(fibers_bodies_and_threads_pass_descriptors),
-    TEST(no_bytes_are_read_at_once),
-    TEST(all_arrive_though_credentials_come_with_them),
-    TEST(who_fails_wakes_the_next),
+    TEST(reader_waits_for_descriptors),
+    TEST(one_event_for_many_messages_wakes_all_readers),
+    TEST(writer_waits_for_space),
+    TEST(close_wakes_waiters_with_eclosed),
+    TEST(fibers_stackless_tasks_and_threads_pass_descriptors),
+    TEST(read_of_zero_bytes_returns_immediately),
+    TEST(all_descriptors_arrive_beside_credentials),
+    TEST(waiter_that_fails_wakes_next_waiter),
 })

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles of streams, listeners, datagram sockets and descriptors after they were closed: every
- * call of weft/io.h, weft/net.h, weft/datagram.h and weft/buffered.h that takes one. tools/tidy
- * checks that each of these calls is named in this file.
+ * handle_test.c - closed handles of streams, listeners, datagram sockets and descriptors, in
+ * every call of weft/io.h, weft/net.h, weft/datagram.h and weft/buffered.h that takes one.
+ * tools/tidy checks that this file names each of these calls.
  */
 #include <weft.h>
 
@@ -25,7 +25,7 @@ enum kind {
     KINDS,
 };
 
-/* What an object is made of; the first ones are streams. */
+/* What backs an object. The first four are streams. */
 enum material {
     TCP,
     LOCAL,
@@ -48,13 +48,13 @@ union handle {
     weft_fd *fd;
 };
 
-/* An object, and what it is connected to. There is something to read from it. */
+/* An object and its peer. The object has data to read. */
 struct object {
     enum material material;
     union handle handle;
-    weft_stream *peer;     /* of a stream; or a connection that waits to be accepted */
-    weft_datagram *sender; /* to a datagram socket */
-    int fd;                /* of a descriptor */
+    weft_stream *peer;     /* of a stream; or a connection that is pending in the backlog */
+    weft_datagram *sender; /* sends to a datagram socket */
+    int fd;                /* behind a weft_fd */
 };
 
 static const char message[] = "stranger";
@@ -63,7 +63,7 @@ enum {
     SIZE = sizeof message,
 };
 
-/* Two sockets that are connected by TCP. */
+/* Returns two sockets that are connected by TCP. */
 static void tcp_pair(int *ends)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
@@ -114,7 +114,7 @@ static void open_counter(struct object *object)
     CHECK_EQ(weft_fd_open(&object->handle.fd, object->fd), 0);
 }
 
-/* The handle is opened first, so that it takes the place that was given up last. */
+/* Opens the handle first, so that it reuses the slot that was freed last. */
 static struct object open_object(enum material material)
 {
     struct object object = { .material = material, .fd = -1 };
@@ -165,7 +165,7 @@ static void close_handle(enum kind kind, union handle handle)
     }
 }
 
-/* Closes the handle last: the next one that is opened takes its place. */
+/* Closes the handle last, so that the next handle to be opened reuses its slot. */
 static void close_object(struct object *object)
 {
     weft_stream_close(object->peer);
@@ -176,7 +176,10 @@ static void close_object(struct object *object)
     }
 }
 
-/* Nobody else has used it: what there was to read is there, and nothing was written or ended. */
+/*
+ * Checks that no other call has used the object: its data is still there to read, and nothing was
+ * written or shut down.
+ */
 static void check_untouched(const struct object *object)
 {
     char buffer[64];
@@ -211,7 +214,7 @@ static void check_untouched(const struct object *object)
 
 /* --- Calls ------------------------------------------------------------------------------ */
 
-/* What the calls use beside the handle. It outlives what is prepared with it. */
+/* Arguments of the calls other than the handle. They outlive the operations prepared with them. */
 static struct {
     char bytes[64];
     struct iovec vectors[2];
@@ -219,7 +222,7 @@ static struct {
     weft_credentials credentials;
     weft_packet packets[2];
     weft_stream *accepted;
-    weft_stream *other; /* of copies: it is open, and never has anything to read */
+    weft_stream *other; /* source or destination of copies: open, and never readable */
     weft_io io;
     weft_op op;
     int fds[2];
@@ -243,14 +246,14 @@ static void fill_use(void)
     }
 }
 
-/* A reader that has read nothing yet. */
+/* Returns a reader that has not read anything yet. */
 static weft_reader *reader_of(union handle handle)
 {
     weft_reader_init(&use.reader, handle.stream, use.bytes, 16);
     return &use.reader;
 }
 
-/* A writer that has no room for another ten bytes. */
+/* Returns a writer without space for another ten bytes. */
 static weft_writer *writer_of(union handle handle)
 {
     weft_writer_init(&use.writer, handle.stream, use.bytes, 16);
@@ -258,7 +261,10 @@ static weft_writer *writer_of(union handle handle)
     return &use.writer;
 }
 
-/* Functions of the table: one that calls, and one that prepares what is awaited. */
+/*
+ * Define the functions of the table: one makes the call, the other prepares an operation to
+ * await.
+ */
 #define RUN(name, ...)                                                                             \
     static int64_t name(union handle handle)                                                       \
     {                                                                                              \
@@ -382,7 +388,7 @@ struct call {
     const char *name;
     enum kind kind;
     int64_t (*run)(union handle handle);
-    weft_future *(*prepare)(union handle handle); /* or that, and it is awaited */
+    weft_future *(*prepare)(union handle handle); /* NULL if run is set */
     bool is_for_fibers;
 };
 
@@ -490,7 +496,7 @@ static int close_by_task(void *arg)
     return 0;
 }
 
-/* Another task closes it. */
+/* Closes the object in another task. */
 static void close_elsewhere(struct object *object)
 {
     weft_task *task;
@@ -504,7 +510,7 @@ static void begin(weft_stream **silent)
     CHECK_EQ(weft_duplex(&use.other, silent, 64), 0);
 }
 
-/* Copies end their other side, so that each has one of its own. */
+/* Replaces the other stream: each copy shuts it down. */
 static void renew_other(weft_stream **silent)
 {
     weft_stream_close(*silent);
@@ -518,7 +524,7 @@ static void end(weft_stream *silent)
     weft_stream_close(use.other);
 }
 
-/* Runs a function on a fiber, with 1 and 2 workers. */
+/* Runs the function on a fiber, with 1 and 2 workers. */
 static void run(int (*function)(void *arg))
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
@@ -553,8 +559,8 @@ static void call_after_close_by_other_task_returns_eclosed(void)
     run(call_closed);
 }
 
-/* The place in the table of handles. */
-static uintptr_t place_of(union handle handle)
+/* Returns the handle's slot in the handle table. */
+static uintptr_t slot_of(union handle handle)
 {
     return (uintptr_t)handle.stream & 0xffffff;
 }
@@ -574,7 +580,7 @@ static int call_reused(void *arg)
                 struct object object = open_object(first);
                 close_elsewhere(&object);
                 struct object stranger = open_object(second);
-                CHECK_EQ(place_of(stranger.handle), place_of(object.handle));
+                CHECK_EQ(slot_of(stranger.handle), slot_of(object.handle));
                 check_closed(&calls[i], object.handle);
                 check_untouched(&stranger);
                 close_object(&stranger);
@@ -586,8 +592,9 @@ static int call_reused(void *arg)
 }
 
 /*
- * Goal:   a stale handle does not reach the object that has taken the place of its own.
- * Method: each call on an object of each material, after one of each material has taken its place.
+ * Goal:   a stale handle does not reach the object that reuses its slot.
+ * Method: make each call on an object of each material, after an object of each material has
+ *         reused its slot.
  */
 static void call_after_reuse_returns_eclosed_and_leaves_stranger_alone(void)
 {
@@ -610,7 +617,7 @@ static int await_prepared(void *arg)
                     struct object stranger = { 0 };
                     if (is_reused == 1) {
                         stranger = open_object(material);
-                        CHECK_EQ(place_of(stranger.handle), place_of(object.handle));
+                        CHECK_EQ(slot_of(stranger.handle), slot_of(object.handle));
                     }
                     CHECK_EQ(weft_await(future, 0), WEFT_ECLOSED);
                     if (is_reused == 1) {
@@ -639,7 +646,7 @@ static int close_again(void *arg)
         close_elsewhere(&object);
         close_handle(kind, object.handle);
         struct object stranger = open_object(both % MATERIALS);
-        CHECK_EQ(place_of(stranger.handle), place_of(object.handle));
+        CHECK_EQ(slot_of(stranger.handle), slot_of(object.handle));
         close_handle(kind, object.handle);
         check_untouched(&stranger);
         close_object(&stranger);
@@ -657,11 +664,14 @@ static void close_of_closed_handle_does_nothing(void)
     run(close_again);
 }
 
-/* --- After the runtime has gone ----------------------------------------------------------- */
+/* --- After the runtime is destroyed ------------------------------------------------------- */
 
 static struct object left[MATERIALS];
 
-/* Half of them are closed, the rest are closed by the end of the runtime. */
+/*
+ * Opens an object of each material, and closes them if the argument says so. Otherwise the
+ * runtime closes them.
+ */
 static int leave_open(void *arg)
 {
     const bool *is_closed = arg;
@@ -716,10 +726,10 @@ static int call_in_next_runtime(void *arg)
 }
 
 /*
- * Goal:   handles of a runtime that was destroyed are closed: on a plain thread, and in another
- *         runtime whose objects have taken their places.
+ * Goal: the handles of a destroyed runtime are closed, both on a plain thread and in another
+ * runtime whose objects reuse their slots.
  */
-static void call_after_end_of_runtime_returns_eclosed(void)
+static void call_after_runtime_is_destroyed_returns_eclosed(void)
 {
     for (unsigned i = 0; i < 2; i++) {
         bool is_closed = i == 1;
@@ -737,7 +747,7 @@ static void call_after_end_of_runtime_returns_eclosed(void)
     }
 }
 
-/* --- What a reader and a writer hold ------------------------------------------------------ */
+/* --- Buffered bytes ----------------------------------------------------------------------- */
 
 static int use_buffers(void *arg)
 {
@@ -762,8 +772,8 @@ static int use_buffers(void *arg)
     return 0;
 }
 
-/* As weft/buffered.h says. */
-static void buffered_bytes_can_be_taken_after_close(void)
+/* weft/buffered.h promises it. */
+static void buffered_bytes_can_be_read_after_close(void)
 {
     run(use_buffers);
 }
@@ -773,6 +783,6 @@ TEST_MAIN({
     TEST(call_after_reuse_returns_eclosed_and_leaves_stranger_alone),
     TEST(operation_prepared_before_close_returns_eclosed),
     TEST(close_of_closed_handle_does_nothing),
-    TEST(call_after_end_of_runtime_returns_eclosed),
-    TEST(buffered_bytes_can_be_taken_after_close),
+    TEST(call_after_runtime_is_destroyed_returns_eclosed),
+    TEST(buffered_bytes_can_be_read_after_close),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listeners: where they may be, what they leave behind. accept_test.c is about accepting.
+ * listen_test.c - listeners: addresses, paths and cleanup. accept_test.c tests accepting.
  */
 #include <weft/net.h>
 
@@ -22,7 +22,7 @@
 
 static const weft_listen_options *const no_options = NULL;
 
-/* Somebody connects to the place, and is accepted here. */
+/* Connects to the endpoint and accepts the connection here. */
 static void check_listens(weft_listener *listener, const char *place)
 {
     weft_stream *near;
@@ -42,7 +42,7 @@ static int listen_fails(const char *place, const weft_listen_options *options)
     return err;
 }
 
-/* --- Of the network ------------------------------------------------------------------ */
+/* --- Network addresses --------------------------------------------------------------- */
 
 static int listen_and_be_found(void *arg)
 {
@@ -59,7 +59,7 @@ static int listen_and_be_found(void *arg)
     return 0;
 }
 
-static void any_port_is_told(void)
+static void port_zero_reports_assigned_port(void)
 {
     port_run_all(listen_and_be_found, "127.0.0.1:0");
     port_run_all(listen_and_be_found, "tcp://127.0.0.1:0");
@@ -81,12 +81,12 @@ static int listen_everywhere(void *arg)
     return 0;
 }
 
-static void any_address_is_this_machine(void)
+static void wildcard_address_accepts_local_connections(void)
 {
     port_run(1, listen_everywhere, ":0");
     port_run(1, listen_everywhere, "tcp://0.0.0.0:0");
     if (port_has_v6()) {
-        port_run(1, listen_everywhere, "tcp://[::]:0"); /* IPv4, too. */
+        port_run(1, listen_everywhere, "tcp://[::]:0"); /* IPv4 as well. */
     }
 }
 
@@ -108,7 +108,7 @@ static int listen_for_v6_only(void *arg)
     return 0;
 }
 
-static void v6_may_be_alone(void)
+static void v6_only_listener_refuses_v4(void)
 {
     if (port_has_v6()) {
         port_run(1, listen_for_v6_only, NULL);
@@ -125,18 +125,18 @@ static int listen_twice(void *arg)
     CHECK_EQ(listen_fails(where.text, &shared), -EADDRINUSE); /* The first one does not share. */
     check_listens(listener, where.text);
     weft_listener_close(listener);
-    /* The place is free at once. */
+    /* The address is free immediately. */
     CHECK_EQ(weft_listen(&listener, where.text, no_options), 0);
     weft_listener_close(listener);
     return 0;
 }
 
-static void a_port_has_one_listener(void)
+static void second_listener_on_port_returns_eaddrinuse(void)
 {
     port_run_all(listen_twice, NULL);
 }
 
-static int share_a_port(void *arg)
+static int share_port(void *arg)
 {
     (void)arg;
     weft_listen_options shared = { .reuse_port = true };
@@ -155,9 +155,9 @@ static int share_a_port(void *arg)
     return 0;
 }
 
-static void listeners_share_a_port_if_all_say_so(void)
+static void listeners_share_port_if_all_set_reuse_port(void)
 {
-    port_run_all(share_a_port, NULL);
+    port_run_all(share_port, NULL);
 }
 
 static int listen_while_one_lingers(void *arg)
@@ -171,7 +171,7 @@ static int listen_while_one_lingers(void *arg)
     CHECK_EQ(weft_connect(&near, where.text, NULL, WEFT_NEVER), 0);
     CHECK_EQ(weft_accept(listener, &far, WEFT_NEVER), 0);
     weft_listener_close(listener);
-    weft_stream_close(far); /* Who closes first lingers. */
+    weft_stream_close(far); /* The side that closes first lingers. */
     port_check_end(near);
     weft_stream_close(near);
     CHECK_EQ(listen_fails(where.text, &fresh), -EADDRINUSE);
@@ -181,7 +181,7 @@ static int listen_while_one_lingers(void *arg)
     return 0;
 }
 
-static void old_connections_are_no_obstacle_unless_said_otherwise(void)
+static void lingering_connections_block_only_fresh_port(void)
 {
     port_run_all(listen_while_one_lingers, NULL);
 }
@@ -207,12 +207,12 @@ static int listen_at_bad_places(void *arg)
     return 0;
 }
 
-static void bad_places_are_refused(void)
+static void invalid_endpoints_are_refused(void)
 {
     port_run(1, listen_at_bad_places, NULL);
 }
 
-/* A number that is no port must not become another port. */
+/* A number that is not a valid port must not become another port. */
 static int listen_at_bad_ports(void *arg)
 {
     (void)arg;
@@ -221,7 +221,7 @@ static int listen_at_bad_ports(void *arg)
     return 0;
 }
 
-static void bad_ports_are_refused(void)
+static void invalid_ports_are_refused(void)
 {
     port_run(1, listen_at_bad_ports, NULL);
 }
@@ -242,14 +242,14 @@ static int listen_at_names(void *arg)
     return 0;
 }
 
-static void the_first_address_that_works_is_used(void)
+static void first_usable_address_of_name_is_used(void)
 {
     port_run_all(listen_at_names, NULL);
 }
 
 /* --- Paths --------------------------------------------------------------------------- */
 
-static int listen_at_a_path(void *arg)
+static int listen_at_path(void *arg)
 {
     (void)arg;
     struct place path = port_path("unix:");
@@ -258,16 +258,16 @@ static int listen_at_a_path(void *arg)
     CHECK(port_exists(&path));
     check_listens(listener, path.text);
     CHECK_EQ(listen_fails(path.text, no_options), -EADDRINUSE);
-    CHECK(port_exists(&path)); /* It is the first one's. */
+    CHECK(port_exists(&path)); /* It belongs to the first listener. */
     check_listens(listener, path.text);
     weft_listener_close(listener);
     CHECK(!port_exists(&path));
     return 0;
 }
 
-static void a_path_is_removed_at_the_end(void)
+static void close_removes_path(void)
 {
-    port_run_all(listen_at_a_path, NULL);
+    port_run_all(listen_at_path, NULL);
 }
 
 static int listen_and_keep(void *arg)
@@ -284,31 +284,31 @@ static int listen_and_keep(void *arg)
     return 0;
 }
 
-static void a_path_may_be_kept(void)
+static void keep_path_leaves_path_after_close(void)
 {
     port_run(1, listen_and_keep, NULL);
 }
 
-/* What is still open when the runtime ends is closed by it. */
-static int forget_a_listener(void *arg)
+/* The runtime closes a listener that is still open when it ends. */
+static int forget_listener(void *arg)
 {
     weft_listener *listener;
     return weft_listen(&listener, ((struct place *)arg)->text, no_options);
 }
 
-static void what_was_never_closed_is_closed_by_the_runtime(void)
+static void runtime_closes_forgotten_listener(void)
 {
     struct place path = port_path("unix:");
     unsigned before = link_fds();
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, forget_a_listener, &path), 0);
+    CHECK_EQ(test_run(rt, forget_listener, &path), 0);
     weft_runtime_destroy(rt);
     CHECK_EQ(link_fds(), before);
     CHECK(!port_exists(&path));
 }
 
-/* What is at the path belongs to another listener, or to nobody that is known here. */
-static int close_after_others_took_the_path(void *arg)
+/* The file at the path belongs to another listener, or is unknown to the library. */
+static int close_after_path_was_taken(void *arg)
 {
     struct place path = port_path("unix:");
     weft_listener *first;
@@ -329,13 +329,13 @@ static int close_after_others_took_the_path(void *arg)
     CHECK_EQ(unlink(port_path_of(&path)), 0);
     CHECK_EQ(weft_listen(&first, path.text, no_options), 0);
     CHECK_EQ(unlink(port_path_of(&path)), 0);
-    weft_listener_close(first); /* Nothing is there. */
+    weft_listener_close(first); /* The path does not exist. */
     return 0;
 }
 
 static void close_keeps_path_that_another_owns(void)
 {
-    port_run_all(close_after_others_took_the_path, NULL);
+    port_run_all(close_after_path_was_taken, NULL);
 }
 
 static unsigned mode_of(const struct place *place)
@@ -371,7 +371,7 @@ static int listen_with_modes(void *arg)
     return 0;
 }
 
-static void a_path_has_the_mode_that_was_asked_for(void)
+static void path_has_requested_mode(void)
 {
     port_run(1, listen_with_modes, NULL);
 }
@@ -383,10 +383,10 @@ static int replace_a_path(void *arg)
     weft_listen_options replace = { .replace_path = true };
     weft_listen_options keep = { .keep_path = true };
     weft_listener *listener;
-    /* Nothing is there. */
+    /* The path does not exist. */
     CHECK_EQ(weft_listen(&listener, path.text, &replace), 0);
     weft_listener_close(listener);
-    /* A socket of the past. */
+    /* A stale socket. */
     CHECK_EQ(weft_listen(&listener, path.text, &keep), 0);
     weft_listener_close(listener);
     CHECK(port_exists(&path));
@@ -397,12 +397,12 @@ static int replace_a_path(void *arg)
     return 0;
 }
 
-static void a_socket_of_the_past_is_replaced(void)
+static void stale_socket_is_replaced(void)
 {
     port_run_all(replace_a_path, NULL);
 }
 
-static int replace_a_live_one(void *arg)
+static int replace_live_listener(void *arg)
 {
     (void)arg;
     struct place path = port_path("unix:");
@@ -414,7 +414,7 @@ static int replace_a_live_one(void *arg)
     CHECK_EQ(weft_listen(&listener, path.text, &short_one), 0);
     CHECK_EQ(listen_fails(path.text, &replace), -EADDRINUSE);
     CHECK(port_exists(&path));
-    /* It has asked whether somebody is there. */
+    /* The check for a live listener connected to it. */
     CHECK_EQ(weft_accept(listener, &visitor, WEFT_NEVER), 0);
     port_check_end(visitor);
     weft_stream_close(visitor);
@@ -427,9 +427,9 @@ static int replace_a_live_one(void *arg)
     return 0;
 }
 
-static void a_live_listener_is_not_replaced(void)
+static void live_listener_is_not_replaced(void)
 {
-    port_run_all(replace_a_live_one, NULL);
+    port_run_all(replace_live_listener, NULL);
 }
 
 static int replace_other_things(void *arg)
@@ -446,7 +446,7 @@ static int replace_other_things(void *arg)
     CHECK_EQ(mkdir(port_path_of(&path), 0700), 0);
     CHECK_EQ(listen_fails(path.text, &replace), -EADDRINUSE);
     CHECK_EQ(rmdir(port_path_of(&path)), 0);
-    /* Somebody receives messages there. */
+    /* A datagram socket receives there. */
     weft_datagram *socket;
     struct place messages = port_path("unixgram:");
     CHECK_EQ(weft_datagram_open(&socket, messages.text, NULL), 0);
@@ -462,7 +462,7 @@ static void only_sockets_are_replaced(void)
     port_run(1, replace_other_things, NULL);
 }
 
-static int listen_at_a_name(void *arg)
+static int listen_at_name(void *arg)
 {
     (void)arg;
     struct place name = port_name("unix:");
@@ -477,12 +477,12 @@ static int listen_at_a_name(void *arg)
     return 0;
 }
 
-static void an_abstract_name_is_no_path(void)
+static void abstract_name_creates_no_path(void)
 {
-    port_run_all(listen_at_a_name, NULL);
+    port_run_all(listen_at_name, NULL);
 }
 
-static int listen_with_a_backlog(void *arg)
+static int listen_with_backlog(void *arg)
 {
     struct place path = port_path("unix:");
     weft_listen_options options = { .backlog = *(const int *)arg };
@@ -496,15 +496,15 @@ static int listen_with_a_backlog(void *arg)
     return 0;
 }
 
-static void a_backlog_is_as_long_as_was_said(void)
+static void backlog_has_requested_length(void)
 {
-    port_run(1, listen_with_a_backlog, &(int){ 1 });
-    port_run(1, listen_with_a_backlog, &(int){ 20 });
+    port_run(1, listen_with_backlog, &(int){ 1 });
+    port_run(1, listen_with_backlog, &(int){ 20 });
 }
 
 /* --- Adopting ------------------------------------------------------------------------ */
 
-static int adopt_a_socket(void *arg)
+static int adopt_socket(void *arg)
 {
     weft_address address = port_address(arg);
     struct place where;
@@ -532,7 +532,7 @@ static int adopt_other_things(void *arg)
     CHECK_EQ(weft_listener_adopt(&listener, -1), -EBADF);
     CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
     CHECK_EQ(weft_listener_adopt(&listener, ends[0]), -ENOTSOCK);
-    CHECK_EQ(close(ends[0]), 0); /* They are the caller's still. */
+    CHECK_EQ(close(ends[0]), 0); /* They still belong to the caller. */
     CHECK_EQ(close(ends[1]), 0);
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     CHECK_EQ(weft_listener_adopt(&listener, fd), -EINVAL);
@@ -540,11 +540,11 @@ static int adopt_other_things(void *arg)
     return 0;
 }
 
-static void a_socket_that_listens_is_adopted(void)
+static void listening_socket_can_be_adopted(void)
 {
     struct place name = port_name("unix:");
-    port_run_all(adopt_a_socket, "127.0.0.1:0");
-    port_run_all(adopt_a_socket, name.text);
+    port_run_all(adopt_socket, "127.0.0.1:0");
+    port_run_all(adopt_socket, name.text);
     port_run(1, adopt_other_things, NULL);
 }
 
@@ -552,24 +552,24 @@ static void a_socket_that_listens_is_adopted(void)
 
 static weft_listener *closed_one;
 
-static int accept_for_ever(void *arg)
+static int accept_forever(void *arg)
 {
     weft_stream *stream;
     (void)arg;
     return weft_accept(closed_one, &stream, WEFT_NEVER);
 }
 
-static int ask_what_is_closed(void *arg)
+static int call_closed_listener(void *arg)
 {
     struct place *path = arg;
     weft_address address;
     int value;
     weft_listener_close(closed_one);
-    /* Who accepts has not left yet: this is the only worker. */
+    /* The accepting task has not returned yet: this is the only worker. */
     CHECK_EQ(weft_listener_address(closed_one, &address), WEFT_ECLOSED);
     CHECK_EQ(weft_listener_option(closed_one, WEFT_OPTION_LINGER, &value), WEFT_ECLOSED);
     CHECK_EQ(weft_listener_set_option(closed_one, WEFT_OPTION_LINGER, 1), WEFT_ECLOSED);
-    CHECK_EQ(accept_for_ever(NULL), WEFT_ECLOSED);
+    CHECK_EQ(accept_forever(NULL), WEFT_ECLOSED);
     CHECK(port_exists(path));
     return 0;
 }
@@ -579,19 +579,19 @@ static int open_one_to_close(void *arg)
     return weft_listen(&closed_one, ((struct place *)arg)->text, no_options);
 }
 
-static void what_is_closed_says_so_until_the_last_has_left(void)
+static void calls_on_closed_listener_return_eclosed(void)
 {
     struct place path = port_path("unix:");
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, open_one_to_close, &path), 0);
-    weft_task *accepts = test_go_first(rt, accept_for_ever, NULL);
-    CHECK_EQ(test_run(rt, ask_what_is_closed, &path), 0);
+    weft_task *accepts = test_go_first(rt, accept_forever, NULL);
+    CHECK_EQ(test_run(rt, call_closed_listener, &path), 0);
     CHECK_EQ(test_join_soon(accepts), WEFT_ECLOSED);
     CHECK(!port_exists(&path));
     weft_runtime_destroy(rt);
 }
 
-/* A ring lets go of a descriptor when the thread that has waited there comes by: soon. */
+/* io_uring releases a descriptor only when the thread that waited on it runs again, so retry. */
 static void open_again(weft_runtime *rt, struct place *place)
 {
     weft_time limit = weft_after(60 * WEFT_S);
@@ -602,8 +602,8 @@ static void open_again(weft_runtime *rt, struct place *place)
     CHECK_EQ(err, 0);
 }
 
-/* Also if the system was asked to tell of connections. */
-static void a_place_is_free_when_the_last_has_left(void)
+/* Also if a request for connection events is pending in the kernel. */
+static void address_is_free_when_last_user_has_left(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 6; i++) {
@@ -614,7 +614,7 @@ static void a_place_is_free_when_the_last_has_left(void)
             open_again(rt, &place);
             CHECK_EQ(weft_listener_address(closed_one, &address), 0);
             (void)weft_address_print(&address, place.text, sizeof place.text);
-            weft_task *accepts = test_go(rt, accept_for_ever, NULL);
+            weft_task *accepts = test_go(rt, accept_forever, NULL);
             port_wait_for_users(closed_one, 1);
             weft_listener_close(closed_one);
             CHECK_EQ(test_join_soon(accepts), WEFT_ECLOSED);
@@ -635,7 +635,7 @@ static int close_without_accepting(void *arg)
     return 0;
 }
 
-static void who_was_not_accepted_is_told_at_the_end(void)
+static void close_ends_unaccepted_connections(void)
 {
     struct place path = port_path("unix:");
     port_run_all(close_without_accepting, "127.0.0.1:0");
@@ -656,34 +656,34 @@ static int listen_without_fds(void *arg)
     return 0;
 }
 
-static void without_descriptors_it_fails(void)
+static void listen_without_descriptors_returns_emfile(void)
 {
     port_run(1, listen_without_fds, NULL);
 }
 
 TEST_MAIN({
-    TEST(any_port_is_told),
-    TEST(any_address_is_this_machine),
-    TEST(v6_may_be_alone),
-    TEST(a_port_has_one_listener),
-    TEST(listeners_share_a_port_if_all_say_so),
-    TEST(old_connections_are_no_obstacle_unless_said_otherwise),
-    TEST(bad_places_are_refused),
-    TEST(the_first_address_that_works_is_used),
-    TEST(a_path_is_removed_at_the_end),
-    TEST(a_path_may_be_kept),
+    TEST(port_zero_reports_assigned_port),
+    TEST(wildcard_address_accepts_local_connections),
+    TEST(v6_only_listener_refuses_v4),
+    TEST(second_listener_on_port_returns_eaddrinuse),
+    TEST(listeners_share_port_if_all_set_reuse_port),
+    TEST(lingering_connections_block_only_fresh_port),
+    TEST(invalid_endpoints_are_refused),
+    TEST(first_usable_address_of_name_is_used),
+    TEST(close_removes_path),
+    TEST(keep_path_leaves_path_after_close),
     TEST(close_keeps_path_that_another_owns),
-    TEST(what_was_never_closed_is_closed_by_the_runtime),
-    TEST(a_path_has_the_mode_that_was_asked_for),
-    TEST(a_socket_of_the_past_is_replaced),
-    TEST(a_live_listener_is_not_replaced),
+    TEST(runtime_closes_forgotten_listener),
+    TEST(path_has_requested_mode),
+    TEST(stale_socket_is_replaced),
+    TEST(live_listener_is_not_replaced),
     TEST(only_sockets_are_replaced),
-    TEST(an_abstract_name_is_no_path),
-    TEST(a_backlog_is_as_long_as_was_said),
-    TEST(a_socket_that_listens_is_adopted),
-    TEST(what_is_closed_says_so_until_the_last_has_left),
-    TEST(a_place_is_free_when_the_last_has_left),
-    TEST(who_was_not_accepted_is_told_at_the_end),
-    TEST(without_descriptors_it_fails),
-    TEST(bad_ports_are_refused),
+    TEST(abstract_name_creates_no_path),
+    TEST(backlog_has_requested_length),
+    TEST(listening_socket_can_be_adopted),
+    TEST(calls_on_closed_listener_return_eclosed),
+    TEST(address_is_free_when_last_user_has_left),
+    TEST(close_ends_unaccepted_connections),
+    TEST(listen_without_descriptors_returns_emfile),
+    TEST(invalid_ports_are_refused),
 })

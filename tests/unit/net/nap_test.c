@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Naps: how long each is, and what ends them.
+ * nap_test.c - retry with backoff: the duration of each sleep, and what ends it.
  *
- * Most tests stop the clock: a nap ends when the test moves it on.
+ * Most tests pause the clock: a sleep ends when the test advances it.
  */
 #include "net/nap.h"
 
@@ -19,58 +19,58 @@
 #include "test.h"
 #include "timing.h"
 
-/* --- A transfer that naps ------------------------------------------------------------ */
+/* --- A transfer that retries with backoff -------------------------------------------- */
 
 static struct {
     struct wf_sched *sched;
-    uint64_t more;   /* attempts that ask for another one at once, before the first nap */
+    uint64_t more;   /* attempts that request another one immediately, before the first sleep */
     uint64_t needed; /* attempts; the last one succeeds with 7 */
     int64_t deadline;
-    bool is_brief;        /* wf_nap_briefly() */
-    uint64_t last;        /* how long the last one was */
-    weft_task *cancelled; /* by the last attempt before the first nap */
+    bool is_brief;        /* use wf_nap_briefly() */
+    uint64_t last;        /* duration of the last sleep */
+    weft_task *cancelled; /* canceled by the last attempt before the first sleep */
     _Atomic(uint64_t) attempts;
     _Atomic(uint64_t) inside;
     _Atomic(uint64_t) left;
     weft_io io;
-} nap;
+} backoff;
 
-static int nap_enter(struct wf_transfer *self)
+static int backoff_enter(struct wf_transfer *self)
 {
     (void)self;
-    atomic_fetch_add(&nap.inside, 1);
+    atomic_fetch_add(&backoff.inside, 1);
     return 0;
 }
 
-static void nap_leave(struct wf_transfer *self)
+static void backoff_leave(struct wf_transfer *self)
 {
     (void)self;
-    atomic_fetch_sub(&nap.inside, 1);
-    atomic_fetch_add(&nap.left, 1);
+    atomic_fetch_sub(&backoff.inside, 1);
+    atomic_fetch_add(&backoff.left, 1);
 }
 
-static int nap_attempt(struct wf_transfer *self)
+static int backoff_attempt(struct wf_transfer *self)
 {
-    nap.last = self->room[0];
-    uint64_t count = atomic_fetch_add(&nap.attempts, 1) + 1;
-    if (count <= nap.more) {
+    backoff.last = self->room[0];
+    uint64_t count = atomic_fetch_add(&backoff.attempts, 1) + 1;
+    if (count <= backoff.more) {
         return WF_TRANSFER_MORE;
     }
-    if (count >= nap.needed) {
+    if (count >= backoff.needed) {
         return 7;
     }
-    if (nap.cancelled != NULL) {
-        weft_cancel(nap.cancelled);
+    if (backoff.cancelled != NULL) {
+        weft_cancel(backoff.cancelled);
     }
-    return nap.is_brief ? wf_nap_briefly(self, nap.sched) : wf_nap(self, nap.sched);
+    return backoff.is_brief ? wf_nap_briefly(self, backoff.sched) : wf_nap(self, backoff.sched);
 }
 
-static const struct wf_transfer_ops nap_ops = { nap_enter, nap_leave, nap_attempt };
+static const struct wf_transfer_ops backoff_ops = { backoff_enter, backoff_leave, backoff_attempt };
 
 static int find_sched(void *arg)
 {
     (void)arg;
-    nap.sched = wf_thread_must_sched("nap_test");
+    backoff.sched = wf_thread_must_sched("nap_test");
     return 0;
 }
 
@@ -78,18 +78,18 @@ static weft_runtime *start(unsigned workers, uint64_t needed)
 {
     weft_runtime *rt = test_start(workers);
     CHECK_EQ(test_run(rt, find_sched, NULL), 0);
-    nap.more = 0;
-    nap.needed = needed;
-    nap.deadline = WEFT_NEVER;
-    nap.is_brief = false;
-    nap.cancelled = NULL;
-    atomic_store(&nap.attempts, 0);
-    atomic_store(&nap.left, 0);
-    (void)wf_transfer_init(&nap.io, &nap_ops, &nap);
+    backoff.more = 0;
+    backoff.needed = needed;
+    backoff.deadline = WEFT_NEVER;
+    backoff.is_brief = false;
+    backoff.cancelled = NULL;
+    atomic_store(&backoff.attempts, 0);
+    atomic_store(&backoff.left, 0);
+    (void)wf_transfer_init(&backoff.io, &backoff_ops, &backoff);
     return rt;
 }
 
-/* With a clock that stands still. */
+/* With the clock paused. */
 static weft_runtime *start_paused(uint64_t needed)
 {
     weft_clock_pause();
@@ -99,8 +99,8 @@ static weft_runtime *start_paused(uint64_t needed)
 static void stop(weft_runtime *rt)
 {
     weft_runtime_destroy(rt);
-    CHECK_EQ(atomic_load(&nap.inside), 0);
-    CHECK_EQ(atomic_load(&nap.left), 1);
+    CHECK_EQ(atomic_load(&backoff.inside), 0);
+    CHECK_EQ(atomic_load(&backoff.left), 1);
 }
 
 static void stop_paused(weft_runtime *rt)
@@ -109,22 +109,22 @@ static void stop_paused(weft_runtime *rt)
     weft_clock_resume();
 }
 
-static int await_nap(void *arg)
+static int await_backoff(void *arg)
 {
     (void)arg;
-    return weft_await(&nap.io.future, nap.deadline);
+    return weft_await(&backoff.io.future, backoff.deadline);
 }
 
-static int await_nap_in_a_body(weft_co *co, void *state)
+static int await_backoff_in_stackless_task(weft_co *co, void *state)
 {
     static int result;
     (void)state;
     WEFT_BEGIN(co);
-    WEFT_AWAIT(co, result, &nap.io.future);
+    WEFT_AWAIT(co, result, &backoff.io.future);
     WEFT_END(co, result);
 }
 
-/* --- How long ------------------------------------------------------------------------ */
+/* --- Durations ----------------------------------------------------------------------- */
 
 /* Timers are exact to the millisecond, and never early. */
 static void check_durations(weft_runtime *rt)
@@ -132,54 +132,54 @@ static void check_durations(weft_runtime *rt)
     static const int64_t ms[] = { 2, 4, 8, 16, 32, 64, 100, 100, 100 };
     for (unsigned i = 0; i < sizeof ms / sizeof ms[0]; i++) {
         test_settle(rt);
-        CHECK_EQ(atomic_load(&nap.attempts), i + 1);
+        CHECK_EQ(atomic_load(&backoff.attempts), i + 1);
         weft_clock_advance(ms[i] * WEFT_MS - 1);
         test_settle(rt);
-        CHECK_EQ(atomic_load(&nap.attempts), i + 1);
+        CHECK_EQ(atomic_load(&backoff.attempts), i + 1);
         weft_clock_advance(WEFT_MS + 1);
-        test_wait_for(&nap.attempts, i + 2);
+        test_wait_for(&backoff.attempts, i + 2);
     }
 }
 
-static void naps_grow_from_2_to_100_ms(void)
+static void backoff_grows_from_2_to_100_ms(void)
 {
     weft_runtime *rt = start_paused(10);
-    weft_task *task = test_go_first(rt, await_nap, NULL);
+    weft_task *task = test_go_first(rt, await_backoff, NULL);
     check_durations(rt);
     CHECK_EQ(test_join(task), 7);
     stop_paused(rt);
 }
 
-static void brief_naps_begin_below_a_millisecond_and_grow(void)
+static void brief_backoff_starts_below_millisecond_and_grows(void)
 {
     weft_runtime *rt = start_paused(5);
-    nap.is_brief = true;
-    weft_task *task = test_go_first(rt, await_nap, NULL);
+    backoff.is_brief = true;
+    weft_task *task = test_go_first(rt, await_backoff, NULL);
     for (unsigned i = 0; i < 4; i++) { /* 50, 100, 200, 400 us */
         test_settle(rt);
-        CHECK_EQ(atomic_load(&nap.attempts), i + 1);
+        CHECK_EQ(atomic_load(&backoff.attempts), i + 1);
         weft_clock_advance(2 * WEFT_MS);
-        test_wait_for(&nap.attempts, i + 2);
+        test_wait_for(&backoff.attempts, i + 2);
     }
     CHECK_EQ(test_join(task), 7);
-    CHECK_EQ(nap.last, 400 * WEFT_US);
+    CHECK_EQ(backoff.last, 400 * WEFT_US);
     stop_paused(rt);
 }
 
-static void bodies_nap_as_fibers_do(void)
+static void stackless_task_backs_off_like_fiber(void)
 {
     weft_runtime *rt = start_paused(10);
-    weft_task *task = test_spawn(rt, await_nap_in_a_body, NULL);
+    weft_task *task = test_spawn(rt, await_backoff_in_stackless_task, NULL);
     check_durations(rt);
     CHECK_EQ(test_join(task), 7);
     stop_paused(rt);
 }
 
-static void each_transfer_begins_with_a_short_nap(void)
+static void each_transfer_starts_with_short_backoff(void)
 {
     for (unsigned i = 0; i < 3; i++) {
         weft_runtime *rt = start_paused(2);
-        weft_task *task = test_go_first(rt, await_nap, NULL);
+        weft_task *task = test_go_first(rt, await_backoff, NULL);
         weft_clock_advance(3 * WEFT_MS);
         CHECK_EQ(test_join(task), 7);
         stop_paused(rt);
@@ -188,11 +188,11 @@ static void each_transfer_begins_with_a_short_nap(void)
 
 static void *await_on_thread(void *arg)
 {
-    *(int *)arg = weft_await(&nap.io.future, WEFT_NEVER);
+    *(int *)arg = weft_await(&backoff.io.future, WEFT_NEVER);
     return NULL;
 }
 
-static void a_thread_naps(void)
+static void plain_thread_retries_with_backoff(void)
 {
     weft_runtime *rt = start(2, 4);
     pthread_t thread;
@@ -205,22 +205,22 @@ static void a_thread_naps(void)
     stop(rt);
 }
 
-/* --- What ends them ------------------------------------------------------------------ */
+/* --- What ends a sleep --------------------------------------------------------------- */
 
 static void nothing_follows(weft_runtime *rt, uint64_t attempts)
 {
     weft_clock_advance(WEFT_S);
     test_settle(rt);
-    CHECK_EQ(atomic_load(&nap.attempts), attempts);
-    CHECK_EQ(atomic_load(&nap.inside), 0);
+    CHECK_EQ(atomic_load(&backoff.attempts), attempts);
+    CHECK_EQ(atomic_load(&backoff.inside), 0);
 }
 
-static void a_cancelled_nap_ends_at_once(void)
+static void cancel_ends_backoff_immediately(void)
 {
     weft_runtime *rt = start_paused(UINT64_MAX);
-    weft_task *task = test_go_first(rt, await_nap, NULL);
+    weft_task *task = test_go_first(rt, await_backoff, NULL);
     weft_clock_advance(3 * WEFT_MS);
-    test_wait_for(&nap.attempts, 2);
+    test_wait_for(&backoff.attempts, 2);
     test_settle(rt);
     weft_cancel(task);
     CHECK_EQ(test_join(task), WEFT_ECANCELED);
@@ -228,10 +228,10 @@ static void a_cancelled_nap_ends_at_once(void)
     stop_paused(rt);
 }
 
-static void a_cancelled_nap_of_a_body_ends_at_once(void)
+static void cancel_ends_backoff_of_stackless_task_immediately(void)
 {
     weft_runtime *rt = start_paused(UINT64_MAX);
-    weft_task *task = test_spawn(rt, await_nap_in_a_body, NULL);
+    weft_task *task = test_spawn(rt, await_backoff_in_stackless_task, NULL);
     test_settle(rt);
     weft_cancel(task);
     CHECK_EQ(test_join(task), WEFT_ECANCELED);
@@ -239,29 +239,29 @@ static void a_cancelled_nap_of_a_body_ends_at_once(void)
     stop_paused(rt);
 }
 
-static void a_deadline_ends_a_nap(void)
+static void deadline_ends_backoff(void)
 {
     weft_runtime *rt = start_paused(UINT64_MAX);
-    nap.deadline = weft_after(21 * WEFT_MS);
-    weft_task *task = test_go_first(rt, await_nap, NULL);
+    backoff.deadline = weft_after(21 * WEFT_MS);
+    weft_task *task = test_go_first(rt, await_backoff, NULL);
     for (unsigned i = 1; i < 4; i++) {
         weft_clock_advance((1 << i) * WEFT_MS + WEFT_MS);
-        test_wait_for(&nap.attempts, i + 1);
+        test_wait_for(&backoff.attempts, i + 1);
         test_settle(rt);
     }
-    /* 17 ms are over, and a nap of 16 ms has begun. */
+    /* 17 ms have passed, and a sleep of 16 ms has started. */
     weft_clock_advance(6 * WEFT_MS);
     CHECK_EQ(test_join(task), WEFT_ETIMEDOUT);
     nothing_follows(rt, 4);
     stop_paused(rt);
 }
 
-static void a_deadline_that_is_over_allows_one_attempt(void)
+static void expired_deadline_allows_one_attempt(void)
 {
     weft_runtime *rt = start_paused(UINT64_MAX);
-    nap.deadline = 0;
-    CHECK_EQ(test_run(rt, await_nap, NULL), WEFT_ETIMEDOUT);
-    uint64_t attempts = atomic_load(&nap.attempts);
+    backoff.deadline = 0;
+    CHECK_EQ(test_run(rt, await_backoff, NULL), WEFT_ETIMEDOUT);
+    uint64_t attempts = atomic_load(&backoff.attempts);
     CHECK_LE(attempts, 1);
     nothing_follows(rt, attempts);
     weft_runtime_destroy(rt);
@@ -270,164 +270,169 @@ static void a_deadline_that_is_over_allows_one_attempt(void)
 
 static weft_event event;
 
-static int lose_a_select(void *arg)
+static int lose_select(void *arg)
 {
     weft_op wait;
     (void)arg;
     weft_event_wait_init(&wait, &event);
-    weft_branch branches[] = { { .future = &nap.io.future }, { .future = &wait.future } };
+    weft_branch branches[] = { { .future = &backoff.io.future }, { .future = &wait.future } };
     return weft_select(branches, 2, 0, WEFT_NEVER);
 }
 
-static void a_nap_that_loses_a_select_is_over(void)
+static void backoff_that_loses_select_is_over(void)
 {
     weft_runtime *rt = start_paused(UINT64_MAX);
     weft_event_reset(&event);
-    weft_task *task = test_go_first(rt, lose_a_select, NULL);
+    weft_task *task = test_go_first(rt, lose_select, NULL);
     weft_event_set(&event);
     CHECK_EQ(test_join(task), 1);
     nothing_follows(rt, 1);
     stop_paused(rt);
 }
 
-static void a_nap_may_win_a_select(void)
+static void backoff_may_win_select(void)
 {
     weft_runtime *rt = start_paused(3);
     weft_event_reset(&event);
-    weft_task *task = test_go_first(rt, lose_a_select, NULL);
+    weft_task *task = test_go_first(rt, lose_select, NULL);
     weft_clock_advance(3 * WEFT_MS);
-    test_wait_for(&nap.attempts, 2);
+    test_wait_for(&backoff.attempts, 2);
     test_settle(rt);
     weft_clock_advance(5 * WEFT_MS);
     CHECK_EQ(test_join(task), 0);
     stop_paused(rt);
 }
 
-static int await_nap_after_event(void *arg)
+static int await_backoff_after_event(void *arg)
 {
     CHECK_EQ(weft_event_wait(&event, WEFT_NEVER), 0);
-    return await_nap(arg);
+    return await_backoff(arg);
 }
 
 /*
- * Goal:   a nap that was asked for, but has not begun, does not begin after it was cancelled.
- * Method: a transfer has its turn for 16 attempts, and yields then. The 16th asks for a nap and
- *         cancels the task. A timer that is left behind crashes in what was overwritten.
+ * Goal:   a sleep that was requested but not started does not start after the cancellation.
+ * Method: a transfer makes up to 16 attempts in a row and then yields. The 16th requests a sleep
+ *         and cancels the task. A timer that is left behind crashes on the overwritten memory.
  */
-static void a_nap_that_has_not_begun_is_never_begun(void)
+static void canceled_backoff_that_has_not_started_never_starts(void)
 {
     weft_runtime *rt = start_paused(UINT64_MAX);
-    for (nap.more = 0; nap.more < 40; nap.more++) {
-        (void)wf_transfer_init(&nap.io, &nap_ops, &nap);
-        atomic_store(&nap.attempts, 0);
-        atomic_store(&nap.left, 0);
+    for (backoff.more = 0; backoff.more < 40; backoff.more++) {
+        (void)wf_transfer_init(&backoff.io, &backoff_ops, &backoff);
+        atomic_store(&backoff.attempts, 0);
+        atomic_store(&backoff.left, 0);
         weft_event_reset(&event);
-        nap.cancelled = test_go_first(rt, await_nap_after_event, NULL);
+        backoff.cancelled = test_go_first(rt, await_backoff_after_event, NULL);
         weft_event_set(&event);
-        CHECK_EQ(test_join(nap.cancelled), WEFT_ECANCELED);
-        memset(&nap.io, 0x55, sizeof nap.io);
-        nothing_follows(rt, nap.more + 1);
+        CHECK_EQ(test_join(backoff.cancelled), WEFT_ECANCELED);
+        memset(&backoff.io, 0x55, sizeof backoff.io);
+        nothing_follows(rt, backoff.more + 1);
     }
     stop_paused(rt);
 }
 
-/* --- All at once --------------------------------------------------------------------- */
+/* --- Many at the same time ----------------------------------------------------------- */
 
 enum {
-    NAPPERS = 24,
+    TRANSFERS = 24,
 };
 
-static weft_io ios[NAPPERS];
+static weft_io ios[TRANSFERS];
 
-/* Naps a few times; some are late. */
-static int nap_attempt_thrice(struct wf_transfer *self)
+/* Sleeps three times. */
+static int backoff_attempt_thrice(struct wf_transfer *self)
 {
-    return self->count++ < 3 ? wf_nap(self, nap.sched) : 7;
+    return self->count++ < 3 ? wf_nap(self, backoff.sched) : 7;
 }
 
-static const struct wf_transfer_ops thrice_ops = { nap_enter, nap_leave, nap_attempt_thrice };
+static const struct wf_transfer_ops thrice_ops = { backoff_enter, backoff_leave,
+                                                   backoff_attempt_thrice };
 
-static int nap_with_others(weft_co *co, void *state)
+static int backoff_with_others(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     WEFT_BEGIN(co);
-    (void)wf_transfer_init(&ios[self->index], &thrice_ops, &nap);
+    (void)wf_transfer_init(&ios[self->index], &thrice_ops, &backoff);
     WEFT_AWAIT(co, self->err, &ios[self->index].future);
     CHECK_EQ(self->err, 7);
     self->sum++;
     WEFT_END(co, 0);
 }
 
-static void many_nap_at_once(void)
+static void many_transfers_back_off_concurrently(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     for (unsigned i = 0; i < 3 * CROWD_KINDS; i++) {
         weft_runtime *rt = start(workers[i % 3], 0);
-        uint64_t sum = crowd_run(rt, (enum crowd_kind)(i / 3), NAPPERS, nap_with_others, NULL);
-        CHECK_EQ(sum, NAPPERS);
-        CHECK_EQ(atomic_load(&nap.left), NAPPERS);
-        CHECK_EQ(atomic_load(&nap.inside), 0);
+        uint64_t sum =
+            crowd_run(rt, (enum crowd_kind)(i / 3), TRANSFERS, backoff_with_others, NULL);
+        CHECK_EQ(sum, TRANSFERS);
+        CHECK_EQ(atomic_load(&backoff.left), TRANSFERS);
+        CHECK_EQ(atomic_load(&backoff.inside), 0);
         weft_runtime_destroy(rt);
     }
 }
 
-static int nap_for_ever(struct wf_transfer *self)
+static int backoff_forever(struct wf_transfer *self)
 {
-    return nap.is_brief ? wf_nap_briefly(self, nap.sched) : wf_nap(self, nap.sched);
+    return backoff.is_brief ? wf_nap_briefly(self, backoff.sched) : wf_nap(self, backoff.sched);
 }
 
-static const struct wf_transfer_ops ever_ops = { nap_enter, nap_leave, nap_for_ever };
+static const struct wf_transfer_ops ever_ops = { backoff_enter, backoff_leave, backoff_forever };
 
-static int nap_until_cancelled(void *arg)
+static int backoff_until_canceled(void *arg)
 {
     weft_io io;
     uint64_t index = (uint64_t)(uintptr_t)arg;
-    (void)wf_transfer_init(&io, &ever_ops, &nap);
-    /* Some have a deadline that comes together with the end of a nap. */
+    (void)wf_transfer_init(&io, &ever_ops, &backoff);
+    /* Some have a deadline that coincides with the end of a sleep. */
     int err = weft_await(&io.future, index % 2 == 0 ? WEFT_NEVER : weft_after(2 * WEFT_MS));
-    memset(&io, 0x55, sizeof io); /* Nobody is at it any more. */
+    memset(&io, 0x55, sizeof io); /* It is no longer in use. */
     return err;
 }
 
 /*
- * Goal:   a nap that ends by itself and by its task's cancellation at the same time ends once.
- * Method: many, cancelled after so long that some are between two naps.
+ * Goal:   a sleep that ends at the same time as its task is canceled ends once.
+ * Method: many, canceled after a time at which some are between two sleeps.
  */
-static void naps_are_cancelled_while_they_end(void)
+static void backoff_that_ends_during_cancel_ends_once(void)
 {
     weft_runtime *rt = start(8, 0);
     for (uint64_t round = test_scale(40); round > 0; round--) {
-        weft_task *tasks[NAPPERS];
-        for (uintptr_t i = 0; i < NAPPERS; i++) {
-            tasks[i] = test_go(rt, nap_until_cancelled, (void *)i);
+        weft_task *tasks[TRANSFERS];
+        for (uintptr_t i = 0; i < TRANSFERS; i++) {
+            tasks[i] = test_go(rt, backoff_until_canceled, (void *)i);
         }
         test_wait_ns((int64_t)(2 + round % 3) * WEFT_MS);
-        for (unsigned i = 0; i < NAPPERS; i++) {
+        for (unsigned i = 0; i < TRANSFERS; i++) {
             weft_cancel(tasks[i]);
         }
-        for (unsigned i = 0; i < NAPPERS; i++) {
+        for (unsigned i = 0; i < TRANSFERS; i++) {
             int result = test_join_soon(tasks[i]);
             CHECK(result == WEFT_ECANCELED || (i % 2 == 1 && result == WEFT_ETIMEDOUT));
         }
     }
-    CHECK_EQ(atomic_load(&nap.inside), 0);
+    CHECK_EQ(atomic_load(&backoff.inside), 0);
     weft_runtime_destroy(rt);
 }
 
-/* Those that let the clock run come first: it is not where it was after a test has moved it. */
+/*
+ * The tests that let the clock run come first: a test that advances the clock does not set it
+ * back.
+ */
 TEST_MAIN({
-    TEST(a_thread_naps),
-    TEST(many_nap_at_once),
-    TEST(naps_are_cancelled_while_they_end),
-    TEST(naps_grow_from_2_to_100_ms),
-    TEST(brief_naps_begin_below_a_millisecond_and_grow),
-    TEST(bodies_nap_as_fibers_do),
-    TEST(each_transfer_begins_with_a_short_nap),
-    TEST(a_cancelled_nap_ends_at_once),
-    TEST(a_cancelled_nap_of_a_body_ends_at_once),
-    TEST(a_deadline_ends_a_nap),
-    TEST(a_deadline_that_is_over_allows_one_attempt),
-    TEST(a_nap_that_loses_a_select_is_over),
-    TEST(a_nap_may_win_a_select),
-    TEST(a_nap_that_has_not_begun_is_never_begun),
+    TEST(plain_thread_retries_with_backoff),
+    TEST(many_transfers_back_off_concurrently),
+    TEST(backoff_that_ends_during_cancel_ends_once),
+    TEST(backoff_grows_from_2_to_100_ms),
+    TEST(brief_backoff_starts_below_millisecond_and_grows),
+    TEST(stackless_task_backs_off_like_fiber),
+    TEST(each_transfer_starts_with_short_backoff),
+    TEST(cancel_ends_backoff_immediately),
+    TEST(cancel_ends_backoff_of_stackless_task_immediately),
+    TEST(deadline_ends_backoff),
+    TEST(expired_deadline_allows_one_attempt),
+    TEST(backoff_that_loses_select_is_over),
+    TEST(backoff_may_win_select),
+    TEST(canceled_backoff_that_has_not_started_never_starts),
 })

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of Unix sockets. listen_test.c and datagram_place_test.c have them with sockets.
+ * path_test.c - files of Unix sockets. listen_test.c and datagram_place_test.c test them together
+ * with sockets.
  */
 #include "net/path.h"
 
@@ -19,7 +20,7 @@ static void make_file(const struct place *place)
     CHECK_EQ(close(fd), 0);
 }
 
-static void remove_removes_the_noted_file(void)
+static void remove_deletes_noted_file(void)
 {
     struct place place = port_path("unix:");
     weft_address address = port_address(place.text);
@@ -28,17 +29,17 @@ static void remove_removes_the_noted_file(void)
     wf_path_note(&path, &address);
     wf_path_remove(&path);
     CHECK(!port_exists(&place));
-    wf_path_remove(&path); /* Nothing is there. */
+    wf_path_remove(&path); /* The file does not exist any more. */
 }
 
-static void remove_leaves_another_file(void)
+static void remove_keeps_other_file(void)
 {
     struct place place = port_path("unix:");
     struct place other = port_path("unix:");
     weft_address address = port_address(place.text);
     struct wf_path path;
     make_file(&place);
-    make_file(&other); /* Before the first one is gone, so that its inode is another one. */
+    make_file(&other); /* Created before the first one is removed, so that its inode differs. */
     wf_path_note(&path, &address);
     CHECK_EQ(rename(port_path_of(&other), port_path_of(&place)), 0);
     wf_path_remove(&path);
@@ -60,7 +61,7 @@ static void address_without_file_is_noted_as_none(void)
 }
 
 TEST_MAIN({
-    TEST(remove_removes_the_noted_file),
-    TEST(remove_leaves_another_file),
+    TEST(remove_deletes_noted_file),
+    TEST(remove_keeps_other_file),
     TEST(address_without_file_is_noted_as_none),
 })

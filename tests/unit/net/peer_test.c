@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends to a Unix datagram receiver whose queue is full.
+ * peer_test.c - sends to a Unix datagram receiver whose queue is full.
  *
- * Where the clock is paused, no nap ends: what wakes a sender is an event.
+ * With the clock paused, no backoff ends: only an event wakes a sender.
  */
 #include "net/peer.h"
 
@@ -26,9 +26,9 @@ static struct {
     int receiver;
     weft_address address; /* the receiver's */
     weft_datagram *socket;
-    bool many; /* by weft_datagram_send_many() */
+    bool many; /* use weft_datagram_send_many() */
     weft_time deadline;
-    unsigned fds; /* of the process, before */
+    unsigned fds; /* descriptors of the process at the start */
 } rig;
 
 static int new_receiver(weft_address *address)
@@ -102,13 +102,13 @@ static void go_send(weft_runtime *rt, weft_task **senders)
     port_wait_for_users(rig.socket, SENDERS);
 }
 
-/* Reads until a message of ours comes. */
+/* Reads until a datagram of this test arrives. */
 static void receive_one(void)
 {
     char byte = '\0';
     while (byte != 'y') {
         ssize_t n = recv(rig.receiver, &byte, 1, 0);
-        CHECK(n == 1 || errno == EAGAIN); /* It comes soon. */
+        CHECK(n == 1 || errno == EAGAIN); /* It arrives soon. */
     }
 }
 
@@ -141,7 +141,7 @@ static void send_while_full(weft_runtime *rt)
     CHECK_EQ(test_run(rt, close_socket, NULL), 0);
 }
 
-static void room_wakes_senders_without_timers(void)
+static void space_wakes_senders_without_timers(void)
 {
     weft_clock_pause();
     run_all(send_while_full);
@@ -177,7 +177,7 @@ static void lose_receiver_while_full(weft_runtime *rt)
     CHECK_EQ(test_run(rt, close_socket, NULL), 0);
 }
 
-static void receiver_that_goes_wakes_senders(void)
+static void close_of_receiver_wakes_senders(void)
 {
     weft_clock_pause();
     run_all(lose_receiver_while_full);
@@ -189,7 +189,7 @@ static void give_up_while_full(weft_runtime *rt)
     weft_task *senders[SENDERS];
     rig.deadline = weft_after(WEFT_MS);
     CHECK_EQ(test_run(rt, send_one, NULL), WEFT_ETIMEDOUT);
-    unsigned before = link_fds(); /* With what the backend keeps. */
+    unsigned before = link_fds(); /* Includes those of the backend. */
     rig.deadline = WEFT_NEVER;
     go_send(rt, senders);
     for (unsigned i = 0; i < SENDERS; i++) {
@@ -201,7 +201,7 @@ static void give_up_while_full(weft_runtime *rt)
     rig.deadline = 0;
     CHECK_EQ(test_run(rt, send_one, NULL), WEFT_ETIMEDOUT);
     rig.deadline = WEFT_NEVER;
-    CHECK_EQ(link_fds(), before); /* The probes are gone. */
+    CHECK_EQ(link_fds(), before); /* The probes are closed. */
     char byte;
     while (recv(rig.receiver, &byte, 1, 0) == 1) {
         CHECK_EQ(byte, 'x'); /* Nothing was sent. */
@@ -209,7 +209,7 @@ static void give_up_while_full(weft_runtime *rt)
     CHECK_EQ(test_run(rt, close_socket, NULL), 0);
 }
 
-static void canceled_or_late_send_sends_nothing(void)
+static void canceled_or_timed_out_send_sends_nothing(void)
 {
     run_all(give_up_while_full);
 }
@@ -225,7 +225,7 @@ static void send_without_descriptors(weft_runtime *rt)
     CHECK_EQ(test_join_soon(sender), 1);
     port_mend_fds();
     fill_receiver();
-    port_end_fds(); /* And once more: it is closed while it naps. */
+    port_end_fds(); /* Once more: closed during the backoff. */
     sender = test_go(rt, send_one, NULL);
     port_wait_for_users(rig.socket, 1);
     CHECK_EQ(test_run(rt, close_socket, NULL), 0);
@@ -233,13 +233,13 @@ static void send_without_descriptors(weft_runtime *rt)
     port_mend_fds();
 }
 
-static void senders_without_descriptors_nap(void)
+static void senders_without_descriptors_retry_with_backoff(void)
 {
     run_all(send_without_descriptors);
 }
 
-/* The buffer of the sending socket is full of messages to another receiver. */
-static void send_with_a_full_buffer(weft_runtime *rt)
+/* The buffer of the sending socket is full of datagrams to another receiver. */
+static void send_with_full_buffer(weft_runtime *rt)
 {
     weft_address other;
     char byte = 'x';
@@ -249,7 +249,7 @@ static void send_with_a_full_buffer(weft_runtime *rt)
     while (sendto(fd, &byte, 1, 0, &other.to.any, other.size) == 1) {
     }
     CHECK_EQ(errno, EAGAIN);
-    while (recv(rig.receiver, &byte, 1, 0) == 1) { /* This one has room. */
+    while (recv(rig.receiver, &byte, 1, 0) == 1) { /* This receiver has space. */
     }
     weft_task *sender = test_go(rt, send_one, NULL);
     port_wait_for_users(rig.socket, 1);
@@ -264,14 +264,14 @@ static void send_with_a_full_buffer(weft_runtime *rt)
 
 static void full_buffer_is_not_mistaken_for_full_receiver(void)
 {
-    run_all(send_with_a_full_buffer);
+    run_all(send_with_full_buffer);
 }
 
 TEST_MAIN({
-    TEST(room_wakes_senders_without_timers),
+    TEST(space_wakes_senders_without_timers),
     TEST(close_wakes_senders_with_eclosed),
-    TEST(receiver_that_goes_wakes_senders),
-    TEST(canceled_or_late_send_sends_nothing),
-    TEST(senders_without_descriptors_nap),
+    TEST(close_of_receiver_wakes_senders),
+    TEST(canceled_or_timed_out_send_sends_nothing),
+    TEST(senders_without_descriptors_retry_with_backoff),
     TEST(full_buffer_is_not_mistaken_for_full_receiver),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a stream through a buffer: bytes, lines, frames.
+ * reader_test.c - buffered reading from a stream: bytes, lines, frames.
  */
 #include <weft/buffered.h>
 
@@ -55,12 +55,12 @@ static int read_lines(void *arg)
     return 0;
 }
 
-static void lines_end_with_a_newline(void)
+static void lines_end_with_newline(void)
 {
     link_run_all(read_lines);
 }
 
-static int read_a_long_line(void *arg)
+static int read_long_line(void *arg)
 {
     struct link *link = arg;
     weft_text text;
@@ -76,9 +76,9 @@ static int read_a_long_line(void *arg)
     return 0;
 }
 
-static void a_line_that_does_not_fit_is_left_where_it_is(void)
+static void line_that_does_not_fit_stays_in_buffer(void)
 {
-    link_run_all(read_a_long_line);
+    link_run_all(read_long_line);
 }
 
 static int read_in_parts(void *arg)
@@ -101,26 +101,26 @@ static int read_in_parts(void *arg)
     return 0;
 }
 
-static void what_was_read_before_the_deadline_is_kept(void)
+static void bytes_read_before_deadline_are_kept(void)
 {
     link_run_all(read_in_parts);
 }
 
-static int wait_for_a_line(void *arg)
+static int wait_for_line(void *arg)
 {
     weft_text text;
     (void)arg;
     return weft_read_line(&reader, &text, WEFT_NEVER);
 }
 
-static int wait_for_a_frame(void *arg)
+static int wait_for_frame(void *arg)
 {
     weft_text text;
     (void)arg;
     return weft_read_frame(&reader, 4, &text, WEFT_NEVER);
 }
 
-/* A call that reads more than once is at the stream, also between reads. */
+/* A call that reads more than once counts as a user of the stream, also between its reads. */
 static int close_meanwhile(void *arg)
 {
     struct link *link = arg;
@@ -131,8 +131,8 @@ static int close_meanwhile(void *arg)
         int result;
         begin(used);
         put(used, "ab", 2);
-        CHECK_EQ(weft_go(&task, i == 0 ? wait_for_a_line : wait_for_a_frame, NULL), 0);
-        /* The call, and its read; a frame is looked at twice. */
+        CHECK_EQ(weft_go(&task, i == 0 ? wait_for_line : wait_for_frame, NULL), 0);
+        /* The call and its read; a frame is peeked at twice. */
         link_wait_for_calls(used->far, i == 0 ? 2 : 3);
         weft_stream_close(used->far);
         used->far = NULL;
@@ -143,7 +143,7 @@ static int close_meanwhile(void *arg)
     return 0;
 }
 
-static void a_close_ends_a_call(void)
+static void close_ends_pending_call(void)
 {
     link_run_all(close_meanwhile);
 }
@@ -163,7 +163,7 @@ static int read_with_another_delimiter(void *arg)
     return 0;
 }
 
-static void what_was_looked_at_is_looked_at_again_for_another_delimiter(void)
+static void other_delimiter_rescans_buffered_bytes(void)
 {
     link_run_all(read_with_another_delimiter);
 }
@@ -192,7 +192,7 @@ static int read_bytes(void *arg)
     return 0;
 }
 
-static void bytes_come_from_the_buffer_first(void)
+static void buffered_bytes_are_returned_first(void)
 {
     link_run_all(read_bytes);
 }
@@ -229,7 +229,7 @@ static int read_frames(void *arg)
     return 0;
 }
 
-static void frames_say_how_long_they_are(void)
+static void frame_length_prefix_is_decoded(void)
 {
     link_run_all(read_frames);
 }
@@ -245,19 +245,19 @@ static void use_no_buffer(void)
     weft_reader_init(&reader, NULL, buffer, 0);
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
     CHECK_ABORTS(take_too_much, "weft_reader_take: 1 bytes of 0");
     CHECK_ABORTS(use_no_buffer, "weft_reader_init: a buffer of no bytes");
 }
 
 TEST_MAIN({
-    TEST(misuse_aborts_with_a_sentence),
-    TEST(lines_end_with_a_newline),
-    TEST(a_line_that_does_not_fit_is_left_where_it_is),
-    TEST(what_was_read_before_the_deadline_is_kept),
-    TEST(what_was_looked_at_is_looked_at_again_for_another_delimiter),
-    TEST(a_close_ends_a_call),
-    TEST(bytes_come_from_the_buffer_first),
-    TEST(frames_say_how_long_they_are),
+    TEST(misuse_aborts_with_message),
+    TEST(lines_end_with_newline),
+    TEST(line_that_does_not_fit_stays_in_buffer),
+    TEST(bytes_read_before_deadline_are_kept),
+    TEST(other_delimiter_rescans_buffered_bytes),
+    TEST(close_ends_pending_call),
+    TEST(buffered_bytes_are_returned_first),
+    TEST(frame_length_prefix_is_decoded),
 })

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From places to addresses: numbers at once, names by another thread, which may take too long.
+ * resolve_test.c - name resolution: numeric addresses immediately, names on another thread, which
+ * may take too long.
  */
 #include "net/resolve.h"
 
@@ -38,7 +39,7 @@ static void check_address(const weft_address *address, const char *wanted)
     }
 }
 
-/* --- Numbers ------------------------------------------------------------------------- */
+/* --- Numeric addresses --------------------------------------------------------------- */
 
 static int resolve_numbers(void *arg)
 {
@@ -56,8 +57,8 @@ static int resolve_numbers(void *arg)
     return 0;
 }
 
-/* An answer that is there wins over a deadline that has passed. */
-static void numbers_are_found_at_once(void)
+/* An available answer wins over a deadline that has passed. */
+static void numeric_addresses_resolve_immediately(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, resolve_numbers, NULL), 0);
@@ -72,7 +73,7 @@ static int resolve_into_nothing(void *arg)
     return 0;
 }
 
-static void there_must_be_room_for_one(void)
+static void resolve_into_empty_array_returns_einval(void)
 {
     port_run(1, resolve_into_nothing, NULL);
 }
@@ -103,17 +104,17 @@ static void localhost_is_this_machine(void)
     port_run_all(resolve_localhost, NULL);
 }
 
-static int resolve_nobody(void *arg)
+static int resolve_unknown_name(void *arg)
 {
     (void)arg;
     int err = resolve("no-such-host.invalid:80");
-    CHECK(err == WEFT_ENONAME || err == -EAGAIN); /* There may be nobody to ask. */
+    CHECK(err == WEFT_ENONAME || err == -EAGAIN); /* There may be no name server. */
     return 0;
 }
 
-static void a_name_that_nobody_has_is_an_error(void)
+static void unknown_name_returns_enoname(void)
 {
-    port_run_all(resolve_nobody, NULL);
+    port_run_all(resolve_unknown_name, NULL);
 }
 
 static const char *const three[] = { "127.0.0.1", "127.0.0.2", "127.0.0.3", NULL };
@@ -129,11 +130,11 @@ static int resolve_three(void *arg)
     memset(addresses, 0x55, sizeof addresses);
     CHECK_EQ(weft_resolve(addresses, 2, "three.test:7", WEFT_NEVER), 2);
     check_address(&addresses[1], "127.0.0.2:7");
-    CHECK_EQ(addresses[2].size, 0x55555555); /* Not touched. */
+    CHECK_EQ(addresses[2].size, 0x55555555); /* Not written. */
     return 0;
 }
 
-static void a_name_has_several_addresses_in_their_order(void)
+static void addresses_of_name_are_returned_in_order(void)
 {
     names_set(three);
     port_run_all(resolve_three, NULL);
@@ -152,7 +153,7 @@ static int resolve_too_many(void *arg)
     return 0;
 }
 
-static void a_name_may_have_more_addresses_than_there_is_room(void)
+static void name_may_have_more_addresses_than_fit(void)
 {
     const char *numbers[MANY + 1];
     for (unsigned i = 0; i < MANY; i++) {
@@ -191,7 +192,7 @@ static int resolve_failures(void *arg)
     return 0;
 }
 
-static void what_the_library_says_is_told_apart(void)
+static void getaddrinfo_errors_are_translated(void)
 {
     port_run(1, resolve_failures, NULL);
 }
@@ -212,7 +213,7 @@ static int resolve_services(void *arg)
     return 0;
 }
 
-static void a_service_may_stand_for_the_port(void)
+static void service_name_may_replace_port(void)
 {
     port_run_all(resolve_services, NULL);
 }
@@ -231,12 +232,12 @@ static int resolve_for_both_sides(void *arg)
     return 0;
 }
 
-static void to_listen_no_host_is_any_address(void)
+static void missing_host_is_wildcard_when_listening(void)
 {
     port_run(1, resolve_for_both_sides, NULL);
 }
 
-/* --- Bad places ---------------------------------------------------------------------- */
+/* --- Invalid endpoints --------------------------------------------------------------- */
 
 static int resolve_junk(void *arg)
 {
@@ -262,7 +263,7 @@ static int resolve_junk(void *arg)
     return 0;
 }
 
-static void what_is_no_place_is_refused(void)
+static void invalid_endpoints_are_refused(void)
 {
     port_run(1, resolve_junk, NULL);
 }
@@ -284,12 +285,12 @@ static int resolve_bad_ports(void *arg)
     return 0;
 }
 
-static void a_number_that_is_no_port_is_refused(void)
+static void invalid_ports_are_refused(void)
 {
     port_run(1, resolve_bad_ports, NULL);
 }
 
-/* --- Too late, and cancelled --------------------------------------------------------- */
+/* --- Timeouts and cancellation ------------------------------------------------------- */
 
 static weft_runtime *start_with_pool(unsigned threads)
 {
@@ -309,7 +310,7 @@ static int resolve_late(void *arg)
     return weft_resolve(&address, 1, "late.test:80", *(weft_time *)arg);
 }
 
-static void who_has_waited_too_long_goes_without_the_answer(void)
+static void resolve_returns_at_deadline_without_answer(void)
 {
     weft_runtime *rt = start_with_pool(4);
     weft_time deadline = 0;
@@ -318,11 +319,11 @@ static void who_has_waited_too_long_goes_without_the_answer(void)
     CHECK_EQ(test_run(rt, resolve_late, &deadline), WEFT_ETIMEDOUT);
     CHECK_GE(weft_now(), deadline);
     names_release();
-    weft_runtime_destroy(rt); /* Waits for the threads, which free what they have found. */
+    weft_runtime_destroy(rt); /* Waits for the threads, which free their results. */
     CHECK_EQ(atomic_load(&names_begun), atomic_load(&names_ended));
 }
 
-static void who_is_cancelled_goes_without_the_answer(void)
+static void canceled_resolve_returns_without_answer(void)
 {
     weft_runtime *rt = start_with_pool(4);
     weft_time deadline = WEFT_NEVER;
@@ -336,8 +337,8 @@ static void who_is_cancelled_goes_without_the_answer(void)
     CHECK_EQ(atomic_load(&names_ended), 1);
 }
 
-/* All threads of the pool are busy: who gives up takes the request out of the queue. */
-static void a_name_that_nobody_waits_for_is_not_looked_up(void)
+/* All pool threads are busy: a caller that gives up removes its request from the queue. */
+static void abandoned_request_is_not_looked_up(void)
 {
     weft_runtime *rt = start_with_pool(1);
     weft_time never = WEFT_NEVER;
@@ -350,13 +351,13 @@ static void a_name_that_nobody_waits_for_is_not_looked_up(void)
     CHECK_EQ(test_join_soon(third), WEFT_ECANCELED);
     names_release();
     CHECK_EQ(test_join_soon(first), 1);
-    CHECK_EQ(test_run(rt, resolve_late, &never), 1); /* It comes behind those, if they are. */
+    CHECK_EQ(test_run(rt, resolve_late, &never), 1); /* Behind those, if still queued. */
     CHECK_EQ(atomic_load(&names_begun), 2);
     weft_runtime_destroy(rt);
 }
 
-/* The runtime ends while somebody looks up, and somebody waits for a thread to do so. */
-static void a_runtime_may_end_in_the_middle(void)
+/* The runtime ends during one lookup, and while another waits for a thread. */
+static void runtime_may_end_during_lookup(void)
 {
     weft_runtime *rt = start_with_pool(1);
     weft_time never = WEFT_NEVER;
@@ -386,10 +387,10 @@ static int resolve_and_race(void *arg)
 }
 
 /*
- * Goal:   an answer and a deadline at the same moment: the request is freed once.
- * Method: many requests with deadlines of a few microseconds; some callers are cancelled.
+ * Goal:   when an answer races with a deadline, the request is freed once.
+ * Method: many requests with deadlines of a few microseconds; some callers are canceled.
  */
-static void answers_come_when_nobody_waits_any_more(void)
+static void answer_that_races_with_deadline_is_freed_once(void)
 {
     static const unsigned workers[] = { 1, 2, 8 };
     names_set(three);
@@ -408,19 +409,19 @@ static void answers_come_when_nobody_waits_any_more(void)
     }
 }
 
-/* --- Elsewhere ----------------------------------------------------------------------- */
+/* --- Other contexts ------------------------------------------------------------------ */
 
-static int resolve_in_a_job(void *arg)
+static int resolve_in_blocking_job(void *arg)
 {
     (void)arg;
     return resolve("localhost:80") >= 1 ? 0 : -EIO;
 }
 
-static void a_blocking_job_looks_up_names(void)
+static void blocking_job_can_resolve_names(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *job;
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, resolve_in_a_job, NULL), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, resolve_in_blocking_job, NULL), 0);
     CHECK_EQ(test_join_soon(job), 0);
     weft_runtime_destroy(rt);
 }
@@ -441,12 +442,12 @@ static int try_without_memory(void *arg)
     return 0;
 }
 
-static void without_memory_it_fails(void)
+static void resolve_without_memory_returns_enomem(void)
 {
     port_run(1, try_without_memory, NULL);
 }
 
-/* The C library reports that there is no such name. */
+/* The C library reports that the name does not exist. */
 static int resolve_without_descriptors(void *arg)
 {
     struct rlimit before;
@@ -472,51 +473,51 @@ static void resolve_out_of_descriptors_fails_with_emfile(void)
     port_run(1, resolve_without_descriptors, NULL);
 }
 
-static int resolve_a_name_in_a_body(weft_co *co, void *state)
+static int resolve_name_in_stackless_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     return resolve("localhost:80");
 }
 
-static int misuse_in_a_body(void *arg)
+static int misuse_in_stackless_task(void *arg)
 {
     weft_task *task;
     (void)arg;
-    CHECK_EQ(weft_spawn(&task, &(weft_spec){ .body = resolve_a_name_in_a_body }), 0);
+    CHECK_EQ(weft_spawn(&task, &(weft_spec){ .body = resolve_name_in_stackless_task }), 0);
     return weft_join(task, NULL, WEFT_NEVER);
 }
 
 static void run_misuse(void)
 {
-    CHECK_EQ(weft_run(NULL, misuse_in_a_body, NULL), 0);
+    CHECK_EQ(weft_run(NULL, misuse_in_stackless_task, NULL), 0);
 }
 
-static void a_name_in_a_body_aborts_with_a_sentence(void)
+static void resolve_in_stackless_task_aborts_with_message(void)
 {
     CHECK_ABORTS(run_misuse, "weft_resolve");
     CHECK_ABORTS(run_misuse, "resolve names in a fiber");
 }
 
 TEST_MAIN({
-    TEST(a_name_in_a_body_aborts_with_a_sentence),
-    TEST(numbers_are_found_at_once),
-    TEST(there_must_be_room_for_one),
+    TEST(resolve_in_stackless_task_aborts_with_message),
+    TEST(numeric_addresses_resolve_immediately),
+    TEST(resolve_into_empty_array_returns_einval),
     TEST(localhost_is_this_machine),
-    TEST(a_name_that_nobody_has_is_an_error),
-    TEST(a_name_has_several_addresses_in_their_order),
-    TEST(a_name_may_have_more_addresses_than_there_is_room),
-    TEST(what_the_library_says_is_told_apart),
-    TEST(a_service_may_stand_for_the_port),
-    TEST(to_listen_no_host_is_any_address),
-    TEST(what_is_no_place_is_refused),
-    TEST(who_has_waited_too_long_goes_without_the_answer),
-    TEST(who_is_cancelled_goes_without_the_answer),
-    TEST(a_name_that_nobody_waits_for_is_not_looked_up),
-    TEST(a_runtime_may_end_in_the_middle),
-    TEST(answers_come_when_nobody_waits_any_more),
-    TEST(a_blocking_job_looks_up_names),
+    TEST(unknown_name_returns_enoname),
+    TEST(addresses_of_name_are_returned_in_order),
+    TEST(name_may_have_more_addresses_than_fit),
+    TEST(getaddrinfo_errors_are_translated),
+    TEST(service_name_may_replace_port),
+    TEST(missing_host_is_wildcard_when_listening),
+    TEST(invalid_endpoints_are_refused),
+    TEST(resolve_returns_at_deadline_without_answer),
+    TEST(canceled_resolve_returns_without_answer),
+    TEST(abandoned_request_is_not_looked_up),
+    TEST(runtime_may_end_during_lookup),
+    TEST(answer_that_races_with_deadline_is_freed_once),
+    TEST(blocking_job_can_resolve_names),
     TEST(resolve_out_of_descriptors_fails_with_emfile),
-    TEST_DEBUG(without_memory_it_fails),
-    TEST(a_number_that_is_no_port_is_refused),
+    TEST_DEBUG(resolve_without_memory_returns_enomem),
+    TEST(invalid_ports_are_refused),
 })

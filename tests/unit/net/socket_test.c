@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets: their addresses, their options, and who is at the other end.
+ * socket_test.c - sockets: addresses, options and peer credentials.
  */
 #include "net/socket.h"
 
@@ -23,7 +23,7 @@ enum {
     OPTIONS = WEFT_OPTION_PASS_CREDENTIALS + 1,
 };
 
-/* A connection by way of a listener at this place. */
+/* Returns a connection made through a listener at this endpoint. */
 static struct link connect_at(const char *place)
 {
     struct place where;
@@ -37,11 +37,11 @@ static struct link connect_at(const char *place)
 
 /* --- Options ------------------------------------------------------------------------- */
 
-/* A value to set, and what is read then. */
+/* A value to set, and the value that is read back. */
 struct setting {
     weft_option option;
     int value;
-    int read; /* ANY: what the system makes of it, DOUBLE: at least twice */
+    int read; /* ANY: chosen by the system; DOUBLE: at least the value set */
 };
 
 enum {
@@ -133,7 +133,7 @@ static void check_settings(weft_stream *stream, const struct setting *settings, 
     }
 }
 
-/* The settings are those of this socket, and not of another. */
+/* Checks that the settings apply to this socket and not to another one. */
 static void check_by_hand(int fd, int level, int name, int wanted)
 {
     int value = -7;
@@ -187,7 +187,7 @@ static int set_options_of_local(void *arg)
     return 0;
 }
 
-static void options_of_streams_are_set_and_read(void)
+static void stream_options_are_set_and_read(void)
 {
     port_run(1, set_options_of_tcp, NULL);
     port_run(1, set_options_of_local, NULL);
@@ -212,7 +212,7 @@ static int set_options_of_listeners(void *arg)
     return 0;
 }
 
-static void options_of_listeners_are_set_and_read(void)
+static void listener_options_are_set_and_read(void)
 {
     port_run(1, set_options_of_listeners, "tcp://127.0.0.1:0");
     if (port_has_v6()) {
@@ -236,7 +236,7 @@ static int set_options_of_datagrams(void *arg)
     return 0;
 }
 
-static void options_of_datagrams_are_set_and_read(void)
+static void datagram_options_are_set_and_read(void)
 {
     port_run(1, set_options_of_datagrams, "udp://127.0.0.1:0");
     if (port_has_v6()) {
@@ -260,12 +260,12 @@ static int set_bad_options(void *arg)
     return 0;
 }
 
-static void what_is_no_option_is_refused(void)
+static void invalid_options_are_refused(void)
 {
     port_run(1, set_bad_options, NULL);
 }
 
-static int ask_a_pipe(void *arg)
+static int ask_pipe(void *arg)
 {
     (void)arg;
     struct link link = link_open(LINK_PIPE);
@@ -283,21 +283,21 @@ static int ask_a_pipe(void *arg)
     return 0;
 }
 
-static void a_pipe_is_no_socket(void)
+static void pipe_returns_eopnotsupp_for_socket_calls(void)
 {
-    port_run(1, ask_a_pipe, NULL);
+    port_run(1, ask_pipe, NULL);
 }
 
-/* --- What options do ----------------------------------------------------------------- */
+/* --- Effects of options -------------------------------------------------------------- */
 
-static int close_with_a_reset(void *arg)
+static int close_with_reset(void *arg)
 {
     (void)arg;
     char byte;
     int value;
     struct link link = connect_at("tcp://127.0.0.1:0");
     CHECK_EQ(weft_stream_option(link.near, WEFT_OPTION_LINGER, &value), 0);
-    CHECK_EQ(value, -1); /* Off, unless said otherwise. */
+    CHECK_EQ(value, -1); /* Off by default. */
     CHECK_EQ(weft_stream_set_option(link.near, WEFT_OPTION_LINGER, 0), 0);
     weft_stream_close(link.near);
     CHECK_EQ(weft_read(link.far, &byte, 1, WEFT_NEVER), -ECONNRESET);
@@ -305,9 +305,9 @@ static int close_with_a_reset(void *arg)
     return 0;
 }
 
-static void to_linger_for_no_time_is_a_reset(void)
+static void close_with_zero_linger_sends_reset(void)
 {
-    port_run_all(close_with_a_reset, NULL);
+    port_run_all(close_with_reset, NULL);
 }
 
 static int check_delays(void *arg)
@@ -334,7 +334,7 @@ static int check_delays(void *arg)
     return 0;
 }
 
-static void small_writes_are_sent_at_once_unless_said_otherwise(void)
+static void nodelay_is_set_unless_nagle_is_requested(void)
 {
     port_run(1, check_delays, NULL);
     port_run(1, check_delays, "nagle");
@@ -374,7 +374,7 @@ static int compare_addresses(void *arg)
     return 0;
 }
 
-static void each_end_knows_itself_and_its_peer(void)
+static void each_end_knows_its_own_and_peer_address(void)
 {
     struct place path = port_path("unix:");
     struct place name = port_name("unix:");
@@ -386,7 +386,7 @@ static void each_end_knows_itself_and_its_peer(void)
     }
 }
 
-static int look_at_a_pair(void *arg)
+static int look_at_pair(void *arg)
 {
     (void)arg;
     char text[WEFT_ADDRESS_TEXT_MAX];
@@ -402,13 +402,13 @@ static int look_at_a_pair(void *arg)
     return 0;
 }
 
-static void a_pair_has_no_names(void)
+static void socket_pair_has_no_names(void)
 {
-    port_run(1, look_at_a_pair, NULL);
+    port_run(1, look_at_pair, NULL);
 }
 
-/* The longest path there may be: the system needs no end of it. */
-static int look_at_a_long_path(void *arg)
+/* The longest possible path. The kernel does not need a terminating NUL. */
+static int look_at_long_path(void *arg)
 {
     (void)arg;
     weft_address address = { .to.local.sun_family = AF_UNIX, .size = sizeof address.to.local };
@@ -429,9 +429,9 @@ static int look_at_a_long_path(void *arg)
     return 0;
 }
 
-static void a_path_may_fill_its_address(void)
+static void path_may_fill_whole_address(void)
 {
-    port_run(1, look_at_a_long_path, NULL);
+    port_run(1, look_at_long_path, NULL);
 }
 
 /* --- Credentials --------------------------------------------------------------------- */
@@ -445,7 +445,7 @@ static void check_me(weft_stream *stream)
     CHECK_EQ(who.gid, getegid());
 }
 
-static int ask_who(void *arg)
+static int ask_credentials(void *arg)
 {
     (void)arg;
     weft_credentials who;
@@ -464,18 +464,18 @@ static int ask_who(void *arg)
     return 0;
 }
 
-static void unix_sockets_know_who_is_at_the_other_end(void)
+static void unix_socket_reports_peer_credentials(void)
 {
-    port_run_all(ask_who, NULL);
+    port_run_all(ask_credentials, NULL);
 }
 
-static int ask_who_is_far(void *arg)
+static int ask_foreign_credentials(void *arg)
 {
     weft_stream *stream;
     weft_credentials who = { .pid = -1 };
     CHECK_EQ(weft_stream_adopt(&stream, *(int *)arg), 0);
     CHECK_EQ(weft_stream_credentials(stream, &who), 0);
-    CHECK_EQ(who.pid, 0); /* It has no number here. */
+    CHECK_EQ(who.pid, 0); /* It has no pid in this namespace. */
     CHECK_EQ(who.uid, geteuid());
     weft_stream_close(stream);
     return 0;
@@ -485,15 +485,15 @@ enum {
     NO_NAMESPACE = 77,
 };
 
-/* In a process of its own. Processes that this one starts do not see the others. */
-static void ask_from_another_world(int fd)
+/* Runs in its own process. Its children do not see the other processes. */
+static void ask_from_pid_namespace(int fd)
 {
     if (unshare(CLONE_NEWPID) != 0) {
         _exit(NO_NAMESPACE);
     }
     pid_t child = fork();
     if (child == 0) {
-        _exit(weft_run(NULL, ask_who_is_far, &fd) == 0 ? 0 : 1);
+        _exit(weft_run(NULL, ask_foreign_credentials, &fd) == 0 ? 0 : 1);
     }
     int status = 1;
     CHECK_EQ(waitpid(child, &status, 0), child);
@@ -501,7 +501,7 @@ static void ask_from_another_world(int fd)
 }
 
 /* A peer that is outside of this container. */
-static void a_peer_may_have_no_number_here(void)
+static void peer_outside_of_pid_namespace_has_pid_zero(void)
 {
     int ends[2];
     int status = 1;
@@ -509,7 +509,7 @@ static void a_peer_may_have_no_number_here(void)
     (void)fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        ask_from_another_world(ends[0]);
+        ask_from_pid_namespace(ends[0]);
     }
     CHECK_EQ(waitpid(child, &status, 0), child);
     (void)close(ends[0]);
@@ -521,22 +521,22 @@ static void a_peer_may_have_no_number_here(void)
     CHECK_EQ(status, 0);
 }
 
-/* --- While it is closed -------------------------------------------------------------- */
+/* --- During close -------------------------------------------------------------------- */
 
-static int read_for_ever(void *arg)
+static int read_forever(void *arg)
 {
     char byte;
     return (int)weft_read(((struct link *)arg)->near, &byte, 1, WEFT_NEVER);
 }
 
-static int ask_what_is_closed(void *arg)
+static int call_closed_stream(void *arg)
 {
     struct link *link = arg;
     weft_address address;
     weft_credentials who;
     int value;
     weft_stream_close(link->near);
-    /* The reader has not left yet: this is the only worker. */
+    /* The reader has not returned yet: this is the only worker. */
     CHECK_EQ(weft_stream_address(link->near, &address), WEFT_ECLOSED);
     CHECK_EQ(weft_stream_peer(link->near, &address), WEFT_ECLOSED);
     CHECK_EQ(weft_stream_option(link->near, WEFT_OPTION_LINGER, &value), WEFT_ECLOSED);
@@ -552,20 +552,20 @@ static int open_pair(void *arg)
     return 0;
 }
 
-static void what_is_closed_says_so(void)
+static void calls_on_closed_stream_return_eclosed(void)
 {
     struct link link;
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, open_pair, &link), 0);
-    weft_task *reader = test_go_first(rt, read_for_ever, &link);
-    CHECK_EQ(test_run(rt, ask_what_is_closed, &link), 0);
+    weft_task *reader = test_go_first(rt, read_forever, &link);
+    CHECK_EQ(test_run(rt, call_closed_stream, &link), 0);
     CHECK_EQ(test_join_soon(reader), WEFT_ECLOSED);
     weft_runtime_destroy(rt);
 }
 
-/* --- New ones ------------------------------------------------------------------------ */
+/* --- New sockets --------------------------------------------------------------------- */
 
-static void a_new_socket_does_not_block_and_is_closed_at_exec(void)
+static void new_socket_is_nonblocking_and_close_on_exec(void)
 {
     static const int families[] = { AF_INET, AF_UNIX };
     for (unsigned i = 0; i < 2; i++) {
@@ -580,18 +580,18 @@ static void a_new_socket_does_not_block_and_is_closed_at_exec(void)
 }
 
 TEST_MAIN({
-    TEST(options_of_streams_are_set_and_read),
-    TEST(options_of_listeners_are_set_and_read),
-    TEST(options_of_datagrams_are_set_and_read),
-    TEST(what_is_no_option_is_refused),
-    TEST(a_pipe_is_no_socket),
-    TEST(to_linger_for_no_time_is_a_reset),
-    TEST(small_writes_are_sent_at_once_unless_said_otherwise),
-    TEST(each_end_knows_itself_and_its_peer),
-    TEST(a_pair_has_no_names),
-    TEST(a_path_may_fill_its_address),
-    TEST(unix_sockets_know_who_is_at_the_other_end),
-    TEST(what_is_closed_says_so),
-    TEST(a_new_socket_does_not_block_and_is_closed_at_exec),
-    TEST(a_peer_may_have_no_number_here),
+    TEST(stream_options_are_set_and_read),
+    TEST(listener_options_are_set_and_read),
+    TEST(datagram_options_are_set_and_read),
+    TEST(invalid_options_are_refused),
+    TEST(pipe_returns_eopnotsupp_for_socket_calls),
+    TEST(close_with_zero_linger_sends_reset),
+    TEST(nodelay_is_set_unless_nagle_is_requested),
+    TEST(each_end_knows_its_own_and_peer_address),
+    TEST(socket_pair_has_no_names),
+    TEST(path_may_fill_whole_address),
+    TEST(unix_socket_reports_peer_credentials),
+    TEST(calls_on_closed_stream_return_eclosed),
+    TEST(new_socket_is_nonblocking_and_close_on_exec),
+    TEST(peer_outside_of_pid_namespace_has_pid_zero),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing to a stream through a buffer.
+ * writer_test.c - buffered writing to a stream.
  */
 #include <weft/buffered.h>
 
@@ -47,7 +47,7 @@ static int collect(void *arg)
     return 0;
 }
 
-static void what_fits_is_collected(void)
+static void writes_that_fit_are_buffered(void)
 {
     link_run_all(collect);
 }
@@ -71,7 +71,7 @@ static void text_is_printed(void)
     link_run_all(print);
 }
 
-/* Text of each length, on top of each number of bytes that are in the buffer already. */
+/* Prints text of each length, with each number of bytes already in the buffer. */
 static int print_each_length(void *arg)
 {
     static const char text[] = "0123456789abcdefg";
@@ -92,7 +92,7 @@ static int print_each_length(void *arg)
     return 0;
 }
 
-static void text_up_to_the_size_of_the_buffer_is_printed(void)
+static void text_up_to_buffer_size_is_printed(void)
 {
     link_run_all(print_each_length);
 }
@@ -126,7 +126,7 @@ static int write_frames(void *arg)
     return 0;
 }
 
-static void frames_are_read_as_they_were_written(void)
+static void frames_are_read_as_written(void)
 {
     link_run_all(write_frames);
 }
@@ -161,14 +161,14 @@ static int write_too_much(void *arg)
     return weft_writer_write(&writer, data, sizeof data, WEFT_NEVER);
 }
 
-static int write_a_frame(void *arg)
+static int write_frame(void *arg)
 {
     static const char data[2 * sizeof buffer];
     (void)arg;
     return weft_write_frame(&writer, 4, data, sizeof data, WEFT_NEVER);
 }
 
-/* A call that writes more than once is at the stream, also between writes. */
+/* A call that writes more than once counts as a user of the stream, also between its writes. */
 static int close_meanwhile(void *arg)
 {
     (void)arg;
@@ -180,7 +180,7 @@ static int close_meanwhile(void *arg)
         }
         weft_writer_init(&writer, link.near, buffer, sizeof buffer);
         CHECK_EQ(weft_writer_write(&writer, "x", 1, WEFT_NEVER), 0);
-        CHECK_EQ(weft_go(&task, i == 0 ? write_too_much : write_a_frame, NULL), 0);
+        CHECK_EQ(weft_go(&task, i == 0 ? write_too_much : write_frame, NULL), 0);
         link_wait_for_calls(link.near, 2);
         weft_stream_close(link.near);
         link.near = NULL;
@@ -191,12 +191,12 @@ static int close_meanwhile(void *arg)
     return 0;
 }
 
-static void a_close_ends_a_call(void)
+static void close_ends_pending_call(void)
 {
     link_run_all(close_meanwhile);
 }
 
-static void a_flush_goes_on_where_it_was(void)
+static void flush_continues_after_timeout(void)
 {
     link_run_all(flush_late);
 }
@@ -206,17 +206,17 @@ static void use_no_buffer(void)
     weft_writer_init(&writer, NULL, buffer, 0);
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
     CHECK_ABORTS(use_no_buffer, "weft_writer_init: a buffer of no bytes");
 }
 
 TEST_MAIN({
-    TEST(misuse_aborts_with_a_sentence),
-    TEST(what_fits_is_collected),
+    TEST(misuse_aborts_with_message),
+    TEST(writes_that_fit_are_buffered),
     TEST(text_is_printed),
-    TEST(text_up_to_the_size_of_the_buffer_is_printed),
-    TEST(frames_are_read_as_they_were_written),
-    TEST(a_flush_goes_on_where_it_was),
-    TEST(a_close_ends_a_call),
+    TEST(text_up_to_buffer_size_is_printed),
+    TEST(frames_are_read_as_written),
+    TEST(flush_continues_after_timeout),
+    TEST(close_ends_pending_call),
 })

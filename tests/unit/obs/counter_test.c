@@ -11,7 +11,7 @@ static void zeroed_counter_reads_zero(void)
     CHECK_EQ(wf_counter_read(&counter), 0);
 }
 
-static void additions_add_up(void)
+static void add_accumulates(void)
 {
     wf_counter counter = 0;
     wf_counter_add(&counter, 1);
@@ -22,7 +22,7 @@ static void additions_add_up(void)
     CHECK_EQ(wf_counter_read(&counter), (INT64_C(1) << 40) + 42);
 }
 
-static void set_replaces_the_value(void)
+static void set_replaces_value(void)
 {
     wf_counter counter = 0;
     wf_counter_add(&counter, 5);
@@ -32,7 +32,7 @@ static void set_replaces_the_value(void)
     CHECK_EQ(wf_counter_read(&counter), 3);
 }
 
-static void addition_wraps_around(void)
+static void add_wraps_around(void)
 {
     wf_counter counter = 0;
     wf_counter_set(&counter, UINT64_MAX);
@@ -40,14 +40,14 @@ static void addition_wraps_around(void)
     CHECK_EQ(wf_counter_read(&counter), 1);
 }
 
-/* Both halves of the word change with each step, and stay equal. */
+/* Each step changes both halves of the word and keeps them equal. */
 #define STEP ((UINT64_C(1) << 32) + 1)
 
 static wf_counter shared;
 static uint64_t steps;
 static pthread_barrier_t start;
 
-static void *watch(void *arg)
+static void *read_until_last_step(void *arg)
 {
     (void)pthread_barrier_wait(&start);
     uint64_t last = 0;
@@ -85,7 +85,7 @@ static void run_with_readers(void (*write)(void))
     wf_counter_set(&shared, 0);
     CHECK_EQ(pthread_barrier_init(&start, NULL, READERS + 1), 0);
     for (int i = 0; i < READERS; i++) {
-        CHECK_EQ(pthread_create(&readers[i], NULL, watch, NULL), 0);
+        CHECK_EQ(pthread_create(&readers[i], NULL, read_until_last_step, NULL), 0);
     }
     (void)pthread_barrier_wait(&start);
     write();
@@ -97,24 +97,24 @@ static void run_with_readers(void (*write)(void))
 }
 
 /*
- * Goal:   readers see whole values that never fall, and the last one.
- * Method: each addition changes both halves of the word alike; two readers
- *         compare the halves, and each value with the one before.
+ * Goal:   readers never see a torn value or a decrease, and they see the last value.
+ * Method: each addition changes both halves of the word alike. Two readers compare the halves,
+ *         and each value with the previous one.
  */
-static void readers_of_additions_see_whole_rising_values(void)
+static void concurrent_reads_of_add_never_tear_or_decrease(void)
 {
     run_with_readers(add_all);
 }
 
 /*
- * Goal:   the same for a counter that is set.
- * Method: the same; the values set rise.
+ * Goal:   same as concurrent_reads_of_add_never_tear_or_decrease, for wf_counter_set().
+ * Method: the writer sets rising values.
  */
-static void readers_of_sets_see_whole_rising_values(void)
+static void concurrent_reads_of_set_never_tear_or_decrease(void)
 {
     run_with_readers(set_all);
 }
 
-TEST_MAIN({ TEST(zeroed_counter_reads_zero), TEST(additions_add_up), TEST(set_replaces_the_value),
-            TEST(addition_wraps_around), TEST(readers_of_additions_see_whole_rising_values),
-            TEST(readers_of_sets_see_whole_rising_values) })
+TEST_MAIN({ TEST(zeroed_counter_reads_zero), TEST(add_accumulates), TEST(set_replaces_value),
+            TEST(add_wraps_around), TEST(concurrent_reads_of_add_never_tear_or_decrease),
+            TEST(concurrent_reads_of_set_never_tear_or_decrease) })

@@ -30,7 +30,7 @@ static void check_ends(const unsigned char *answers, size_t count, bool wanted)
     CHECK_EQ(wf_answers_last(answers, count, wanted), last);
 }
 
-/* A byte that is not 0 is a yes, whichever it is. */
+/* Any nonzero byte is a yes. */
 static void fill(unsigned char *answers, size_t count, unsigned yes_of_100, struct wf_rng *rng)
 {
     static const unsigned char yes[] = { 1, 1, 1, 1, 1, 2, 0x80, 0xFF };
@@ -59,7 +59,7 @@ static void answers_are_counted_and_found(void)
     guarded_destroy(&memory);
 }
 
-static void one_answer_is_found_anywhere(void)
+static void single_answer_is_found_at_any_position(void)
 {
     unsigned char answers[100];
     for (unsigned k = 0; k < 2; k++) {
@@ -73,5 +73,5 @@ static void one_answer_is_found_anywhere(void)
 
 TEST_MAIN({
     TEST(answers_are_counted_and_found),
-    TEST(one_answer_is_found_anywhere),
+    TEST(single_answer_is_found_at_any_position),
 })

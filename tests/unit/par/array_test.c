@@ -3,7 +3,7 @@
 
 #include "inputs.h"
 
-static void arrays_that_cannot_be_are_refused(void)
+static void impossible_arrays_are_rejected(void)
 {
     CHECK_EQ(wf_array_check(0, 1), 0);
     CHECK_EQ(wf_array_check(100, 100), 0);
@@ -14,7 +14,7 @@ static void arrays_that_cannot_be_are_refused(void)
     CHECK_EQ(wf_array_check(SIZE_MAX / 2 + 1, 2), -EINVAL);
 }
 
-static void scratch_is_for_any_function_and_grows(void)
+static void scratch_is_enough_for_any_function_and_grows(void)
 {
     for (size_t size = 1; size <= 100; size += 33) {
         size_t before = 0;
@@ -30,7 +30,7 @@ static void scratch_is_for_any_function_and_grows(void)
     CHECK(weft_array_scratch(SIZE_MAX, 1) == SIZE_MAX);
 }
 
-static void a_scratch_that_is_too_small_is_refused(void)
+static void too_small_scratch_is_rejected(void)
 {
     char scratch[8];
     size_t enough = weft_array_scratch(1000, 4);
@@ -46,7 +46,7 @@ static void a_scratch_that_is_too_small_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(arrays_that_cannot_be_are_refused),
-    TEST(scratch_is_for_any_function_and_grows),
-    TEST(a_scratch_that_is_too_small_is_refused),
+    TEST(impossible_arrays_are_rejected),
+    TEST(scratch_is_enough_for_any_function_and_grows),
+    TEST(too_small_scratch_is_rejected),
 })

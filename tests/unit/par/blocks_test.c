@@ -18,7 +18,7 @@ static void check_blocks(size_t first, size_t end, const weft_par_options *optio
     CHECK_EQ(at, end);
 }
 
-static void blocks_follow_each_other(void)
+static void blocks_are_contiguous(void)
 {
     for (size_t count = 0; count < 3000; count += 7) {
         check_blocks(11, 11 + count, NULL);
@@ -29,7 +29,7 @@ static void blocks_follow_each_other(void)
     check_blocks(SIZE_MAX - 1000, SIZE_MAX, &(weft_par_options){ .piece = 999 });
 }
 
-static void blocks_are_many_and_no_longer_than_a_cache(void)
+static void number_and_length_of_blocks_are_bounded(void)
 {
     CHECK_EQ(wf_blocks_of(3, 3, NULL).count, 0);
     CHECK_EQ(wf_blocks_of(5, 3, NULL).count, 0);
@@ -40,7 +40,7 @@ static void blocks_are_many_and_no_longer_than_a_cache(void)
     CHECK_EQ(wf_blocks_of(0, 100000, &options).count, 2);
 }
 
-static void shares_differ_by_one_at_most(void)
+static void shares_differ_by_at_most_one(void)
 {
     for (size_t count = 0; count < 30; count++) {
         for (size_t shares = 1; shares < 12; shares++) {
@@ -77,7 +77,7 @@ static void values_do_not_overlap(void)
     }
 }
 
-static void too_many_values_are_refused(void)
+static void too_many_values_return_enomem(void)
 {
     static struct wf_values values;
     CHECK_EQ(wf_values_init(&values, SIZE_MAX / 4, 64, 0, NULL), -ENOMEM);
@@ -85,9 +85,9 @@ static void too_many_values_are_refused(void)
 }
 
 TEST_MAIN({
-    TEST(blocks_follow_each_other),
-    TEST(blocks_are_many_and_no_longer_than_a_cache),
-    TEST(shares_differ_by_one_at_most),
+    TEST(blocks_are_contiguous),
+    TEST(number_and_length_of_blocks_are_bounded),
+    TEST(shares_differ_by_at_most_one),
     TEST(values_do_not_overlap),
-    TEST(too_many_values_are_refused),
+    TEST(too_many_values_return_enomem),
 })

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * comparisons.h - comparisons of records that lie, or count, or stop what calls them.
+ * comparisons.h - comparison functions for records: inconsistent ones, and one that counts
+ * calls and sets a cancel flag.
  */
 #ifndef TEST_PAR_COMPARISONS_H
 #define TEST_PAR_COMPARISONS_H
@@ -13,7 +14,7 @@ static const size_t record_sizes[] = { 1, 2, 3, 4, 8, 16, 24, 100 };
 
 #define RECORD_SIZES (sizeof record_sizes / sizeof record_sizes[0])
 
-/* --- Lies ------------------------------------------------------------------------------ */
+/* --- Inconsistent comparisons ---------------------------------------------------------- */
 
 static _Atomic(uint64_t) lies;
 
@@ -39,7 +40,7 @@ static inline int say_anything(const void *a, const void *b, void *arg)
     return (int)(wf_rng_mix(call) % 3) - 1;
 }
 
-/* Stone, paper, scissors. */
+/* Rock, paper, scissors. */
 static inline int go_in_circles(const void *a, const void *b, void *arg)
 {
     unsigned x = *(const unsigned char *)a % 3;
@@ -48,7 +49,7 @@ static inline int go_in_circles(const void *a, const void *b, void *arg)
     return x == y ? 0 : (x + 1) % 3 == y ? -1 : 1;
 }
 
-/* As a < b, where some are not numbers. */
+/* Like a < b, where some values are NaN. */
 static inline int compare_with_nan(const void *a, const void *b, void *arg)
 {
     bool is_nan = *(const unsigned char *)a % 4 == 0 || *(const unsigned char *)b % 4 == 0;
@@ -60,9 +61,9 @@ static const weft_compare_fn liars[] = { say_less, say_greater, say_anything, go
 
 #define LIARS (sizeof liars / sizeof liars[0])
 
-/* --- Stops ----------------------------------------------------------------------------- */
+/* --- Cancels --------------------------------------------------------------------------- */
 
-/* Asks for a stop at a call, and counts calls. */
+/* Sets the cancel flag at the given call, and counts calls. */
 struct stopping {
     weft_stop stop;
     size_t size;
@@ -82,7 +83,7 @@ static inline int compare_and_stop(const void *a, const void *b, void *arg)
 
 /* --- Keys ------------------------------------------------------------------------------ */
 
-/* The keys of records; arg points to the size. */
+/* Computes the keys of records. arg points to the record size. */
 static inline int key_records(const void *elements, size_t count, uint64_t *keys, void *arg)
 {
     size_t size = *(const size_t *)arg;
@@ -93,7 +94,7 @@ static inline int key_records(const void *elements, size_t count, uint64_t *keys
     return 0;
 }
 
-/* Fails at a call: arg points to how many are left. */
+/* Fails at one call. arg points to the number of calls left. */
 static inline int key_and_fail(const void *elements, size_t count, uint64_t *keys, void *arg)
 {
     _Atomic(int) *left = arg;
@@ -104,7 +105,7 @@ static inline int key_and_fail(const void *elements, size_t count, uint64_t *key
 
 /* --- Inputs ---------------------------------------------------------------------------- */
 
-/* A sum that is the same for the same records in any order. */
+/* Returns a hash of the records that does not depend on their order. */
 static inline uint64_t bag_of(const void *array, size_t count, size_t size)
 {
     uint64_t bag = 0;
@@ -119,8 +120,8 @@ static inline uint64_t bag_of(const void *array, size_t count, size_t size)
     return bag;
 }
 
-/* Calls the function with inputs of all patterns and sizes: a fifth of those that are
- * small, and some of the others. */
+/* Calls the function with inputs of all patterns and sizes: a fifth of the small inputs, and
+ * some of the others. */
 static inline void with_records(void (*function)(const struct records *records))
 {
     for (size_t k = 0; k < RECORD_SIZES; k++) {

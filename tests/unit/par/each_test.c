@@ -2,13 +2,13 @@
 #include "elements.h"
 #include "memory.h"
 
-/* What the bodies get, and what they count: how often each element has come. */
+/* Argument of the functions, which count the visits of each element. */
 struct visit {
     const struct elements *elements;
-    size_t length; /* of a chunk or a window; of a piece at most, or 0 */
+    size_t length; /* of a chunk or window; the maximum for weft_for_each(), or 0 */
     _Atomic(unsigned char) *seen;
     _Atomic(uint64_t) calls;
-    uint64_t fail_after; /* so many calls; 0: never */
+    uint64_t fail_after; /* number of calls; 0: never */
     uint64_t stop_after;
     weft_stop stop;
 };
@@ -59,7 +59,7 @@ static struct visit visit_create(const struct elements *elements, size_t length)
     return visit;
 }
 
-/* The first ones have come once, the others not. */
+/* Checks that the first elements were visited once and the others not at all. */
 static void visit_end(struct visit *visit, size_t seen)
 {
     for (size_t i = 0; i < visit->elements->count; i++) {
@@ -107,12 +107,12 @@ static int check_inputs(void *arg)
     return 0;
 }
 
-static void every_element_comes_once(void)
+static void each_element_is_visited_once(void)
 {
     test_run_everywhere(check_inputs, NULL);
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 static int run_loop(unsigned kind, struct visit *visit)
 {
@@ -147,14 +147,14 @@ static int end_loops(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     struct elements elements = elements_create(RANDOM, 100000, 4);
     test_run_everywhere(end_loops, &elements);
     elements_destroy(&elements);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     int base[4];
     CHECK_EQ(weft_for_each(base, 4, 0, see_piece, NULL, NULL), -EINVAL);
@@ -170,7 +170,7 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(every_element_comes_once),
-    TEST(errors_and_stops_end_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(each_element_is_visited_once),
+    TEST(errors_and_cancels_end_call),
+    TEST(invalid_arguments_are_rejected),
 })

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * elements.h - arrays of elements of any size, and a test of them that can fail and stop.
+ * elements.h - arrays of elements of any size, and a predicate that can fail and set a cancel
+ * flag.
  */
 #ifndef TEST_PAR_ELEMENTS_H
 #define TEST_PAR_ELEMENTS_H
@@ -13,7 +14,8 @@ static const size_t element_sizes[] = { 1, 2, 3, 4, 8, 16, 24, 100 };
 
 #define ELEMENT_SIZES (sizeof element_sizes / sizeof element_sizes[0])
 
-/* An array between guards. Its elements have keys as records do, and differ otherwise. */
+/* An array between guards. Its elements have keys like records, and differ in their other
+ * bytes. */
 struct elements {
     struct guarded array;
     size_t count;
@@ -61,14 +63,14 @@ static inline void elements_destroy(struct elements *elements)
     guarded_destroy(&elements->array);
 }
 
-/* --- A test ------------------------------------------------------------------------------ */
+/* --- A predicate ------------------------------------------------------------------------- */
 
-/* Those pass whose key, divided by 8, leaves less than this. */
+/* An element passes if its key modulo 8 is less than below. */
 struct rule {
     size_t size;
     uint64_t below;
-    _Atomic(uint64_t) tested; /* so many elements */
-    uint64_t fail_after;      /* so many; 0: never */
+    _Atomic(uint64_t) tested; /* number of elements */
+    uint64_t fail_after;      /* number of elements; 0: never */
     uint64_t stop_after;
     weft_stop stop;
 };
@@ -94,9 +96,9 @@ static inline int rule_test(const void *elements, size_t count, bool *answers, v
     return rule->fail_after != 0 && tested > rule->fail_after ? -77 : 0;
 }
 
-/* --- Everything of small size, some of large size ------------------------------------------ */
+/* --- All small inputs, some large ones ----------------------------------------------------- */
 
-/* All of the small ones, and some of the others. */
+/* Chooses all small inputs and some of the others. */
 static inline bool is_chosen(size_t number, size_t count, size_t size)
 {
     if (count <= test_scale(100)) {
@@ -106,7 +108,7 @@ static inline bool is_chosen(size_t number, size_t count, size_t size)
     return number % step == 0 && count * size <= test_scale(8 << 20);
 }
 
-/* Calls it for counts, sizes and patterns. */
+/* Calls the check with the chosen counts, sizes and patterns. */
 static inline void for_some_inputs(void (*check)(enum pattern pattern, size_t count, size_t size))
 {
     for (size_t k = 0; k < ELEMENT_SIZES; k++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comparisons.h"
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
 struct extremes {
     size_t least;
@@ -49,13 +49,13 @@ static int find_everything(void *arg)
     return 0;
 }
 
-static void the_first_of_the_least_and_greatest_is_found(void)
+static void first_minimum_and_first_maximum_are_found(void)
 {
     test_run_everywhere(find_everything, NULL);
 }
 
-/* Blocks of a length that is given, with the extremes in the last one. */
-static void pieces_may_have_any_length(void)
+/* Blocks of the given length, with both extremes at the end of the array. */
+static void chunks_may_have_any_length(void)
 {
     uint32_t values[1000];
     size_t size = sizeof *values;
@@ -74,8 +74,8 @@ static void pieces_may_have_any_length(void)
     }
 }
 
-/* More than a key function is called with. */
-static void keys_are_computed_some_at_a_time(void)
+/* More elements than one call of a key function gets. */
+static void keys_are_computed_in_batches(void)
 {
     static uint64_t values[5000];
     size_t size = sizeof *values;
@@ -90,7 +90,7 @@ static void keys_are_computed_some_at_a_time(void)
     }
 }
 
-static void of_nothing_it_is_the_count(void)
+static void index_in_empty_array_is_count(void)
 {
     size_t size = 4;
     size_t index = 77;
@@ -101,11 +101,11 @@ static void of_nothing_it_is_the_count(void)
     CHECK_EQ(index, 0);
 }
 
-/* A key of all ones is the least, if there is no other. */
-static void any_key_may_be_the_least(void)
+/* A key of all ones is the minimum if there is no other key. */
+static void any_key_may_be_minimum_or_maximum(void)
 {
     static const uint64_t values[] = { UINT64_MAX, UINT64_MAX };
-    size_t size = 4; /* so that the records' keys are of 4 bytes */
+    size_t size = 4; /* four records of 4 bytes */
     size_t index = 77;
     CHECK_EQ(weft_min_by_key(values, 4, size, key_records, &size, &index, NULL), 0);
     CHECK_EQ(index, 0);
@@ -133,7 +133,7 @@ static int lie_about_all(void *arg)
     return 0;
 }
 
-static void a_comparison_that_lies_harms_nobody(void)
+static void inconsistent_comparison_is_harmless(void)
 {
     test_run_everywhere(lie_about_all, NULL);
 }
@@ -164,12 +164,12 @@ static int end_early(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     test_run_everywhere(end_early, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 2, 1 };
     size_t size = 4;
@@ -182,12 +182,12 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(the_first_of_the_least_and_greatest_is_found),
-    TEST(pieces_may_have_any_length),
-    TEST(keys_are_computed_some_at_a_time),
-    TEST(of_nothing_it_is_the_count),
-    TEST(any_key_may_be_the_least),
-    TEST(a_comparison_that_lies_harms_nobody),
-    TEST(errors_and_stops_end_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(first_minimum_and_first_maximum_are_found),
+    TEST(chunks_may_have_any_length),
+    TEST(keys_are_computed_in_batches),
+    TEST(index_in_empty_array_is_count),
+    TEST(any_key_may_be_minimum_or_maximum),
+    TEST(inconsistent_comparison_is_harmless),
+    TEST(errors_and_cancels_end_call),
+    TEST(invalid_arguments_are_rejected),
 })

@@ -2,7 +2,7 @@
 #include "elements.h"
 #include "memory.h"
 
-/* Puts those that pass first, then the others. Returns how many pass. */
+/* Puts the elements that pass first, then the others. Returns the number that pass. */
 static size_t partition_alone(const struct elements *from, const struct rule *rule,
                               struct elements *to)
 {
@@ -65,12 +65,12 @@ static int check_inputs(void *arg)
     return 0;
 }
 
-static void those_that_pass_stay_in_their_order(void)
+static void passing_elements_keep_their_order(void)
 {
     test_run_everywhere(check_inputs, NULL);
 }
 
-/* More than a round, of both kinds of lengths. */
+/* More than one round, of the maximum and of the minimum length. */
 static int check_many(void *arg)
 {
     (void)arg;
@@ -86,7 +86,7 @@ static void many_elements_are_filtered(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 static int run_filter(unsigned kind, struct rule *rule, struct elements *from, void *to)
 {
@@ -126,7 +126,7 @@ static int end_filters(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it_and_leave_the_array(void)
+static void errors_and_cancels_leave_array_unchanged(void)
 {
     test_run_everywhere(end_filters, NULL);
 }
@@ -156,7 +156,7 @@ static int refuse(void *arg)
     return 0;
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     test_run_everywhere(refuse, NULL);
 }
@@ -170,7 +170,7 @@ static int partition_elements(void *arg)
                           &passed, NULL);
 }
 
-static void without_memory_nothing_changes(void)
+static void out_of_memory_leaves_array_unchanged(void)
 {
     struct elements elements = elements_create(RANDOM, 1000000, 4);
     struct elements before = elements_copy(&elements);
@@ -180,7 +180,7 @@ static void without_memory_nothing_changes(void)
     elements_destroy(&before);
 }
 
-/* --- Who runs it --------------------------------------------------------------------------- */
+/* --- Distribution among workers ------------------------------------------------------------ */
 
 static _Atomic(uint64_t) begun;
 
@@ -208,10 +208,10 @@ static int filter_two(void *arg)
 }
 
 /*
- * Goal:   few elements whose tests take long are shared, too.
+ * Goal:   a few elements with long tests are shared, too.
  * Method: each of two tests waits for the other one.
  */
-static void two_long_tests_run_at_once(void)
+static void two_long_tests_run_concurrently(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, filter_two, NULL), 0);
@@ -219,10 +219,10 @@ static void two_long_tests_run_at_once(void)
 }
 
 TEST_MAIN({
-    TEST_DEBUG(without_memory_nothing_changes),
-    TEST(what_cannot_be_is_refused),
-    TEST(those_that_pass_stay_in_their_order),
+    TEST_DEBUG(out_of_memory_leaves_array_unchanged),
+    TEST(invalid_arguments_are_rejected),
+    TEST(passing_elements_keep_their_order),
     TEST(many_elements_are_filtered),
-    TEST(errors_and_stops_end_it_and_leave_the_array),
-    TEST(two_long_tests_run_at_once),
+    TEST(errors_and_cancels_leave_array_unchanged),
+    TEST(two_long_tests_run_concurrently),
 })

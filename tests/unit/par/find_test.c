@@ -64,12 +64,12 @@ static int check_inputs(void *arg)
     return 0;
 }
 
-static void those_that_pass_are_counted_and_found(void)
+static void matching_elements_are_counted_and_found(void)
 {
     test_run_everywhere(check_inputs, NULL);
 }
 
-/* --- One that passes, among many ------------------------------------------------------------ */
+/* --- A single match among many elements ----------------------------------------------------- */
 
 enum {
     MANY = 1000000,
@@ -111,7 +111,7 @@ static int find_ones(void *arg)
     return 0;
 }
 
-static void one_among_many_is_found(void)
+static void single_match_among_many_is_found(void)
 {
     unsigned char *bytes = calloc(MANY, 1);
     CHECK(bytes != NULL);
@@ -140,7 +140,7 @@ static int find_near(void *arg)
     return 0;
 }
 
-static void what_is_near_is_found_with_few_tests(void)
+static void near_match_is_found_with_few_tests(void)
 {
     unsigned char *bytes = calloc(MANY, 1);
     CHECK(bytes != NULL);
@@ -150,7 +150,7 @@ static void what_is_near_is_found_with_few_tests(void)
     free(bytes);
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 typedef int (*search_fn)(const void *base, size_t count, size_t size, weft_test_fn test, void *arg,
                          size_t *index, const weft_par_options *options);
@@ -161,7 +161,7 @@ static const search_fn searches[] = { weft_count_if, weft_find_first, weft_find_
                                       weft_find_any };
 static const question_fn questions[] = { weft_any, weft_none, weft_all };
 
-/* A rule that nothing settles. */
+/* A rule under which no element decides the result early. */
 static struct rule open_rule(size_t i)
 {
     return (struct rule){ .size = 4, .below = i == 6 ? 8 : 0 };
@@ -202,14 +202,14 @@ static int end_searches(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     struct elements elements = elements_create(RANDOM, 1000000, 4);
     test_run_everywhere(end_searches, &elements);
     elements_destroy(&elements);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     size_t index;
     bool answer;
@@ -224,9 +224,9 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(those_that_pass_are_counted_and_found),
-    TEST(one_among_many_is_found),
-    TEST(what_is_near_is_found_with_few_tests),
-    TEST(errors_and_stops_end_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(matching_elements_are_counted_and_found),
+    TEST(single_match_among_many_is_found),
+    TEST(near_match_is_found_with_few_tests),
+    TEST(errors_and_cancels_end_call),
+    TEST(invalid_arguments_are_rejected),
 })

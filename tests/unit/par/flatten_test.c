@@ -10,13 +10,13 @@
 #include "memory.h"
 #include "rt.h"
 
-/* How long slices are. */
+/* Distribution of slice lengths. */
 enum shape {
     EMPTY,
     SINGLE,
-    UNEVEN,   /* none to a hundred */
-    ONE_LONG, /* among many that are empty or short */
-    AT_ENDS,  /* the others are empty */
+    UNEVEN,   /* 0 to 100 elements */
+    ONE_LONG, /* among many empty or short slices */
+    AT_ENDS,  /* all but the first and the last are empty */
     SHAPES,
 };
 
@@ -43,7 +43,7 @@ struct slices {
     size_t total;
 };
 
-/* From places all over one array; empty ones from nowhere. */
+/* Makes slices at positions all over one array. Empty slices have no base. */
 static struct slices slices_create(enum shape shape, size_t count, size_t size)
 {
     struct slices slices = { elements_create(SORTED, 20000, size), NULL, count, 0 };
@@ -108,7 +108,7 @@ static int check_shapes(void *arg)
     return 0;
 }
 
-static void slices_come_one_after_the_other(void)
+static void flatten_concatenates_slices(void)
 {
     for (size_t k = 0; k < ELEMENT_SIZES; k += 3) {
         size_t size = element_sizes[k];
@@ -116,7 +116,7 @@ static void slices_come_one_after_the_other(void)
     }
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 static int refuse(void *arg)
 {
@@ -146,7 +146,7 @@ static int refuse(void *arg)
     return 0;
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     test_run_everywhere(refuse, NULL);
 }
@@ -158,7 +158,7 @@ static int flatten(void *arg)
     return weft_flatten(slices->slices, slices->count, 1, to, NULL, NULL);
 }
 
-static void without_memory_it_says_so(void)
+static void out_of_memory_returns_enomem(void)
 {
     struct slices slices = slices_create(EMPTY, 1000000, 1);
     CHECK_EQ(result_without_memory(flatten, &slices), -ENOMEM);
@@ -171,7 +171,7 @@ enum {
     GUARDED = 200 * 1000, /* slices */
 };
 
-/* Slices that nobody can read at first, and the first thread that tried. */
+/* Slices that are unreadable at first, and the first thread that tried to read one. */
 static struct {
     weft_slice *slices;
     size_t size;
@@ -180,10 +180,10 @@ static struct {
 } guarded;
 
 /*
- * The first thread to read a slice waits here until another one reads one, too. That thread
- * folds: only one at a time scans.
+ * The first thread to read a slice waits here until another thread reads one, too. That thread
+ * folds: only one thread at a time scans.
  */
-static void wait_for_another(int number, siginfo_t *info, void *context)
+static void wait_for_other_thread(int number, siginfo_t *info, void *context)
 {
     (void)context;
     int nobody = 0;
@@ -191,7 +191,7 @@ static void wait_for_another(int number, siginfo_t *info, void *context)
     const char *at = info->si_addr;
     const char *begin = (const char *)guarded.slices;
     if (at < begin || at >= begin + guarded.size) {
-        (void)signal(number, SIG_DFL); /* A real fault: happens again, and ends the test. */
+        (void)signal(number, SIG_DFL); /* A real fault: it happens again and ends the test. */
         return;
     }
     if (!atomic_compare_exchange_strong(&guarded.first_thread, &nobody, self) && nobody != self) {
@@ -211,11 +211,11 @@ static int flatten_guarded(void *arg)
 }
 
 /*
- * Goal:   where slices begin is right if some blocks of them are counted before it is known
- *         what comes before them.
- * Method: their memory cannot be read until two workers try to.
+ * Goal:   slice offsets are right if some blocks of slices are counted before the total of the
+ *         blocks before them is known.
+ * Method: the memory of the slices cannot be read until two workers try to.
  */
-static void slices_that_two_workers_count_are_added_up(void)
+static void offsets_are_right_if_two_workers_count_slices(void)
 {
     static const char byte;
     size_t *offsets = malloc((GUARDED + 1) * sizeof *offsets);
@@ -224,12 +224,12 @@ static void slices_that_two_workers_count_are_added_up(void)
     guarded.slices =
         mmap(NULL, guarded.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(guarded.slices != MAP_FAILED);
-    /* So many that the sum is too large for an array: nothing is copied. */
+    /* The sum is too large for an array, so nothing is copied. */
     for (size_t i = 0; i < GUARDED; i++) {
         guarded.slices[i] = (weft_slice){ &byte, i * 1000003 + (PTRDIFF_MAX / GUARDED) };
     }
     weft_runtime *rt = test_start(4);
-    struct sigaction action = { .sa_sigaction = wait_for_another, .sa_flags = SA_SIGINFO };
+    struct sigaction action = { .sa_sigaction = wait_for_other_thread, .sa_flags = SA_SIGINFO };
     struct sigaction before;
     CHECK_EQ(sigaction(SIGSEGV, &action, &before), 0);
     CHECK_EQ(mprotect(guarded.slices, guarded.size, PROT_NONE), 0);
@@ -248,8 +248,8 @@ static void slices_that_two_workers_count_are_added_up(void)
 }
 
 TEST_MAIN({
-    TEST_DEBUG(without_memory_it_says_so),
-    TEST(slices_come_one_after_the_other),
-    TEST(what_cannot_be_is_refused),
-    TEST(slices_that_two_workers_count_are_added_up),
+    TEST_DEBUG(out_of_memory_returns_enomem),
+    TEST(flatten_concatenates_slices),
+    TEST(invalid_arguments_are_rejected),
+    TEST(offsets_are_right_if_two_workers_count_slices),
 })

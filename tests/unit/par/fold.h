@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fold.h - operations to reduce and scan with.
+ * fold.h - operations for tests of reduce and scan.
  *
- * Affine functions x -> a x + b, one after the other: associative, but not commutative, so
- * that a part in the wrong place is seen. And sums of doubles of very different sizes,
- * whose last bits show in which order they were added.
+ * Affine functions x -> a x + b: their composition is associative but not commutative, so that
+ * a part in the wrong position is detected. And sums of doubles of very different magnitudes,
+ * whose last bits show the order of the additions.
  */
 #ifndef FOLD_H
 #define FOLD_H
@@ -21,7 +21,7 @@ struct affine {
 
 #define FOLD_PRIME UINT64_C(1000000007)
 
-/* First the left one, then the right one. */
+/* Returns the composition that applies left first, then right. */
 static inline struct affine affine_then(struct affine left, struct affine right)
 {
     return (struct affine){ left.a * right.a % FOLD_PRIME,

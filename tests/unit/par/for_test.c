@@ -49,34 +49,33 @@ static int check_ranges(void *arg)
     return 0;
 }
 
-static void every_number_comes_once(void)
+static void for_visits_each_number_once(void)
 {
     test_run_everywhere(check_ranges, NULL);
 }
 
-static int no_piece_is_larger(size_t first, size_t end, void *arg)
+static int check_chunk_size(size_t first, size_t end, void *arg)
 {
     CHECK_LE(end - first, *(size_t *)arg);
     return 0;
 }
 
-static int give_a_piece(void *arg)
+static int loop_with_chunk_sizes(void *arg)
 {
     (void)arg;
     for (size_t piece = 1; piece < 2000; piece = piece * 3 + 1) {
-        CHECK_EQ(
-            weft_for(0, 5000, no_piece_is_larger, &piece, &(weft_par_options){ .piece = piece }),
-            0);
+        CHECK_EQ(weft_for(0, 5000, check_chunk_size, &piece, &(weft_par_options){ .piece = piece }),
+                 0);
     }
     return 0;
 }
 
-static void a_piece_that_was_given_is_kept(void)
+static void chunk_size_option_limits_chunks(void)
 {
-    test_run_everywhere(give_a_piece, NULL);
+    test_run_everywhere(loop_with_chunk_sizes, NULL);
 }
 
-/* --- Ends ---------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) calls;
 
@@ -93,21 +92,21 @@ static int fail_somewhere(void *arg)
     for (size_t bad = 0; bad < 3000; bad += 271) {
         CHECK_EQ(weft_for(0, 3000, fail_at, &bad, NULL), -77);
     }
-    /* The first piece fails: of the others only those that had begun are run. */
+    /* The first chunk fails. Of the others, only those that had begun are run. */
     atomic_store(&calls, 0);
     CHECK_EQ(weft_for(0, COUNT, fail_at, &(size_t){ 0 }, &(weft_par_options){ .piece = 1 }), -77);
     CHECK_LT(atomic_load(&calls), COUNT);
     return 0;
 }
 
-static void an_error_ends_the_loop(void)
+static void error_ends_loop(void)
 {
     test_run_everywhere(fail_somewhere, NULL);
 }
 
 static weft_stop stop;
 
-static int stop_it(size_t first, size_t end, void *arg)
+static int cancel_at_10th_call(size_t first, size_t end, void *arg)
 {
     (void)first;
     (void)end;
@@ -118,24 +117,24 @@ static int stop_it(size_t first, size_t end, void *arg)
     return 0;
 }
 
-static int stop_a_loop(void *arg)
+static int cancel_loop(void *arg)
 {
     (void)arg;
     stop = (weft_stop){ 0 };
     atomic_store(&calls, 0);
     weft_par_options options = { .piece = 1, .stop = &stop };
-    CHECK_EQ(weft_for(0, COUNT, stop_it, NULL, &options), WEFT_ECANCELED);
+    CHECK_EQ(weft_for(0, COUNT, cancel_at_10th_call, NULL, &options), WEFT_ECANCELED);
     CHECK_LT(atomic_load(&calls), COUNT);
-    CHECK_EQ(weft_for(0, COUNT, stop_it, NULL, &options), WEFT_ECANCELED);
+    CHECK_EQ(weft_for(0, COUNT, cancel_at_10th_call, NULL, &options), WEFT_ECANCELED);
     return 0;
 }
 
-static void a_stop_ends_the_loop(void)
+static void cancel_flag_ends_loop(void)
 {
-    test_run_everywhere(stop_a_loop, NULL);
+    test_run_everywhere(cancel_loop, NULL);
 }
 
-/* --- Who runs it ------------------------------------------------------------------------ */
+/* --- Distribution among workers --------------------------------------------------------- */
 
 static _Atomic(uint64_t) begun;
 
@@ -148,26 +147,26 @@ static int meet(size_t first, size_t end, void *arg)
     return 0;
 }
 
-static int meet_in_a_loop(void *arg)
+static int meet_in_loop(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < 20; i++) {
         atomic_store(&begun, 0);
         CHECK_EQ(weft_for(0, 2, meet, NULL, NULL), 0);
-        CHECK_EQ(weft_sleep(i % 2 * WEFT_MS), 0); /* Others fall asleep. */
+        CHECK_EQ(weft_sleep(i % 2 * WEFT_MS), 0); /* Other workers park. */
     }
     return 0;
 }
 
 /*
- * Goal:   a loop of few and long pieces is shared from the first one on.
- * Method: each of two pieces waits for the other one.
+ * Goal:   a loop of few, long chunks is shared from the first chunk on.
+ * Method: each of two chunks waits for the other one.
  */
-static void two_long_pieces_run_at_once(void)
+static void two_long_chunks_run_concurrently(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, meet_in_a_loop, NULL), 0);
-    CHECK_EQ(weft_par_run(rt, meet_in_a_loop, NULL), 0);
+    CHECK_EQ(test_run(rt, meet_in_loop, NULL), 0);
+    CHECK_EQ(weft_par_run(rt, meet_in_loop, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -185,12 +184,12 @@ static int loop_little(void *arg)
     return weft_for(0, 10, do_nothing, NULL, NULL);
 }
 
-static void a_short_loop_wakes_nobody(void)
+static void short_loop_wakes_no_worker(void)
 {
     test_wakes_nobody(loop_little, NULL);
 }
 
-static int wait_a_little(size_t first, size_t end, void *arg)
+static int sleep_briefly(size_t first, size_t end, void *arg)
 {
     for (size_t i = first; i < end; i++) {
         CHECK_EQ(weft_sleep(10 * WEFT_US), 0);
@@ -202,7 +201,7 @@ static int wait_a_little(size_t first, size_t end, void *arg)
 static int nest_and_wait(size_t first, size_t end, void *arg)
 {
     for (size_t i = first; i < end; i++) {
-        CHECK_EQ(weft_for(0, 10, wait_a_little, arg, NULL), 0);
+        CHECK_EQ(weft_for(0, 10, sleep_briefly, arg, NULL), 0);
     }
     return 0;
 }
@@ -216,15 +215,15 @@ static int nest_loops(void *arg)
     return 0;
 }
 
-static void loops_nest_and_bodies_may_wait(void)
+static void loops_nest_and_may_wait(void)
 {
     test_run_everywhere(nest_loops, NULL);
 }
 
 static _Atomic(uint64_t) met;
 
-/* The middle of the upper half and its beginning, which is the first of it that is run. */
-static int meet_in_the_upper_half(size_t first, size_t end, void *arg)
+/* The beginning of the upper half, which is run first, and its middle. */
+static int meet_in_upper_half(size_t first, size_t end, void *arg)
 {
     (void)arg;
     CHECK_EQ(end, first + 1);
@@ -235,27 +234,27 @@ static int meet_in_the_upper_half(size_t first, size_t end, void *arg)
     return 0;
 }
 
-static int loop_in_which_halves_meet(void *arg)
+static int loop_with_meeting(void *arg)
 {
     (void)arg;
     atomic_store(&met, 0);
-    return weft_for(0, 1000, meet_in_the_upper_half, NULL, &(weft_par_options){ .piece = 1 });
+    return weft_for(0, 1000, meet_in_upper_half, NULL, &(weft_par_options){ .piece = 1 });
 }
 
 /*
- * Goal:   a part that another worker has taken is divided again.
- * Method: the lower half is over at once; two of the upper half wait for each other.
+ * Goal:   a part that another worker has stolen is split again.
+ * Method: the lower half ends immediately. Two numbers of the upper half wait for each other.
  */
-static void a_part_that_was_taken_is_divided(void)
+static void stolen_part_is_split_again(void)
 {
     weft_runtime *rt = test_start(2);
     for (unsigned i = 0; i < 50; i++) {
-        CHECK_EQ(test_run(rt, loop_in_which_halves_meet, NULL), 0);
+        CHECK_EQ(test_run(rt, loop_with_meeting, NULL), 0);
     }
     weft_runtime_destroy(rt);
 }
 
-/* The first number waits for those from 250 on, which take no time. */
+/* The first number waits for the numbers from 250 on, which take no time. */
 static int learn_from_light_numbers(size_t first, size_t end, void *arg)
 {
     (void)arg;
@@ -279,11 +278,12 @@ static int loop_over_light_numbers(void *arg)
 }
 
 /*
- * Goal:   what was learned from light numbers does not make one long piece of others.
- * Method: another worker takes the upper half, learns that its pieces may be long, and
- *         then takes the next quarter.
+ * Goal:   chunk lengths learned from light numbers do not lead to one long chunk of other
+ *         numbers.
+ * Method: another worker steals the upper half, learns that its chunks may be long, and then
+ *         steals the next quarter.
  */
-static void a_part_begins_with_a_short_piece(void)
+static void stolen_part_begins_with_short_chunk(void)
 {
     weft_runtime *rt = test_start(2);
     for (unsigned i = 0; i < 50; i++) {
@@ -293,10 +293,10 @@ static void a_part_begins_with_a_short_piece(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Without memory for a strand -------------------------------------------------------------- */
+/* --- Without memory for a fork context -------------------------------------------------------- */
 
 enum {
-    REFUSAL_NS = 50 * 1000, /* CPU time: much longer than a piece should take */
+    REFUSAL_NS = 50 * 1000, /* CPU time: much longer than a chunk should take */
 };
 
 struct refusal {
@@ -326,7 +326,7 @@ static void free_slowly(void *ctx, void *memory, size_t size, size_t align)
     free(memory);
 }
 
-static int count_pieces(size_t first, size_t end, void *arg)
+static int count_chunks(size_t first, size_t end, void *arg)
 {
     struct refusal *refusal = arg;
     refusal->pieces++;
@@ -338,17 +338,17 @@ static int loop_while_refused(void *arg)
 {
     struct refusal *refusal = arg;
     atomic_store(&refusal->refuses, true);
-    CHECK_EQ(weft_for(0, 10 * COUNT, count_pieces, refusal, NULL), 0);
+    CHECK_EQ(weft_for(0, 10 * COUNT, count_chunks, refusal, NULL), 0);
     atomic_store(&refusal->refuses, false);
     return 0;
 }
 
 /*
- * Goal:   a loop that gets no memory for a strand runs in pieces of the usual length, and seldom
- *         asks again.
- * Method: the runtime's allocator refuses, and takes longer for that than a piece.
+ * Goal:   a loop that gets no memory for a fork context runs in chunks of the usual length, and
+ *         rarely retries the allocation.
+ * Method: the runtime's allocator fails, and takes longer to do so than a chunk takes.
  */
-static void a_loop_without_a_strand_has_long_pieces(void)
+static void loop_without_fork_context_runs_in_long_chunks(void)
 {
     struct refusal refusal = { .refuses = false };
     weft_allocator allocator = { alloc_slowly, free_slowly, &refusal };
@@ -365,14 +365,14 @@ static void a_loop_without_a_strand_has_long_pieces(void)
 }
 
 TEST_MAIN({
-    TEST(a_part_that_was_taken_is_divided),
-    TEST(a_part_begins_with_a_short_piece),
-    TEST(every_number_comes_once),
-    TEST(a_piece_that_was_given_is_kept),
-    TEST(an_error_ends_the_loop),
-    TEST(a_stop_ends_the_loop),
-    TEST(two_long_pieces_run_at_once),
-    TEST(a_short_loop_wakes_nobody),
-    TEST(loops_nest_and_bodies_may_wait),
-    TEST(a_loop_without_a_strand_has_long_pieces),
+    TEST(stolen_part_is_split_again),
+    TEST(stolen_part_begins_with_short_chunk),
+    TEST(for_visits_each_number_once),
+    TEST(chunk_size_option_limits_chunks),
+    TEST(error_ends_loop),
+    TEST(cancel_flag_ends_loop),
+    TEST(two_long_chunks_run_concurrently),
+    TEST(short_loop_wakes_no_worker),
+    TEST(loops_nest_and_may_wait),
+    TEST(loop_without_fork_context_runs_in_long_chunks),
 })

@@ -3,7 +3,8 @@
 
 #include "inputs.h"
 
-/* 7919 is a prime that divides none of the counts: each source is one element's. */
+/* 7919 is a prime that divides none of the counts, so each element is the source of one
+ * element. */
 static void gather_one(size_t count, size_t size, size_t stride)
 {
     struct guarded array = guarded_create(count * size, 0);
@@ -42,11 +43,11 @@ static int gather_all(void *arg)
     return 0;
 }
 
-static void elements_go_where_they_are_sent(void)
+static void gather_copies_each_element_from_its_source(void)
 {
     test_run_everywhere(gather_all, NULL);
 }
 
 TEST_MAIN({
-    TEST(elements_go_where_they_are_sent),
+    TEST(gather_copies_each_element_from_its_source),
 })

@@ -3,9 +3,10 @@
 #include "fold.h"
 #include "memory.h"
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
-/* An affine function of each record, of its bytes: parts in the wrong order are seen. */
+/* Maps the bytes of a record to an affine function. Composition is not commutative, so parts
+ * that are combined in the wrong order are detected. */
 static struct affine affine_of_record(const void *record, size_t size)
 {
     return affine_of((size_t)(bag_of(record, 1, size) % 1000003));
@@ -28,7 +29,7 @@ static const weft_group_reduction affine_groups = { .size = sizeof(struct affine
                                                     .fold = fold_records,
                                                     .combine = affine_combine };
 
-/* From the records when they are sorted, stably. */
+/* Computes the expected groups from the stably sorted records. */
 static size_t group_slowly(const struct records *records, uint64_t *keys, struct affine *values)
 {
     size_t groups = 0;
@@ -76,12 +77,12 @@ static int group_all(void *arg)
     return 0;
 }
 
-static void elements_of_a_group_are_folded_in_their_order(void)
+static void group_folds_elements_in_input_order(void)
 {
     test_run_everywhere(group_all, NULL);
 }
 
-/* One group of all, a few large ones, and as many as elements. */
+/* One group of all elements, a few large groups, and up to one group per element. */
 static int group_many(void *arg)
 {
     (void)arg;
@@ -94,7 +95,7 @@ static int group_many(void *arg)
     return 0;
 }
 
-static void groups_may_be_large_or_many(void)
+static void large_groups_and_many_groups_are_reduced(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, group_many, NULL), 0);
@@ -109,8 +110,8 @@ static void combine_and_count(void *value, const void *next, void *arg)
     affine_combine(value, next, arg);
 }
 
-/* So that several workers can be at it. */
-static void a_large_group_is_cut_into_parts(void)
+/* Lets several workers share the group. */
+static void large_group_is_split_into_parts(void)
 {
     weft_group_reduction how = affine_groups;
     how.combine = combine_and_count;
@@ -126,8 +127,8 @@ static void a_large_group_is_cut_into_parts(void)
     records_destroy(&records);
 }
 
-/* Elements that do not fit where others are copied. */
-static int group_huge_ones(void *arg)
+/* Elements too large for the buffer that smaller elements are copied to. */
+static int group_huge_elements(void *arg)
 {
     (void)arg;
     static const size_t sizes[] = { 2048, 2049, 4096, 4097, 20000 };
@@ -139,12 +140,12 @@ static int group_huge_ones(void *arg)
     return 0;
 }
 
-static void elements_may_be_huge(void)
+static void huge_elements_are_grouped(void)
 {
-    test_run_everywhere(group_huge_ones, NULL);
+    test_run_everywhere(group_huge_elements, NULL);
 }
 
-/* --- The same bits --------------------------------------------------------------------- */
+/* --- Bitwise equal results ------------------------------------------------------------- */
 
 enum {
     COUNT = 100000,
@@ -166,7 +167,7 @@ static const weft_group_reduction sum_groups = {
 
 static double numbers[COUNT];
 
-/* Two thirds have the key 0, one of ten has one of a thousand others. */
+/* Two thirds of the numbers have key 0. The others have one of a thousand keys. */
 WEFT_KEY(group_of, double, number,
          (size_t)(number - (double *)arg) % 3 != 0 ? 0 : (size_t)(number - (double *)arg) % 1000)
 
@@ -189,7 +190,7 @@ static int sum_each_group(void *arg)
     return 0;
 }
 
-static void sums_have_the_same_bits_everywhere(void)
+static void sums_are_bitwise_equal_everywhere(void)
 {
     for (size_t i = 0; i < COUNT; i++) {
         numbers[i] = fold_number(i);
@@ -198,9 +199,9 @@ static void sums_have_the_same_bits_everywhere(void)
     test_run_everywhere(sum_each_group, &is_first);
 }
 
-/* --- Errors, stops, memory ------------------------------------------------------------- */
+/* --- Errors, cancels, memory ----------------------------------------------------------- */
 
-static void too_little_room_is_said(void)
+static void too_small_output_returns_enospc(void)
 {
     struct records records = records_create(SORTED, 100, 4, 0);
     uint64_t keys[100] = { 77 };
@@ -219,7 +220,7 @@ static void too_little_room_is_said(void)
 struct ending {
     size_t size;
     size_t folds_left;
-    int error; /* 0: it stops instead */
+    int error; /* 0: sets the cancel flag instead */
     weft_stop stop;
     _Atomic(size_t) folds;
 };
@@ -251,7 +252,7 @@ static int end_early(void *arg)
                                               .combine = affine_combine };
     static uint64_t keys[50000];
     static struct affine values[50000];
-    /* One group; many. */
+    /* One group, then many. */
     for (size_t i = 0; i < 4; i++) {
         size_t count = i < 2 ? 150000 : 50000;
         struct records records = records_create(i < 2 ? EQUAL : RANDOM, count, 8, 0);
@@ -262,7 +263,7 @@ static int end_early(void *arg)
                                    values, 50000, &groups, &options),
                  i % 2 == 0 ? -55 : WEFT_ECANCELED);
         CHECK_EQ(groups, 0);
-        /* Of the one group, what had begun. */
+        /* With one group, only folds that had already begun. */
         CHECK(i >= 2 || atomic_load(&ending.folds) < 200);
         _Atomic(int) left = 5;
         CHECK_EQ(weft_group_reduce(records.array.at, count, 8, key_and_fail, &how, &left, keys,
@@ -277,12 +278,12 @@ static int end_early(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     test_run_everywhere(end_early, NULL);
 }
 
-static void scratch_may_be_as_small_as_said(void)
+static void scratch_of_stated_size_is_enough(void)
 {
     static const size_t counts[] = { 1, 2, 5, 100, 1000, 30000, 70000 };
     for (size_t i = 0; i < 7; i++) {
@@ -311,7 +312,7 @@ static void scratch_may_be_as_small_as_said(void)
     }
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 2, 1 };
     uint64_t keys[2];
@@ -352,7 +353,7 @@ static int group_records(void *arg)
                              &affine_groups, &records->size, NULL, NULL, 0, &groups, NULL);
 }
 
-static void without_memory_it_says_so(void)
+static void out_of_memory_returns_enomem(void)
 {
     struct records records = records_create(RANDOM, 300000, 4, 0);
     CHECK_EQ(result_without_memory(group_records, &records), -ENOMEM);
@@ -360,14 +361,14 @@ static void without_memory_it_says_so(void)
 }
 
 TEST_MAIN({
-    TEST(what_cannot_be_is_refused),
-    TEST_DEBUG(without_memory_it_says_so),
-    TEST(elements_of_a_group_are_folded_in_their_order),
-    TEST(groups_may_be_large_or_many),
-    TEST(a_large_group_is_cut_into_parts),
-    TEST(elements_may_be_huge),
-    TEST(sums_have_the_same_bits_everywhere),
-    TEST(too_little_room_is_said),
-    TEST(errors_and_stops_end_it),
-    TEST(scratch_may_be_as_small_as_said),
+    TEST(invalid_arguments_are_rejected),
+    TEST_DEBUG(out_of_memory_returns_enomem),
+    TEST(group_folds_elements_in_input_order),
+    TEST(large_groups_and_many_groups_are_reduced),
+    TEST(large_group_is_split_into_parts),
+    TEST(huge_elements_are_grouped),
+    TEST(sums_are_bitwise_equal_everywhere),
+    TEST(too_small_output_returns_enospc),
+    TEST(errors_and_cancels_end_call),
+    TEST(scratch_of_stated_size_is_enough),
 })

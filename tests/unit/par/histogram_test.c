@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comparisons.h"
 
-/* Records' keys, which are below a number. */
+/* Makes keys of records that are less than a number. */
 struct modulus {
     size_t size;
     uint64_t below;
@@ -17,7 +17,7 @@ static int key_below(const void *elements, size_t count, uint64_t *keys, void *a
     return 0;
 }
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
 static void count_one(const struct records *records, size_t buckets)
 {
@@ -57,7 +57,7 @@ static void elements_are_counted_by_key(void)
     test_run_everywhere(count_all, NULL);
 }
 
-/* Enough for each part to have a table, of few or of many buckets. */
+/* Enough elements for each part to have its own table, with few or many buckets. */
 static int count_many(void *arg)
 {
     (void)arg;
@@ -79,7 +79,7 @@ static void many_elements_are_counted_by_key(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Errors and stops ------------------------------------------------------------------ */
+/* --- Errors and cancels ---------------------------------------------------------------- */
 
 static void check_zero(uint64_t *counts, size_t buckets)
 {
@@ -89,7 +89,7 @@ static void check_zero(uint64_t *counts, size_t buckets)
     }
 }
 
-/* Bytes are 0, but for one at the given place. */
+/* All bytes are 0 except the one at the given position. */
 WEFT_KEY(byte_of, unsigned char, byte, *byte)
 
 static int find_key_outside(void *arg)
@@ -113,7 +113,7 @@ static int find_key_outside(void *arg)
     return 0;
 }
 
-static void a_key_outside_is_an_error(void)
+static void key_out_of_range_returns_erange(void)
 {
     test_run_everywhere(find_key_outside, NULL);
 }
@@ -147,7 +147,7 @@ static int end_early(void *arg)
         CHECK_EQ(
             weft_histogram(records.array.at, 100000, 4, key_and_stop, &left, 3, counts, &options),
             WEFT_ECANCELED);
-        /* Those that had begun go on, a little on each worker. */
+        /* Calls that had begun continue, a few on each worker. */
         CHECK_GE(left, -60);
         check_zero(counts, 3);
     }
@@ -155,7 +155,7 @@ static int end_early(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     test_run_everywhere(end_early, NULL);
 }
@@ -189,14 +189,14 @@ static int count_with_scratch(void *arg)
     return 0;
 }
 
-static void scratch_may_be_as_small_as_said(void)
+static void scratch_of_stated_size_is_enough(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(weft_par_run(rt, count_with_scratch, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint64_t counts[2] = { 77, 77 };
     unsigned char byte = 1;
@@ -213,8 +213,8 @@ static void what_cannot_be_is_refused(void)
 TEST_MAIN({
     TEST(elements_are_counted_by_key),
     TEST(many_elements_are_counted_by_key),
-    TEST(a_key_outside_is_an_error),
-    TEST(errors_and_stops_end_it),
-    TEST(scratch_may_be_as_small_as_said),
-    TEST(what_cannot_be_is_refused),
+    TEST(key_out_of_range_returns_erange),
+    TEST(errors_and_cancels_end_call),
+    TEST(scratch_of_stated_size_is_enough),
+    TEST(invalid_arguments_are_rejected),
 })

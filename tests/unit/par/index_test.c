@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "elements.h"
 
-/* A permutation, as far as it is long enough: 7919 is a prime that divides none of the
- * counts. */
+/* Makes a permutation of 0 to limit - 1, cut off or repeated to get count indexes. 7919 is a
+ * prime that divides none of the counts. */
 static size_t *create_indexes(size_t count, size_t limit)
 {
     size_t *indexes = malloc((count + 1) * sizeof *indexes);
@@ -29,7 +29,7 @@ static void check_gather(const struct elements *from, size_t count)
     free(indexes);
 }
 
-/* To every second element of an array that is twice as large, and one more. */
+/* Scatters to every second element of an array of 2 * count + 1 elements. */
 static void check_scatter(const struct elements *from)
 {
     size_t count = from->count;
@@ -66,12 +66,12 @@ static int check_inputs(void *arg)
     return 0;
 }
 
-static void elements_come_from_and_go_to_their_places(void)
+static void gather_and_scatter_move_elements_by_index(void)
 {
     test_run_everywhere(check_inputs, NULL);
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 enum {
     COUNT = 10000,
@@ -103,7 +103,7 @@ static int use_wrong_indexes(void *arg)
     return 0;
 }
 
-static void an_index_that_is_too_large_is_not_used(void)
+static void too_large_index_returns_erange(void)
 {
     for (size_t k = 0; k < ELEMENT_SIZES; k += 2) {
         struct elements elements = elements_create(RANDOM, COUNT, element_sizes[k]);
@@ -128,12 +128,12 @@ static int stop_before(void *arg)
     return 0;
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     test_run_everywhere(stop_before, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     static const size_t indexes[1] = { 0 };
     int from[1] = { 1 };
@@ -150,8 +150,8 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(elements_come_from_and_go_to_their_places),
-    TEST(an_index_that_is_too_large_is_not_used),
-    TEST(a_stop_ends_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(gather_and_scatter_move_elements_by_index),
+    TEST(too_large_index_returns_erange),
+    TEST(cancel_flag_ends_call),
+    TEST(invalid_arguments_are_rejected),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inputs.h - arrays to sort, and memory that notices who writes past it.
+ * inputs.h - input arrays for sorts, and guarded memory that detects out-of-bounds writes.
  */
 #ifndef TEST_PAR_INPUTS_H
 #define TEST_PAR_INPUTS_H
@@ -30,8 +30,8 @@ enum pattern {
     ORGAN_PIPE,
     SAWTOOTH,
     NEARLY_SORTED,
-    CLUSTERED, /* in a few places, far apart */
-    HALVES,    /* each of equal ones, the greater half first */
+    CLUSTERED, /* in a few ranges, far apart */
+    HALVES,    /* two halves of equal values, the greater one first */
     PATTERNS,
 };
 
@@ -68,7 +68,7 @@ static inline uint64_t input_value(enum pattern pattern, size_t i, size_t count,
     }
 }
 
-/* Sizes at which something changes, and others. */
+/* Counts at which an algorithm changes, and others. */
 static const size_t input_counts[] = { 0,     1,     2,     3,     4,     5,     6,     7,
                                        8,     9,     15,    16,    17,    31,    32,    33,
                                        63,    64,    65,    100,   255,   256,   257,   258,
@@ -83,7 +83,7 @@ enum {
     GUARD = 64,
 };
 
-/* Size bytes, at this distance from an address that is aligned, between two guards. */
+/* size bytes at the given offset from an aligned address, between two guards. */
 struct guarded {
     unsigned char *all;
     unsigned char *at;

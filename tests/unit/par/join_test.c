@@ -48,7 +48,7 @@ static void meet(void *arg)
     test_wait_for(&begun, *(uint64_t *)arg);
 }
 
-static int meet_at_once(void *arg)
+static int meet_concurrently(void *arg)
 {
     static uint64_t all = 4;
     weft_call calls[4];
@@ -64,15 +64,16 @@ static int meet_at_once(void *arg)
     return 0;
 }
 
-/* Goal: as many run at once as there are workers. Method: each waits for all others. */
-static void calls_run_at_once(void)
+/* Goal:   as many calls run concurrently as there are workers. Method: each waits for all
+ *         others. */
+static void calls_run_concurrently(void)
 {
     weft_runtime *rt = test_start(4);
-    CHECK_EQ(test_run(rt, meet_at_once, NULL), 0);
+    CHECK_EQ(test_run(rt, meet_concurrently, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
 TEST_MAIN({
     TEST(each_call_runs_once),
-    TEST(calls_run_at_once),
+    TEST(calls_run_concurrently),
 })

@@ -48,7 +48,7 @@ static int sort_all(void *arg)
     return 0;
 }
 
-static void elements_are_sorted_by_a_key_that_is_computed_once(void)
+static void sort_by_key_computes_each_key_once(void)
 {
     test_run_everywhere(sort_all, NULL);
 }
@@ -68,7 +68,7 @@ static void many_elements_are_sorted(void)
     weft_runtime_destroy(rt);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 2, 1 };
     size_t size = 4;
@@ -81,7 +81,7 @@ static void what_cannot_be_is_refused(void)
     CHECK_EQ(weft_sort_by_key(NULL, 0, 4, key_of, &size, NULL), 0);
 }
 
-static int fail_at_the_third_call(const void *elements, size_t count, uint64_t *keys, void *arg)
+static int fail_at_third_call(const void *elements, size_t count, uint64_t *keys, void *arg)
 {
     _Atomic(int) *left = arg;
     (void)elements;
@@ -89,13 +89,12 @@ static int fail_at_the_third_call(const void *elements, size_t count, uint64_t *
     return atomic_fetch_sub(left, 1) == 1 ? -77 : 0;
 }
 
-static void an_error_of_the_key_leaves_the_array(void)
+static void key_error_leaves_array_unchanged(void)
 {
     struct records records = records_create(RANDOM, 100000, 12, 0);
     memcpy(records.expected.at, records.array.at, records.array.size);
     _Atomic(int) left = 3;
-    CHECK_EQ(weft_sort_by_key(records.array.at, 100000, 12, fail_at_the_third_call, &left, NULL),
-             -77);
+    CHECK_EQ(weft_sort_by_key(records.array.at, 100000, 12, fail_at_third_call, &left, NULL), -77);
     records_check(&records);
     records_destroy(&records);
 }
@@ -103,7 +102,7 @@ static void an_error_of_the_key_leaves_the_array(void)
 WEFT_KEY(signed_key, int64_t, number, weft_key_i64(*number))
 WEFT_KEY(float_key, double, number, weft_key_f64(*number))
 
-static void keys_may_be_signed_and_floating(void)
+static void signed_and_float_keys_are_ordered(void)
 {
     int64_t numbers[] = { 3, -1, INT64_MAX, 0, INT64_MIN, -7 };
     static const int64_t wanted[] = { INT64_MIN, -7, -1, 0, 3, INT64_MAX };
@@ -123,7 +122,7 @@ static int sort_records(void *arg)
                             &records->size, NULL);
 }
 
-static void without_memory_nothing_changes(void)
+static void out_of_memory_leaves_array_unchanged(void)
 {
     struct records records = records_create(RANDOM, 300000, 12, 0);
     memcpy(records.expected.at, records.array.at, records.array.size);
@@ -133,10 +132,10 @@ static void without_memory_nothing_changes(void)
 }
 
 TEST_MAIN({
-    TEST(what_cannot_be_is_refused),
-    TEST_DEBUG(without_memory_nothing_changes),
-    TEST(elements_are_sorted_by_a_key_that_is_computed_once),
-    TEST(an_error_of_the_key_leaves_the_array),
-    TEST(keys_may_be_signed_and_floating),
+    TEST(invalid_arguments_are_rejected),
+    TEST_DEBUG(out_of_memory_leaves_array_unchanged),
+    TEST(sort_by_key_computes_each_key_once),
+    TEST(key_error_leaves_array_unchanged),
+    TEST(signed_and_float_keys_are_ordered),
     TEST(many_elements_are_sorted),
 })

@@ -6,7 +6,7 @@ static const size_t lengths[] = { 1,  2,   3,    4,    5,    6,    7,    8,    9
 
 #define LENGTHS (sizeof lengths / sizeof lengths[0])
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
 /* Random bits make floating-point numbers of every kind, NaNs included. */
 #define MAKE_TEST(name, type)                                                                      \
@@ -36,7 +36,7 @@ static const size_t lengths[] = { 1,  2,   3,    4,    5,    6,    7,    8,    9
         guarded_destroy(&array);                                                                   \
     }                                                                                              \
                                                                                                    \
-    /* The one that is wanted is in each place. */                                                 \
+    /* The wanted value is at each position. */                                                    \
     static void find_each_##name(void)                                                             \
     {                                                                                              \
         type values[30];                                                                           \
@@ -79,12 +79,12 @@ static int find_all(void *arg)
     return 0;
 }
 
-static void the_least_and_the_greatest_are_found(void)
+static void minimum_and_maximum_are_found(void)
 {
     test_run_everywhere(find_all, NULL);
 }
 
-static void they_are_found_in_each_place(void)
+static void minimum_and_maximum_are_found_at_each_position(void)
 {
     find_each_i32();
     find_each_i64();
@@ -94,10 +94,10 @@ static void they_are_found_in_each_place(void)
     find_each_f64();
 }
 
-/* --- What is special ------------------------------------------------------------------- */
+/* --- Special cases --------------------------------------------------------------------- */
 
-/* Blocks of two: some have NaNs only, some an infinity. */
-static void what_is_no_number_is_skipped(void)
+/* Blocks of two: some have only NaNs, some an infinity. */
+static void nan_is_skipped(void)
 {
     static const double values[] = { NAN, NAN, 3, NAN, -NAN, 7, NAN, NAN };
     static const float infinities[] = { NAN, INFINITY, NAN, NAN };
@@ -127,7 +127,7 @@ static void what_is_no_number_is_skipped(void)
     }
 }
 
-static void what_a_search_begins_with_may_be_the_result(void)
+static void initial_value_of_search_may_be_result(void)
 {
     static const uint64_t most[] = { UINT64_MAX, UINT64_MAX };
     static const int32_t least[] = { INT32_MIN };
@@ -153,12 +153,12 @@ static int stop_both(void *arg)
     return 0;
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     test_run_everywhere(stop_both, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     float found = 77;
     CHECK_EQ(weft_least_f32(NULL, 0, &found, NULL), -EINVAL);
@@ -168,10 +168,10 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(the_least_and_the_greatest_are_found),
-    TEST(they_are_found_in_each_place),
-    TEST(what_is_no_number_is_skipped),
-    TEST(what_a_search_begins_with_may_be_the_result),
-    TEST(a_stop_ends_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(minimum_and_maximum_are_found),
+    TEST(minimum_and_maximum_are_found_at_each_position),
+    TEST(nan_is_skipped),
+    TEST(initial_value_of_search_may_be_result),
+    TEST(cancel_flag_ends_call),
+    TEST(invalid_arguments_are_rejected),
 })

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "elements.h"
 
-/* Elements of any size to others of any size. */
+/* Maps elements of any size to elements of any size. */
 struct sizes {
     size_t a;
     size_t b;
     size_t to;
-    _Atomic(uint64_t) mapped; /* so many elements */
-    uint64_t fail_after;      /* so many; 0: never */
+    _Atomic(uint64_t) mapped; /* number of elements */
+    uint64_t fail_after;      /* number of elements; 0: never */
     uint64_t stop_after;
     weft_stop stop;
 };
@@ -129,7 +129,7 @@ static void each_element_is_mapped_once(void)
 WEFT_MAP(half_of, int, number, double, *number / 2.0)
 WEFT_MAP2(scaled, int, number, double, factor, double, *number **factor + *(double *)arg)
 
-static void maps_are_defined_from_an_expression(void)
+static void map_can_be_defined_from_expression(void)
 {
     static const int numbers[] = { 3, -1, 8 };
     double halves[3];
@@ -141,7 +141,7 @@ static void maps_are_defined_from_an_expression(void)
     CHECK(halves[0] == 104.5 && halves[1] == 100.5 && halves[2] == 132);
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 static int run_map(bool both, struct sizes *sizes, struct elements *a)
 {
@@ -173,14 +173,14 @@ static int end_maps(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     struct elements a = elements_create(RANDOM, 1000000, 4);
     test_run_everywhere(end_maps, &a);
     elements_destroy(&a);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     size_t many = SIZE_MAX / 2;
     CHECK_EQ(weft_map(NULL, 0, 0, map_one, NULL, NULL, 1, NULL), -EINVAL);
@@ -200,7 +200,7 @@ static void what_cannot_be_is_refused(void)
 
 TEST_MAIN({
     TEST(each_element_is_mapped_once),
-    TEST(maps_are_defined_from_an_expression),
-    TEST(errors_and_stops_end_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(map_can_be_defined_from_expression),
+    TEST(errors_and_cancels_end_call),
+    TEST(invalid_arguments_are_rejected),
 })

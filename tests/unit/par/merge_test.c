@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comparisons.h"
 
-/* Records that were sorted as two arrays: the first ones of both, and all of them. */
+/* Two sorted arrays of records, the output of their merge, and the expected output. */
 struct halves {
     struct records a;
     struct records b;
@@ -9,7 +9,7 @@ struct halves {
     struct guarded wanted;
 };
 
-/* One after the other, those of a first among equal ones. */
+/* Merges element by element. Among equal records, those of a come first. */
 static void merge_slowly(struct halves *halves)
 {
     size_t size = halves->a.size;
@@ -32,7 +32,7 @@ static struct halves halves_create(enum pattern pattern, size_t a_count, size_t 
                              .b = records_create(pattern, b_count, size, 1),
                              .to = guarded_create((a_count + b_count) * size, 0),
                              .wanted = guarded_create((a_count + b_count) * size, 0) };
-    /* Those of b have other bytes behind their key, if there is room. */
+    /* The records of b have different bytes behind their key, if there are any. */
     for (size_t i = 0; i < b_count && key_size(size) < size; i++) {
         halves.b.expected.at[i * size + size - 1] ^= 0x55;
     }
@@ -55,7 +55,7 @@ static int merge_halves(struct halves *halves, weft_compare_fn compare, void *ar
                       halves->b.count, halves->a.size, compare, arg, halves->to.at, options);
 }
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
 static void merge_one(enum pattern pattern, size_t a_count, size_t b_count, size_t size)
 {
@@ -85,7 +85,7 @@ static int merge_all(void *arg)
     return 0;
 }
 
-static void two_become_one_and_equal_ones_keep_their_order(void)
+static void merge_is_stable(void)
 {
     test_run_everywhere(merge_all, NULL);
 }
@@ -99,14 +99,14 @@ static int merge_many(void *arg)
     return 0;
 }
 
-static void many_become_one(void)
+static void merge_of_many_elements_is_stable(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, merge_many, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* --- Lies, errors, stops --------------------------------------------------------------- */
+/* --- Inconsistent comparisons, errors, cancels ----------------------------------------- */
 
 static void lie_once(weft_compare_fn liar, size_t a_count, size_t b_count, size_t size)
 {
@@ -131,7 +131,7 @@ static int lie_about_all(void *arg)
     return 0;
 }
 
-static void a_comparison_that_lies_loses_nothing(void)
+static void inconsistent_comparison_loses_no_element(void)
 {
     test_run_everywhere(lie_about_all, NULL);
 }
@@ -153,12 +153,12 @@ static int stop_early(void *arg)
     return 0;
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     test_run_everywhere(stop_early, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 1, 2 };
     uint32_t to[4] = { 7, 7, 7, 7 };
@@ -176,9 +176,9 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(two_become_one_and_equal_ones_keep_their_order),
-    TEST(many_become_one),
-    TEST(a_comparison_that_lies_loses_nothing),
-    TEST(a_stop_ends_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(merge_is_stable),
+    TEST(merge_of_many_elements_is_stable),
+    TEST(inconsistent_comparison_loses_no_element),
+    TEST(cancel_flag_ends_call),
+    TEST(invalid_arguments_are_rejected),
 })

@@ -49,14 +49,14 @@ static void elements_are_reversed_and_rotated(void)
     test_run_everywhere(check_inputs, NULL);
 }
 
-static void large_elements_are_swapped(void)
+static void large_elements_are_reversed_and_rotated(void)
 {
     check_input(RANDOM, 100, 64);
     check_input(RANDOM, 101, 1000);
     check_input(RANDOM, 17, 4096 + 9);
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 static int stop_before(void *arg)
 {
@@ -72,12 +72,12 @@ static int stop_before(void *arg)
     return 0;
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     test_run_everywhere(stop_before, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     int value = 1;
     CHECK_EQ(weft_reverse(&value, 1, 0, NULL), -EINVAL);
@@ -90,7 +90,7 @@ static void what_cannot_be_is_refused(void)
 
 TEST_MAIN({
     TEST(elements_are_reversed_and_rotated),
-    TEST(large_elements_are_swapped),
-    TEST(a_stop_ends_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(large_elements_are_reversed_and_rotated),
+    TEST(cancel_flag_ends_call),
+    TEST(invalid_arguments_are_rejected),
 })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comparisons.h"
 
-/* --- Is it sorted? --------------------------------------------------------------------- */
+/* --- weft_is_sorted() ------------------------------------------------------------------ */
 
 static bool answer_for(const void *base, size_t count, size_t size)
 {
@@ -22,7 +22,7 @@ static void ask_both(const struct records *records)
     CHECK(answer_for(records->expected.at, records->count, size));
 }
 
-/* One that is out of its place is found, wherever it is. */
+/* A single element out of order is found at any position. */
 static void ask_with_one_moved(void)
 {
     enum {
@@ -48,12 +48,12 @@ static int ask_everything(void *arg)
     return 0;
 }
 
-static void what_is_sorted_is_known(void)
+static void is_sorted_reports_order(void)
 {
     test_run_everywhere(ask_everything, NULL);
 }
 
-static int ask_a_reversed_one(void *arg)
+static int ask_with_early_inversion(void *arg)
 {
     (void)arg;
     enum {
@@ -75,17 +75,17 @@ static int ask_a_reversed_one(void *arg)
     return 0;
 }
 
-static void the_first_that_is_out_of_order_ends_it(void)
+static void first_element_out_of_order_ends_check(void)
 {
-    CHECK_EQ(ask_a_reversed_one(NULL), 0);
+    CHECK_EQ(ask_with_early_inversion(NULL), 0);
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, ask_a_reversed_one, NULL), 0);
+    CHECK_EQ(test_run(rt, ask_with_early_inversion, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* --- Those that differ ----------------------------------------------------------------- */
+/* --- weft_unique() --------------------------------------------------------------------- */
 
-/* Copies what differs from its neighbour; says how many those are. */
+/* Copies the elements that differ from their predecessor. Returns their number. */
 static size_t expect_unique(const struct guarded *array, size_t count, size_t size, char *to)
 {
     size_t kept = 0;
@@ -98,12 +98,12 @@ static size_t expect_unique(const struct guarded *array, size_t count, size_t si
     return kept;
 }
 
-static void leave_out(const struct guarded *array, size_t count, size_t size)
+static void check_unique(const struct guarded *array, size_t count, size_t size)
 {
     char *wanted = malloc(count * size + 1);
     CHECK(wanted != NULL);
     size_t wanted_count = expect_unique(array, count, size, wanted);
-    /* Not a byte more than is kept. */
+    /* Exactly as large as the result. */
     struct guarded to = guarded_create(wanted_count * size, 0);
     size_t kept = 77;
     CHECK_EQ(weft_unique(array->at, count, size, compare_records, &size, to.at, &kept, NULL), 0);
@@ -113,44 +113,44 @@ static void leave_out(const struct guarded *array, size_t count, size_t size)
     free(wanted);
 }
 
-static void leave_out_of_both(const struct records *records)
+static void check_unique_of_both(const struct records *records)
 {
-    leave_out(&records->array, records->count, records->size);
-    leave_out(&records->expected, records->count, records->size);
+    check_unique(&records->array, records->count, records->size);
+    check_unique(&records->expected, records->count, records->size);
 }
 
-static int leave_out_of_everything(void *arg)
+static int check_unique_of_all(void *arg)
 {
     (void)arg;
-    with_records(leave_out_of_both);
+    with_records(check_unique_of_both);
     return 0;
 }
 
-static void those_that_differ_stay_in_their_order(void)
+static void unique_keeps_order(void)
 {
-    test_run_everywhere(leave_out_of_everything, NULL);
+    test_run_everywhere(check_unique_of_all, NULL);
 }
 
-static int leave_out_of_many(void *arg)
+static int check_unique_of_many(void *arg)
 {
     (void)arg;
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
         struct records records =
             records_create((enum pattern)pattern, test_scale(100000), 4 + 4 * (pattern % 2), 0);
-        leave_out_of_both(&records);
+        check_unique_of_both(&records);
         records_destroy(&records);
     }
     return 0;
 }
 
-static void many_that_differ_stay_in_their_order(void)
+static void unique_of_many_elements_keeps_order(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, leave_out_of_many, NULL), 0);
+    CHECK_EQ(test_run(rt, check_unique_of_many, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* --- Lies, errors, stops --------------------------------------------------------------- */
+/* --- Inconsistent comparisons, errors, cancels ----------------------------------------- */
 
 static uint32_t number_at(const struct guarded *array, size_t index)
 {
@@ -159,7 +159,8 @@ static uint32_t number_at(const struct guarded *array, size_t index)
     return number;
 }
 
-/* Elements are numbers that grow: what is kept must, too, and so be there once. */
+/* The elements are increasing numbers, so the kept ones must increase, too, and appear only
+ * once. */
 static void lie_once(weft_compare_fn liar, size_t count)
 {
     struct guarded array = guarded_create(count * 4, 0);
@@ -194,7 +195,7 @@ static int lie_about_all(void *arg)
     return 0;
 }
 
-static void a_comparison_that_lies_harms_nobody(void)
+static void inconsistent_comparison_is_harmless(void)
 {
     test_run_everywhere(lie_about_all, NULL);
 }
@@ -232,12 +233,12 @@ static int stop_both(void *arg)
     return 0;
 }
 
-static void stops_end_it(void)
+static void cancel_flag_ends_call(void)
 {
     test_run_everywhere(stop_both, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 1, 2 };
     uint32_t to[2];
@@ -258,11 +259,11 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(what_is_sorted_is_known),
-    TEST(the_first_that_is_out_of_order_ends_it),
-    TEST(those_that_differ_stay_in_their_order),
-    TEST(many_that_differ_stay_in_their_order),
-    TEST(a_comparison_that_lies_harms_nobody),
-    TEST(stops_end_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(is_sorted_reports_order),
+    TEST(first_element_out_of_order_ends_check),
+    TEST(unique_keeps_order),
+    TEST(unique_of_many_elements_keeps_order),
+    TEST(inconsistent_comparison_is_harmless),
+    TEST(cancel_flag_ends_call),
+    TEST(invalid_arguments_are_rejected),
 })

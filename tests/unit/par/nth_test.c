@@ -5,7 +5,7 @@
 #include "comparisons.h"
 #include "par/scratch.h"
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
 static uint64_t key_at(const struct guarded *array, size_t index, size_t size)
 {
@@ -51,7 +51,7 @@ static int select_all(void *arg)
     return 0;
 }
 
-static void the_element_at_n_is_where_a_sort_puts_it(void)
+static void nth_element_is_where_sort_puts_it(void)
 {
     test_run_everywhere(select_all, NULL);
 }
@@ -70,14 +70,14 @@ static int select_many(void *arg)
     return 0;
 }
 
-static void any_of_many_is_found(void)
+static void nth_of_many_elements_is_found(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, select_many, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* The array is the same, byte for byte, whoever selects. */
+/* The array is the same, byte for byte, regardless of the number of workers. */
 static struct records alone;
 
 static int select_as_alone(void *arg)
@@ -92,7 +92,7 @@ static int select_as_alone(void *arg)
     return 0;
 }
 
-static void who_helps_changes_nothing(void)
+static void result_does_not_depend_on_number_of_workers(void)
 {
     size_t size = 16;
     alone = records_create(FEW_DISTINCT, 100000, size, 0);
@@ -101,8 +101,8 @@ static void who_helps_changes_nothing(void)
     records_destroy(&alone);
 }
 
-/* What weft_top_k() builds on. */
-static void the_first_n_are_those_of_a_stable_sort(void)
+/* weft_top_k() relies on this. */
+static void first_n_elements_match_stable_sort(void)
 {
     size_t size = 16;
     struct wf_nth_order order = { size, compare_records, &size };
@@ -123,8 +123,8 @@ static void the_first_n_are_those_of_a_stable_sort(void)
 
 /* --- Comparisons ----------------------------------------------------------------------- */
 
-/* Two for each element, and some for the samples and for what is left. */
-static void it_takes_a_few_comparisons_for_each_element(void)
+/* Two comparisons per element, and some for the samples and for the remaining elements. */
+static void number_of_comparisons_is_linear(void)
 {
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
         size_t count = 100000;
@@ -164,18 +164,19 @@ static int lie_about_all(void *arg)
     return 0;
 }
 
-static void a_comparison_that_lies_loses_nothing(void)
+static void inconsistent_comparison_loses_no_element(void)
 {
     test_run_everywhere(lie_about_all, NULL);
 }
 
-/* --- Stops and memory ------------------------------------------------------------------ */
+/* --- Cancels and memory ---------------------------------------------------------------- */
 
 static int stop_at_each_stage(void *arg)
 {
     (void)arg;
     size_t count = 100000;
-    /* Before; the sample; the classes; what is between. */
+    /* Before it begins, in the sample, in the classification, and among the elements in
+     * between. */
     static const uint64_t stages[] = { 0, 1000, 100000, 248000 };
     for (size_t i = 0; i < 4; i++) {
         struct records records = records_create(RANDOM, count, 16, 0);
@@ -194,7 +195,7 @@ static int stop_at_each_stage(void *arg)
     return 0;
 }
 
-static void a_stop_leaves_every_element(void)
+static void cancel_keeps_every_element(void)
 {
     CHECK_EQ(stop_at_each_stage(NULL), 0);
     weft_runtime *rt = test_start(2);
@@ -202,7 +203,7 @@ static void a_stop_leaves_every_element(void)
     weft_runtime_destroy(rt);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 2, 1 };
     size_t size = 4;
@@ -221,7 +222,7 @@ static int select_records(void *arg)
                     &records->size, NULL);
 }
 
-static void without_memory_nothing_changes(void)
+static void out_of_memory_leaves_array_unchanged(void)
 {
     struct records records = records_create(RANDOM, 300000, 12, 0);
     memcpy(records.expected.at, records.array.at, records.array.size);
@@ -231,13 +232,13 @@ static void without_memory_nothing_changes(void)
 }
 
 TEST_MAIN({
-    TEST(what_cannot_be_is_refused),
-    TEST_DEBUG(without_memory_nothing_changes),
-    TEST(the_element_at_n_is_where_a_sort_puts_it),
-    TEST(any_of_many_is_found),
-    TEST(who_helps_changes_nothing),
-    TEST(the_first_n_are_those_of_a_stable_sort),
-    TEST(it_takes_a_few_comparisons_for_each_element),
-    TEST(a_comparison_that_lies_loses_nothing),
-    TEST(a_stop_leaves_every_element),
+    TEST(invalid_arguments_are_rejected),
+    TEST_DEBUG(out_of_memory_leaves_array_unchanged),
+    TEST(nth_element_is_where_sort_puts_it),
+    TEST(nth_of_many_elements_is_found),
+    TEST(result_does_not_depend_on_number_of_workers),
+    TEST(first_n_elements_match_stable_sort),
+    TEST(number_of_comparisons_is_linear),
+    TEST(inconsistent_comparison_loses_no_element),
+    TEST(cancel_keeps_every_element),
 })

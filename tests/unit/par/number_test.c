@@ -89,7 +89,7 @@ static int sort_all(void *arg)
     return 0;
 }
 
-static void numbers_come_out_as_from_qsort(void)
+static void sort_matches_qsort(void)
 {
     test_run_everywhere(sort_all, NULL);
 }
@@ -104,14 +104,14 @@ static int sort_many(void *arg)
     return 0;
 }
 
-static void many_numbers_come_out_as_from_qsort(void)
+static void sort_of_many_numbers_matches_qsort(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, sort_many, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* --- Stops ----------------------------------------------------------------------------- */
+/* --- Cancels --------------------------------------------------------------------------- */
 
 static weft_stop stop;
 
@@ -157,10 +157,10 @@ static int sort_and_stop(void *arg)
 }
 
 /*
- * Goal:   whenever it is stopped, all numbers are there.
- * Method: a thread that sets the stop after it has counted for a while.
+ * Goal:   all numbers are still in the array, whenever the sort is canceled.
+ * Method: a thread sets the cancel flag after it has counted for a while.
  */
-static void a_stop_leaves_every_number(void)
+static void cancel_keeps_every_number(void)
 {
     CHECK_EQ(sort_and_stop(NULL), 0);
     weft_runtime *rt = test_start(2);
@@ -168,7 +168,7 @@ static void a_stop_leaves_every_number(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_stop_before_it_begins_is_heard(void)
+static void set_cancel_flag_prevents_sort(void)
 {
     uint32_t values[] = { 3, 1, 2 };
     weft_stop before = { 0 };
@@ -178,9 +178,9 @@ static void a_stop_before_it_begins_is_heard(void)
     CHECK_EQ(values[0], 3);
 }
 
-/* --- What is special ------------------------------------------------------------------- */
+/* --- Special cases --------------------------------------------------------------------- */
 
-static void floating_point_numbers_have_a_total_order(void)
+static void floats_are_sorted_in_total_order(void)
 {
     double values[] = { NAN, 1, -0.0, INFINITY, -NAN, 0.0, -INFINITY, -1, 5e-324, -5e-324 };
     static const double wanted[] = { -NAN, -INFINITY, -1, -5e-324,  -0.0,
@@ -195,7 +195,7 @@ static void floating_point_numbers_have_a_total_order(void)
     CHECK_EQ(memcmp(floats, wanted_floats, sizeof wanted_floats), 0);
 }
 
-static void scratch_that_is_too_small_is_refused(void)
+static void too_small_scratch_is_rejected(void)
 {
     static const size_t counts[] = { 2, 1000, 100000 };
     for (size_t i = 0; i < 3; i++) {
@@ -213,38 +213,38 @@ static void scratch_that_is_too_small_is_refused(void)
     }
 }
 
-static int sort_a_million(void *arg)
+static int sort_million(void *arg)
 {
     return weft_sort_u64(arg, 1000000, NULL);
 }
 
-static void without_memory_nothing_changes(void)
+static void out_of_memory_leaves_array_unchanged(void)
 {
     uint64_t *values = malloc(1000000 * sizeof *values);
     CHECK(values != NULL);
     for (size_t i = 0; i < 1000000; i++) {
         values[i] = 1000000 - i;
     }
-    CHECK_EQ(result_without_memory(sort_a_million, values), -ENOMEM);
+    CHECK_EQ(result_without_memory(sort_million, values), -ENOMEM);
     for (size_t i = 0; i < 1000000; i++) {
         CHECK_EQ(values[i], 1000000 - i);
     }
     free(values);
 }
 
-static void no_numbers_need_no_array(void)
+static void sort_of_nothing_accepts_null(void)
 {
     CHECK_EQ(weft_sort_u32(NULL, 0, NULL), 0);
     CHECK_EQ(weft_sort_f64(NULL, 0, NULL), 0);
 }
 
 TEST_MAIN({
-    TEST(floating_point_numbers_have_a_total_order),
-    TEST(scratch_that_is_too_small_is_refused),
-    TEST(no_numbers_need_no_array),
-    TEST_DEBUG(without_memory_nothing_changes),
-    TEST(numbers_come_out_as_from_qsort),
-    TEST(many_numbers_come_out_as_from_qsort),
-    TEST(a_stop_leaves_every_number),
-    TEST(a_stop_before_it_begins_is_heard),
+    TEST(floats_are_sorted_in_total_order),
+    TEST(too_small_scratch_is_rejected),
+    TEST(sort_of_nothing_accepts_null),
+    TEST_DEBUG(out_of_memory_leaves_array_unchanged),
+    TEST(sort_matches_qsort),
+    TEST(sort_of_many_numbers_matches_qsort),
+    TEST(cancel_keeps_every_number),
+    TEST(set_cancel_flag_prevents_sort),
 })

@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-static void an_array_ends_where_pointers_do(void)
+static void array_larger_than_ptrdiff_max_does_not_fit(void)
 {
     CHECK(wf_options_fit(0, 1));
     CHECK(wf_options_fit(PTRDIFF_MAX, 1));
@@ -14,7 +14,7 @@ static void an_array_ends_where_pointers_do(void)
     CHECK(!wf_options_fit(0, 0));
 }
 
-static void blocks_are_neither_short_nor_long(void)
+static void block_length_is_bounded(void)
 {
     CHECK_EQ(wf_options_for_blocks(0, NULL).piece, WF_OPTIONS_BLOCK_MIN);
     CHECK_EQ(wf_options_for_blocks(100, NULL).piece, WF_OPTIONS_BLOCK_MIN);
@@ -22,7 +22,7 @@ static void blocks_are_neither_short_nor_long(void)
     CHECK_EQ(wf_options_for_blocks(SIZE_MAX, NULL).piece, WF_BLOCK_LENGTH_MAX);
 }
 
-static void what_is_given_is_passed_on(void)
+static void given_options_are_passed_on(void)
 {
     weft_stop stop = { 0 };
     char memory[1];
@@ -40,7 +40,7 @@ static void what_is_given_is_passed_on(void)
     CHECK(with.stop == &stop);
 }
 
-static void what_is_here_is_used_if_it_is_enough(void)
+static void local_scratch_is_used_if_large_enough(void)
 {
     weft_stop stop = { 0 };
     char here[WF_OPTIONS_HERE];
@@ -54,8 +54,8 @@ static void what_is_here_is_used_if_it_is_enough(void)
 }
 
 TEST_MAIN({
-    TEST(an_array_ends_where_pointers_do),
-    TEST(blocks_are_neither_short_nor_long),
-    TEST(what_is_given_is_passed_on),
-    TEST(what_is_here_is_used_if_it_is_enough),
+    TEST(array_larger_than_ptrdiff_max_does_not_fit),
+    TEST(block_length_is_bounded),
+    TEST(given_options_are_passed_on),
+    TEST(local_scratch_is_used_if_large_enough),
 })

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "comparisons.h"
 
-/* Each algorithm that needs scratch, with these options; 0, or the error of all. */
+/* Runs each algorithm that needs scratch with the given options. Returns 0, or the error that
+ * all of them return. */
 static int run_each(const struct records *records, size_t k, const weft_par_options *options)
 {
     size_t size = records->size;
@@ -28,7 +29,7 @@ static int run_each(const struct records *records, size_t k, const weft_par_opti
     return err;
 }
 
-static void run_with_least(size_t count, size_t size, size_t offset)
+static void run_with_minimum_scratch(size_t count, size_t size, size_t offset)
 {
     struct records records = records_create(RANDOM, count, size, 0);
     size_t scratch_size = weft_order_scratch(count, size);
@@ -45,29 +46,29 @@ static void run_with_least(size_t count, size_t size, size_t offset)
     records_destroy(&records);
 }
 
-static int run_all_with_least(void *arg)
+static int run_all_with_minimum_scratch(void *arg)
 {
     (void)arg;
     static const size_t counts[] = { 1, 2, 5, 64, 65, 1000, 1024, 1025, 4500, 20000, 60000 };
     for (size_t k = 0; k < RECORD_SIZES; k++) {
         for (size_t i = 0; i < 11; i++) {
             if (counts[i] <= 5000 || (i + k) % 4 == 0) {
-                run_with_least(counts[i], record_sizes[k], (i * 7 + k) % 64);
+                run_with_minimum_scratch(counts[i], record_sizes[k], (i * 7 + k) % 64);
             }
         }
     }
     return 0;
 }
 
-static void scratch_may_be_as_small_as_said(void)
+static void scratch_of_stated_size_is_enough(void)
 {
-    CHECK_EQ(run_all_with_least(NULL), 0);
+    CHECK_EQ(run_all_with_minimum_scratch(NULL), 0);
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, run_all_with_least, NULL), 0);
+    CHECK_EQ(test_run(rt, run_all_with_minimum_scratch, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-static void scratch_that_is_too_small_is_refused(void)
+static void too_small_scratch_is_rejected(void)
 {
     struct records records = records_create(RANDOM, 20000, 8, 0);
     char scratch[64];
@@ -77,7 +78,7 @@ static void scratch_that_is_too_small_is_refused(void)
     records_destroy(&records);
 }
 
-static void sizes_that_cannot_be_are_said_so(void)
+static void scratch_size_overflow_gives_size_max(void)
 {
     CHECK(weft_order_scratch(SIZE_MAX, 1) == SIZE_MAX);
     CHECK(weft_order_scratch(SIZE_MAX / 4, 8) == SIZE_MAX);
@@ -85,7 +86,7 @@ static void sizes_that_cannot_be_are_said_so(void)
 }
 
 TEST_MAIN({
-    TEST(scratch_may_be_as_small_as_said),
-    TEST(scratch_that_is_too_small_is_refused),
-    TEST(sizes_that_cannot_be_are_said_so),
+    TEST(scratch_of_stated_size_is_enough),
+    TEST(too_small_scratch_is_rejected),
+    TEST(scratch_size_overflow_gives_size_max),
 })

@@ -3,7 +3,7 @@
 
 #include "elements.h"
 
-/* A byte that is neither 0 nor 1 is a yes, too. */
+/* Any nonzero byte is a yes, not only 1. */
 static unsigned char *create_answers(size_t count, unsigned share, unsigned yes)
 {
     struct wf_rng rng;
@@ -16,7 +16,7 @@ static unsigned char *create_answers(size_t count, unsigned share, unsigned yes)
     return answers;
 }
 
-/* Returns how many are kept. */
+/* Puts the kept elements first, then the others. Returns the number that are kept. */
 static size_t pack_alone(const struct elements *from, const unsigned char *keep, char *to)
 {
     size_t kept = 0;
@@ -32,7 +32,7 @@ static size_t pack_alone(const struct elements *from, const unsigned char *keep,
     return kept;
 }
 
-/* With others there are guards behind all of them, and else behind those that are kept. */
+/* The guards are behind all elements if with_others is true, else behind the kept ones. */
 static void check_pack(const struct elements *from, const unsigned char *keep, bool with_others)
 {
     struct elements wanted = elements_copy(from);
@@ -79,12 +79,12 @@ static int check_inputs(void *arg)
     return 0;
 }
 
-static void elements_are_moved_apart_in_their_order(void)
+static void pack_keeps_order_of_kept_and_other_elements(void)
 {
     test_run_everywhere(check_inputs, NULL);
 }
 
-/* --- The public one ------------------------------------------------------------------------ */
+/* --- weft_pack() --------------------------------------------------------------------------- */
 
 static int pack_many(void *arg)
 {
@@ -134,12 +134,12 @@ static int stop_before(void *arg)
     return 0;
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     test_run_everywhere(stop_before, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     size_t kept = 77;
     CHECK_EQ(weft_pack(NULL, 0, 0, NULL, NULL, &kept, NULL), -EINVAL);
@@ -150,8 +150,8 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(elements_are_moved_apart_in_their_order),
+    TEST(pack_keeps_order_of_kept_and_other_elements),
     TEST(many_elements_are_packed),
-    TEST(a_stop_ends_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(cancel_flag_ends_call),
+    TEST(invalid_arguments_are_rejected),
 })

@@ -15,7 +15,7 @@ static uint32_t elements[COUNT];
 
 WEFT_KEY(last_digits, uint32_t, element, *element % KEYS)
 
-static int fail_at_the_end(const void *from, size_t count, uint64_t *keys, void *arg)
+static int fail_at_end(const void *from, size_t count, uint64_t *keys, void *arg)
 {
     const uint32_t *first = from;
     int err = last_digits(from, count, keys, arg);
@@ -43,7 +43,7 @@ static int check_order(void *arg)
     return 0;
 }
 
-static void keys_are_in_order_and_equal_ones_as_they_were(void)
+static void pairs_are_sorted_stably_by_key(void)
 {
     test_run_everywhere(check_order, NULL);
 }
@@ -51,7 +51,7 @@ static void keys_are_in_order_and_equal_ones_as_they_were(void)
 static int check_error(void *arg)
 {
     (void)arg;
-    struct wf_keyed keyed = { (const char *)elements, COUNT, sizeof elements[0], fail_at_the_end,
+    struct wf_keyed keyed = { (const char *)elements, COUNT, sizeof elements[0], fail_at_end,
                               NULL };
     struct wf_scratch scratch;
     struct wf_radix_pair *pairs;
@@ -61,12 +61,12 @@ static int check_error(void *arg)
     return 0;
 }
 
-static void an_error_of_the_key_is_returned(void)
+static void key_error_is_returned(void)
 {
     test_run_everywhere(check_error, NULL);
 }
 
 TEST_MAIN({
-    TEST(keys_are_in_order_and_equal_ones_as_they_were),
-    TEST(an_error_of_the_key_is_returned),
+    TEST(pairs_are_sorted_stably_by_key),
+    TEST(key_error_is_returned),
 })

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-static void next_piece_ends_at_the_limit_or_at_the_end(void)
+static void next_chunk_ends_at_limit_or_at_end(void)
 {
     CHECK_EQ(wf_pause_next(0, 10, 4), 4);
     CHECK_EQ(wf_pause_next(8, 10, 4), 10);
@@ -13,8 +13,8 @@ static void next_piece_ends_at_the_limit_or_at_the_end(void)
     CHECK_EQ(wf_pause_next(10, 10, 4), 10);
 }
 
-/* Sizes around the length of a piece. */
-static void copy_and_clear_reach_every_byte_and_no_other(void)
+/* Sizes around the length of a chunk. */
+static void copy_and_clear_reach_exactly_given_bytes(void)
 {
     enum {
         MOST = 2 * WF_PAUSE_BYTES + 1
@@ -45,7 +45,7 @@ static void copy_and_clear_reach_every_byte_and_no_other(void)
     free(to);
 }
 
-static void pieces_of_large_elements_are_short(void)
+static void chunks_of_large_elements_are_short(void)
 {
     CHECK_EQ(wf_pause_most(1024, 1), 1024);
     CHECK_EQ(wf_pause_most(1024, WF_PAUSE_BYTES / 1024), 1024);
@@ -63,8 +63,8 @@ static void steps_grow_with_count_and_size(void)
     CHECK_EQ(wf_pause_steps(1, 100 * WF_PAUSE_STEP_BYTES), 101);
 }
 
-/* A byte that differs, in each piece and at its ends. */
-static void equal_finds_any_byte_that_differs(void)
+/* A differing byte in each chunk, and at its ends. */
+static void equal_detects_any_differing_byte(void)
 {
     enum {
         MOST = 2 * WF_PAUSE_BYTES + 1
@@ -86,9 +86,9 @@ static void equal_finds_any_byte_that_differs(void)
 }
 
 TEST_MAIN({
-    TEST(pieces_of_large_elements_are_short),
+    TEST(chunks_of_large_elements_are_short),
     TEST(steps_grow_with_count_and_size),
-    TEST(equal_finds_any_byte_that_differs),
-    TEST(next_piece_ends_at_the_limit_or_at_the_end),
-    TEST(copy_and_clear_reach_every_byte_and_no_other),
+    TEST(equal_detects_any_differing_byte),
+    TEST(next_chunk_ends_at_limit_or_at_end),
+    TEST(copy_and_clear_reach_exactly_given_bytes),
 })

@@ -9,7 +9,7 @@
 #include "memory.h"
 #include "timing.h"
 
-/* --- A pipeline whose every step is checked ------------------------------------------------ */
+/* --- A pipeline with checks in each stage -------------------------------------------------- */
 
 enum {
     STAGES_MAX = 4,
@@ -19,25 +19,25 @@ enum {
 
 struct item {
     uint64_t number;
-    unsigned passed; /* stages */
+    unsigned passed; /* number of stages */
 };
 
 struct rig {
     weft_stage stages[STAGES_MAX];
     size_t count;
     uint64_t items;
-    uint64_t gone_every; /* of so many items stage 1 lets one be gone; 0: none */
-    uint64_t bad_item;   /* fails in stage bad_stage, or stops */
+    uint64_t gone_every; /* stage 1 removes every n-th item; 0: none */
+    uint64_t bad_item;   /* fails in stage bad_stage, or sets the cancel flag */
     unsigned bad_stage;
     int error;
-    bool keeps; /* who fails has freed its item */
+    bool keeps; /* a failing stage frees its item */
     weft_stop stop;
 
-    uint64_t made;                   /* in the first stage */
-    uint64_t passed[STAGES_MAX];     /* of stages that take one at a time: since the last */
-    _Atomic(int) inside[STAGES_MAX]; /* right now */
+    uint64_t made;                   /* by the first stage */
+    uint64_t passed[STAGES_MAX];     /* in-order stages: the last item's number + 1 */
+    _Atomic(int) inside[STAGES_MAX]; /* calls in progress */
     _Atomic(uint64_t) calls[STAGES_MAX];
-    _Atomic(int64_t) alive; /* items */
+    _Atomic(int64_t) alive; /* live items */
     _Atomic(int64_t) alive_max;
     _Atomic(uint64_t) dropped;
     _Atomic(bool) is_over;
@@ -73,7 +73,7 @@ static bool is_gone(const struct rig *rig, uint64_t number)
     return rig->gone_every != 0 && number % rig->gone_every == 0;
 }
 
-/* The number of the next item that an ordered stage must see. */
+/* Returns the number of the next item that an ordered stage must see. */
 static uint64_t next_number(const struct rig *rig, unsigned stage)
 {
     uint64_t number = rig->passed[stage];
@@ -83,7 +83,7 @@ static uint64_t next_number(const struct rig *rig, unsigned stage)
     return number;
 }
 
-static void check_turn(struct rig *rig, unsigned stage, const struct item *item)
+static void check_order(struct rig *rig, unsigned stage, const struct item *item)
 {
     CHECK(item != NULL);
     CHECK_EQ(item->passed, stage);
@@ -121,14 +121,14 @@ static int pass(struct rig *rig, unsigned stage, void **at)
     struct item *item = *at;
     int err = 0;
     if (item != NULL || stage > 0) {
-        check_turn(rig, stage, item);
+        check_order(rig, stage, item);
         item->passed++;
         bool is_bad = item->number == rig->bad_item && stage == rig->bad_stage;
         if (is_bad) {
             err = fail(rig, at);
         }
         if (err == 0 && stage == rig->count - 1) {
-            destroy(rig, item); /* What is left here is not looked at. */
+            destroy(rig, item); /* The last stage's item pointer is not read again. */
         } else if (err == 0 && stage == 1 && is_gone(rig, item->number)) {
             destroy(rig, item);
             *at = NULL;
@@ -158,7 +158,7 @@ static int pass_3(void **item, void *arg)
     return pass(arg, 3, item);
 }
 
-/* The digits of shape, to base 3, are the kinds of the stages but the first. */
+/* The base-3 digits of shape are the kinds of all stages but the first. */
 static struct rig make_rig(size_t count, unsigned shape, uint64_t items)
 {
     static int (*const functions[])(void **, void *) = { pass_0, pass_1, pass_2, pass_3 };
@@ -184,7 +184,7 @@ static int run_rig(struct rig *rig, size_t tokens)
 
 static const unsigned shapes[STAGES_MAX + 1] = { 0, 1, 3, 9, 27 };
 
-/* --- All goes well ------------------------------------------------------------------------- */
+/* --- Success ------------------------------------------------------------------------------- */
 
 static void check_shape(size_t count, unsigned shape, uint64_t items, size_t tokens)
 {
@@ -213,12 +213,12 @@ static int pass_all(void *arg)
     return 0;
 }
 
-static void every_item_passes_every_stage_once_as_its_kind_says(void)
+static void item_passes_each_stage_once_as_stage_kind_requires(void)
 {
     test_run_everywhere(pass_all, NULL);
 }
 
-static int let_some_go(void *arg)
+static int remove_some_items(void *arg)
 {
     (void)arg;
     for (unsigned shape = 0; shape < shapes[4]; shape++) {
@@ -236,9 +236,9 @@ static int let_some_go(void *arg)
     return 0;
 }
 
-static void an_item_that_is_gone_is_seen_by_no_further_stage(void)
+static void removed_item_skips_later_stages(void)
 {
-    test_run_everywhere(let_some_go, NULL);
+    test_run_everywhere(remove_some_items, NULL);
 }
 
 static int make_first(void **item, void *arg)
@@ -257,7 +257,7 @@ static int step(void **item, void *arg)
     return 0;
 }
 
-static void a_stage_may_replace_its_item(void)
+static void stage_may_replace_item(void)
 {
     weft_stage stages[STAGES_MANY] = { { WEFT_STAGE_IN_ORDER, make_first } };
     for (int i = 1; i < STAGES_MANY; i++) {
@@ -272,7 +272,7 @@ static void a_stage_may_replace_its_item(void)
     }
 }
 
-static void a_pipeline_begins_in_order(void)
+static void first_stage_that_is_not_in_order_is_rejected(void)
 {
     weft_stage stage = { WEFT_STAGE_PARALLEL, pass_0 };
     CHECK_EQ(weft_pipeline(&stage, 1, 0, NULL, NULL, NULL), -EINVAL);
@@ -283,7 +283,7 @@ static void a_pipeline_begins_in_order(void)
     CHECK_EQ(weft_pipeline(&stage, SIZE_MAX / 2, 0, NULL, NULL, NULL), -ENOMEM);
 }
 
-/* --- All does not go well ------------------------------------------------------------------ */
+/* --- Errors and cancels -------------------------------------------------------------------- */
 
 static struct rig fail_at(unsigned shape, unsigned stage, uint64_t item, int error, bool keeps)
 {
@@ -296,7 +296,7 @@ static struct rig fail_at(unsigned shape, unsigned stage, uint64_t item, int err
     CHECK_EQ(rig.calls[0], rig.made + rig.is_over);
     CHECK_LE(rig.dropped, 5);
     if (shape == 0) {
-        /* All stages are in order: none can come to its end before the bad one. */
+        /* All stages are in order, so no later item can finish before the bad one. */
         CHECK_LE(rig.made, item + 5);
     }
     return rig;
@@ -317,13 +317,13 @@ static int fail_everywhere(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it_and_nothing_leaks(void)
+static void errors_and_cancels_end_pipeline_without_leaks(void)
 {
     test_run_everywhere(fail_everywhere, NULL);
 }
 
-/* Where nobody else runs, it is known what is called and what is dropped. */
-static void after_an_error_no_stage_is_called(void)
+/* Without other workers, calls and drops are deterministic. */
+static void no_stage_is_called_after_error(void)
 {
     for (unsigned stage = 0; stage < 4; stage++) {
         for (int way = 0; way < 3; way++) {
@@ -347,7 +347,7 @@ static int stop_before(void *arg)
     return 0;
 }
 
-static void nothing_begins_after_a_stop(void)
+static void set_cancel_flag_prevents_calls(void)
 {
     test_run_everywhere(stop_before, NULL);
 }
@@ -365,14 +365,14 @@ static int make_any(void **item, void *arg)
     return 0;
 }
 
-static void without_a_drop_items_are_forgotten(void)
+static void error_without_drop_function_abandons_items(void)
 {
     int thing;
     weft_stage stages[] = { { WEFT_STAGE_IN_ORDER, make_any }, { WEFT_STAGE_PARALLEL, fail_last } };
     CHECK_EQ(weft_pipeline(stages, 2, 0, NULL, &thing, NULL), -7);
 }
 
-/* --- Items that wait ------------------------------------------------------------------------ */
+/* --- Waiting items -------------------------------------------------------------------------- */
 
 enum {
     CROWD = 10,
@@ -392,7 +392,7 @@ static int make_number(void **item, void *arg)
     return 0;
 }
 
-/* Until all have come. */
+/* Waits until all items have arrived. */
 static int wait_for_all(void **item, void *arg)
 {
     struct crowd *crowd = arg;
@@ -404,7 +404,7 @@ static int wait_for_all(void **item, void *arg)
     return 0;
 }
 
-/* The first one lets all others pass before. */
+/* Lets all later items pass first. */
 static int let_others_pass(void **item, void *arg)
 {
     struct crowd *crowd = arg;
@@ -416,17 +416,17 @@ static int let_others_pass(void **item, void *arg)
     return 0;
 }
 
-static int eat_in_order(void **item, void *arg)
+static int consume_in_order(void **item, void *arg)
 {
     struct crowd *crowd = arg;
     CHECK_EQ((uintptr_t)*item, ++crowd->eaten);
     return 0;
 }
 
-static int eat_and_wait(void **item, void *arg)
+static int sleep_and_consume(void **item, void *arg)
 {
     CHECK_EQ(weft_sleep(WEFT_US), 0);
-    return eat_in_order(item, arg);
+    return consume_in_order(item, arg);
 }
 
 static int wait_in_stages(void *arg)
@@ -434,11 +434,11 @@ static int wait_in_stages(void *arg)
     (void)arg;
     weft_stage stages[] = { { WEFT_STAGE_IN_ORDER, make_number },
                             { WEFT_STAGE_PARALLEL, let_others_pass },
-                            { WEFT_STAGE_IN_ORDER, eat_in_order },
+                            { WEFT_STAGE_IN_ORDER, consume_in_order },
                             { WEFT_STAGE_PARALLEL, wait_for_all } };
     for (unsigned i = 0; i < 20; i++) {
         struct crowd crowd = { 0 };
-        stages[2].run = i % 2 == 0 ? eat_in_order : eat_and_wait;
+        stages[2].run = i % 2 == 0 ? consume_in_order : sleep_and_consume;
         CHECK_EQ(weft_pipeline(stages, 4, CROWD + i % 3, NULL, &crowd, NULL), 0);
         CHECK_EQ(crowd.eaten, CROWD);
     }
@@ -446,12 +446,12 @@ static int wait_in_stages(void *arg)
 }
 
 /*
- * Goal:   items that wait stop neither others nor a worker; and order is kept where the last
- *         one comes first.
- * Method: as many as may be under way come to a stage in reverse order, which is in order;
- *         and then they wait for each other, on fewer workers.
+ * Goal:   items that wait block neither other items nor a worker, and order is restored if the
+ *         last item arrives first.
+ * Method: all items in flight reach an in-order stage in reverse order. Then they wait for each
+ *         other, on fewer workers than items.
  */
-static void items_that_wait_do_not_stop_others(void)
+static void waiting_items_do_not_block_others(void)
 {
     for (unsigned workers = 1; workers <= 8; workers *= 2) {
         weft_runtime *rt = test_start(workers);
@@ -460,7 +460,7 @@ static void items_that_wait_do_not_stop_others(void)
     }
 }
 
-/* --- Without memory ------------------------------------------------------------------------- */
+/* --- Out of memory -------------------------------------------------------------------------- */
 
 static int yield_once(void **item, void *arg)
 {
@@ -470,12 +470,12 @@ static int yield_once(void **item, void *arg)
     return 0;
 }
 
-static int run_hungry(void *arg)
+static int run_out_of_memory(void *arg)
 {
     weft_stage stages[] = { { WEFT_STAGE_IN_ORDER, make_number },
                             { WEFT_STAGE_PARALLEL, yield_once },
                             { WEFT_STAGE_SERIAL, yield_once },
-                            { WEFT_STAGE_IN_ORDER, eat_in_order } };
+                            { WEFT_STAGE_IN_ORDER, consume_in_order } };
     (void)arg;
     for (unsigned left = 0; left < 4; left++) {
         struct crowd crowd = { 0 };
@@ -492,16 +492,16 @@ static int run_hungry(void *arg)
     return err;
 }
 
-static void without_memory_fewer_items_are_under_way(void)
+static void out_of_memory_reduces_items_in_flight(void)
 {
-    CHECK_EQ(run_hungry(NULL), -ENOMEM);
+    CHECK_EQ(run_out_of_memory(NULL), -ENOMEM);
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, run_hungry, NULL), -ENOMEM);
-    CHECK_EQ(weft_par_run(rt, run_hungry, NULL), -ENOMEM);
+    CHECK_EQ(test_run(rt, run_out_of_memory, NULL), -ENOMEM);
+    CHECK_EQ(weft_par_run(rt, run_out_of_memory, NULL), -ENOMEM);
     weft_runtime_destroy(rt);
 }
 
-/* --- Who runs it ---------------------------------------------------------------------------- */
+/* --- Distribution among workers ------------------------------------------------------------- */
 
 static int meet(void **item, void *arg)
 {
@@ -512,7 +512,7 @@ static int meet(void **item, void *arg)
     return 0;
 }
 
-static int meet_in_a_stage(void *arg)
+static int meet_in_stage(void *arg)
 {
     (void)arg;
     weft_stage stages[] = { { WEFT_STAGE_IN_ORDER, make_number }, { WEFT_STAGE_PARALLEL, meet } };
@@ -524,14 +524,14 @@ static int meet_in_a_stage(void *arg)
 }
 
 /*
- * Goal:   a stage that is parallel runs on several workers.
- * Method: each of two items waits for the other one, and keeps its worker.
+ * Goal:   a parallel stage runs on several workers.
+ * Method: each of two items occupies its worker and waits for the other item.
  */
-static void two_long_items_run_at_once(void)
+static void two_long_items_run_concurrently(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, meet_in_a_stage, NULL), 0);
-    CHECK_EQ(weft_par_run(rt, meet_in_a_stage, NULL), 0);
+    CHECK_EQ(test_run(rt, meet_in_stage, NULL), 0);
+    CHECK_EQ(weft_par_run(rt, meet_in_stage, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -539,12 +539,12 @@ static int run_little(void *arg)
 {
     (void)arg;
     weft_stage stages[] = { { WEFT_STAGE_IN_ORDER, make_number },
-                            { WEFT_STAGE_IN_ORDER, eat_in_order } };
+                            { WEFT_STAGE_IN_ORDER, consume_in_order } };
     struct crowd crowd = { 0 };
     return weft_pipeline(stages, 2, 0, NULL, &crowd, NULL);
 }
 
-static void a_short_pipeline_wakes_nobody(void)
+static void short_pipeline_wakes_no_worker(void)
 {
     test_wakes_nobody(run_little, NULL);
 }
@@ -563,7 +563,7 @@ static int nest_pipelines(void *arg)
     weft_stage stages[] = { { WEFT_STAGE_IN_ORDER, make_number },
                             { WEFT_STAGE_PARALLEL, run_inside },
                             { WEFT_STAGE_SERIAL, run_inside },
-                            { WEFT_STAGE_IN_ORDER, eat_in_order } };
+                            { WEFT_STAGE_IN_ORDER, consume_in_order } };
     struct crowd crowd = { 0 };
     CHECK_EQ(weft_pipeline(stages, 4, 0, NULL, &crowd, NULL), 0);
     return 0;
@@ -575,17 +575,17 @@ static void pipelines_nest(void)
 }
 
 TEST_MAIN({
-    TEST_DEBUG(without_memory_fewer_items_are_under_way),
-    TEST(every_item_passes_every_stage_once_as_its_kind_says),
-    TEST(an_item_that_is_gone_is_seen_by_no_further_stage),
-    TEST(a_stage_may_replace_its_item),
-    TEST(a_pipeline_begins_in_order),
-    TEST(errors_and_stops_end_it_and_nothing_leaks),
-    TEST(after_an_error_no_stage_is_called),
-    TEST(nothing_begins_after_a_stop),
-    TEST(without_a_drop_items_are_forgotten),
-    TEST(items_that_wait_do_not_stop_others),
-    TEST(two_long_items_run_at_once),
-    TEST(a_short_pipeline_wakes_nobody),
+    TEST_DEBUG(out_of_memory_reduces_items_in_flight),
+    TEST(item_passes_each_stage_once_as_stage_kind_requires),
+    TEST(removed_item_skips_later_stages),
+    TEST(stage_may_replace_item),
+    TEST(first_stage_that_is_not_in_order_is_rejected),
+    TEST(errors_and_cancels_end_pipeline_without_leaks),
+    TEST(no_stage_is_called_after_error),
+    TEST(set_cancel_flag_prevents_calls),
+    TEST(error_without_drop_function_abandons_items),
+    TEST(waiting_items_do_not_block_others),
+    TEST(two_long_items_run_concurrently),
+    TEST(short_pipeline_wakes_no_worker),
     TEST(pipelines_nest),
 })

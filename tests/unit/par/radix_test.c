@@ -19,7 +19,8 @@ static int compare_pairs(const void *a, const void *b)
     return (x->element > y->element) - (x->element < y->element);
 }
 
-/* Sorts pairs with keys of these bits only, which are as they were for equal keys. */
+/* Sorts pairs whose keys differ only in the given bits. Pairs with equal keys must keep their
+ * order. */
 static void sort_pairs(size_t count, uint64_t bits, uint64_t others)
 {
     struct wf_rng rng;
@@ -43,7 +44,7 @@ static void sort_pairs(size_t count, uint64_t bits, uint64_t others)
     free(pairs);
 }
 
-/* Which bits differ decides which digits there are, and how often it is spread. */
+/* The bits that differ determine the digits, and how often elements are distributed. */
 static int sort_by_any_bits(void *arg)
 {
     (void)arg;
@@ -68,11 +69,11 @@ static void pairs_are_sorted_by_any_bits(void)
 /* --- Levels ---------------------------------------------------------------------------- */
 
 /*
- * Goal:   buckets that are large again and again are spread, up to the last level.
- * Method: few elements have any of the higher bits, so that nearly all share a bucket;
- *         or half of them have, so that two large ones are sorted at once.
+ * Goal:   buckets that stay large are distributed again, down to the last level.
+ * Method: few elements have any of the higher bits set, so that nearly all share a bucket. Or
+ *         half of them have, so that two large buckets are sorted at the same time.
  */
-static int sort_what_is_nested(void *arg)
+static int sort_nested_buckets(void *arg)
 {
     unsigned parts = *(const unsigned *)arg;
     size_t count = 1200000;
@@ -101,20 +102,20 @@ static int sort_what_is_nested(void *arg)
     return 0;
 }
 
-static void buckets_in_buckets_are_sorted(void)
+static void large_buckets_in_large_buckets_are_sorted(void)
 {
     static unsigned parts[] = { 2, 100 };
     weft_runtime *rt = test_start(4);
     for (unsigned i = 0; i < 2; i++) {
-        CHECK_EQ(sort_what_is_nested(&parts[i]), 0);
-        CHECK_EQ(test_run(rt, sort_what_is_nested, &parts[i]), 0);
+        CHECK_EQ(sort_nested_buckets(&parts[i]), 0);
+        CHECK_EQ(test_run(rt, sort_nested_buckets, &parts[i]), 0);
     }
     weft_runtime_destroy(rt);
 }
 
 /* --- Orders ---------------------------------------------------------------------------- */
 
-static void an_order_of_bits_can_be_turned_round(void)
+static void bit_order_can_be_reversed(void)
 {
     uint32_t values[5] = { 5, 0xFFFFFFFF, 0, 0x80000000, 6 };
     static const uint32_t descending[5] = { 0xFFFFFFFF, 0x80000000, 6, 5, 0 };
@@ -126,7 +127,7 @@ static void an_order_of_bits_can_be_turned_round(void)
 }
 
 TEST_MAIN({
-    TEST(an_order_of_bits_can_be_turned_round),
+    TEST(bit_order_can_be_reversed),
     TEST(pairs_are_sorted_by_any_bits),
-    TEST(buckets_in_buckets_are_sorted),
+    TEST(large_buckets_in_large_buckets_are_sorted),
 })

@@ -67,21 +67,21 @@ static void meet(size_t begin, size_t end, void *arg)
     test_wait_for(&begun, 2);
 }
 
-static int meet_at_once(void *arg)
+static int meet_concurrently(void *arg)
 {
     (void)arg;
     wf_range_each(2, 1, meet, NULL);
     return 0;
 }
 
-static void pieces_run_at_once(void)
+static void chunks_run_concurrently(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, meet_at_once, NULL), 0);
+    CHECK_EQ(test_run(rt, meet_concurrently, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
 TEST_MAIN({
     TEST(each_index_is_visited_once),
-    TEST(pieces_run_at_once),
+    TEST(chunks_run_concurrently),
 })

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * records.h - elements of any size that know their key and their first place, and what a
- * stable sort makes of them.
+ * records.h - records of any size with a key and their original position, and the expected
+ * result of a stable sort.
  */
 #ifndef TEST_PAR_RECORDS_H
 #define TEST_PAR_RECORDS_H
 
 #include "inputs.h"
 
-/* The key is in the first bytes; the others differ from element to element, if there is
- * room. */
+/* The key is in the first bytes. The other bytes, if any, differ from record to record. */
 static inline size_t key_size(size_t size)
 {
     return size < 3 ? 1 : size < 8 ? 2 : 8 < size ? 8 : 4;
@@ -22,7 +21,7 @@ static inline uint64_t record_key(const void *record, size_t size)
     return key;
 }
 
-/* For sorts: arg points to the size. */
+/* Comparison function for sorts. arg points to the record size. */
 static inline int compare_records(const void *a, const void *b, void *arg)
 {
     size_t size = *(const size_t *)arg;
@@ -31,7 +30,7 @@ static inline int compare_records(const void *a, const void *b, void *arg)
     return (x > y) - (x < y);
 }
 
-/* An array of records between guards, and how it should be once it is sorted. */
+/* An array of records between guards, and its expected contents once it is sorted. */
 struct records {
     struct guarded array;
     struct guarded expected;
@@ -103,7 +102,7 @@ static inline void records_destroy(struct records *records)
     guarded_destroy(&records->expected);
 }
 
-/* The same records, in any order. Changes both arrays. */
+/* Checks that both arrays have the same records, in any order. Changes both arrays. */
 static inline int compare_bytes(const void *a, const void *b, void *arg)
 {
     return memcmp(a, b, *(const size_t *)arg);

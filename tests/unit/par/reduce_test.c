@@ -31,7 +31,7 @@ static int check_affine(void *arg)
     return 0;
 }
 
-static void parts_are_combined_in_order(void)
+static void reduce_combines_parts_in_order(void)
 {
     test_run_everywhere(check_affine, NULL);
 }
@@ -43,7 +43,7 @@ static int check_sum(void *arg)
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         double sum = -1;
         CHECK_EQ(weft_reduce(0, lengths[i], &how, NULL, &sum, NULL), 0);
-        if (wanted[i] == -2) { /* The first run, which is alone. */
+        if (wanted[i] == -2) { /* The first run, without workers. */
             wanted[i] = sum;
         }
         CHECK_EQ(memcmp(&sum, &wanted[i], sizeof sum), 0);
@@ -51,7 +51,7 @@ static int check_sum(void *arg)
     return 0;
 }
 
-static void sums_have_the_same_bits_everywhere(void)
+static void sums_are_bitwise_equal_everywhere(void)
 {
     double wanted[sizeof lengths / sizeof lengths[0]];
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
@@ -60,7 +60,7 @@ static void sums_have_the_same_bits_everywhere(void)
     test_run_everywhere(check_sum, wanted);
     double plain = 0;
     CHECK_EQ(sum_fold(&plain, 0, 300000, NULL), 0);
-    CHECK(plain != wanted[9]); /* Else the order of additions cannot be seen. */
+    CHECK(plain != wanted[9]); /* Else the order of additions would not show. */
 }
 
 static int fail_at_100(void *value, size_t first, size_t end, void *arg)
@@ -87,7 +87,7 @@ static int check_ends(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     weft_stop_set(&stop);
     test_run_everywhere(check_ends, NULL);
@@ -117,14 +117,14 @@ static int check_scratch(void *arg)
     return 0;
 }
 
-static void values_are_in_the_scratch_that_was_given(void)
+static void reduce_and_scan_use_given_scratch(void)
 {
     test_run_everywhere(check_scratch, NULL);
 }
 
 TEST_MAIN({
-    TEST(parts_are_combined_in_order),
-    TEST(sums_have_the_same_bits_everywhere),
-    TEST(errors_and_stops_end_it),
-    TEST(values_are_in_the_scratch_that_was_given),
+    TEST(reduce_combines_parts_in_order),
+    TEST(sums_are_bitwise_equal_everywhere),
+    TEST(errors_and_cancels_end_call),
+    TEST(reduce_and_scan_use_given_scratch),
 })

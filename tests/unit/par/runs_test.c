@@ -3,7 +3,7 @@
 
 #include "inputs.h"
 
-/* Keys of which so many are equal, one after the other; alone, or each with a word. */
+/* Keys in runs of length equal ones, alone or each followed by another word. */
 static void find_one(size_t count, size_t length, size_t words)
 {
     struct guarded array = guarded_create(count * words * sizeof(uint64_t), 0);
@@ -44,7 +44,7 @@ static void runs_of_any_length_are_found(void)
     test_run_everywhere(find_all, NULL);
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     uint64_t keys[2] = { 1, 2 };
     size_t begins[3];
@@ -57,5 +57,5 @@ static void a_stop_ends_it(void)
 
 TEST_MAIN({
     TEST(runs_of_any_length_are_found),
-    TEST(a_stop_ends_it),
+    TEST(cancel_flag_ends_call),
 })

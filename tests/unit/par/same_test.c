@@ -42,12 +42,12 @@ static int check_inputs(void *arg)
     return 0;
 }
 
-static void the_first_difference_is_found(void)
+static void first_difference_is_found(void)
 {
     test_run_everywhere(check_inputs, NULL);
 }
 
-/* By the keys alone. */
+/* Compares only the keys. */
 static int check_keys(void *arg)
 {
     (void)arg;
@@ -66,7 +66,7 @@ static int check_keys(void *arg)
     return 0;
 }
 
-static void the_comparison_decides_what_is_equal(void)
+static void comparison_defines_equality(void)
 {
     test_run_everywhere(check_keys, NULL);
 }
@@ -85,7 +85,7 @@ static int compare_and_stop(const void *a, const void *b, void *arg)
     return 0;
 }
 
-static int stop_it(void *arg)
+static int cancel_in_comparison(void *arg)
 {
     const struct elements *elements = arg;
     const void *at = elements->array.at;
@@ -104,14 +104,14 @@ static int stop_it(void *arg)
     return 0;
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     struct elements elements = elements_create(RANDOM, 1000000, 4);
-    test_run_everywhere(stop_it, &elements);
+    test_run_everywhere(cancel_in_comparison, &elements);
     elements_destroy(&elements);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     size_t index;
     bool answer;
@@ -124,8 +124,8 @@ static void what_cannot_be_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(the_first_difference_is_found),
-    TEST(the_comparison_decides_what_is_equal),
-    TEST(a_stop_ends_it),
-    TEST(what_cannot_be_is_refused),
+    TEST(first_difference_is_found),
+    TEST(comparison_defines_equality),
+    TEST(cancel_flag_ends_call),
+    TEST(invalid_arguments_are_rejected),
 })

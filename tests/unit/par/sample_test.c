@@ -3,7 +3,7 @@
 
 #include "inputs.h"
 
-/* --- Sorts with a comparison that is compiled in --------------------------------------- */
+/* --- Sorts with an inlined comparison -------------------------------------------------- */
 
 struct point {
     int32_t x;
@@ -30,7 +30,7 @@ static int compare_points(const void *a, const void *b)
     return (int)is_before(b, a) - (int)is_before(a, b);
 }
 
-/* By their places, too. */
+/* Breaks ties by original position. */
 static int compare_points_and_tags(const void *a, const void *b)
 {
     int order = compare_points(a, b);
@@ -72,7 +72,7 @@ static int sort_points_of_all_kinds(void *arg)
     return 0;
 }
 
-static void a_defined_sort_sorts(void)
+static void defined_sort_matches_qsort(void)
 {
     test_run_everywhere(sort_points_of_all_kinds, NULL);
 }
@@ -80,14 +80,14 @@ static void a_defined_sort_sorts(void)
 static int sort_many_points(void *arg)
 {
     (void)arg;
-    /* So many that there are as many splitters as can be. */
+    /* Enough elements for the maximum number of splitters. */
     sort_points_once(RANDOM, test_scale(1100000));
     sort_points_once(FEW_DISTINCT, test_scale(1100000));
     sort_points_once(MOSTLY_EQUAL, test_scale(300000));
     return 0;
 }
 
-static void a_defined_sort_sorts_many(void)
+static void defined_sort_of_many_elements_matches_qsort(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, sort_many_points, NULL), 0);
@@ -107,7 +107,7 @@ static void any_type_and_order_can_be_sorted(void)
     CHECK(words[0] == 3 && words[1] == 2 && words[2] == 1);
 }
 
-/* Of all orders of a few elements, with equal ones among them. */
+/* All orders of a few elements, including equal ones. */
 static void few_elements_are_sorted_from_any_order(void)
 {
     for (size_t count = 1; count <= 6; count++) {
@@ -133,8 +133,8 @@ static void few_elements_are_sorted_from_any_order(void)
 
 /* --- Buckets --------------------------------------------------------------------------- */
 
-/* Not a number is below nothing and above nothing. */
-static void not_a_number_harms_nobody(void)
+/* NaN is neither less nor greater than anything. */
+static void nan_loses_no_element(void)
 {
     for (size_t count = 2; count < 100000; count = count * 3 + 1) {
         struct guarded array = guarded_create(count * sizeof(double), 0);
@@ -160,8 +160,8 @@ static void not_a_number_harms_nobody(void)
     }
 }
 
-/* Each element's bucket, from the tree and from the definition. */
-static void classify_finds_the_bucket(void)
+/* Checks each element's bucket from the tree against the definition. */
+static void classify_finds_bucket(void)
 {
     uint64_t sorted[7] = { 10, 20, 20, 30, 40, 50, 60 };
     uint64_t tree[8] = { 0, 30, 20, 50, 10, 20, 40, 60 };
@@ -188,8 +188,8 @@ static void classify_finds_the_bucket(void)
 TEST_MAIN({
     TEST(any_type_and_order_can_be_sorted),
     TEST(few_elements_are_sorted_from_any_order),
-    TEST(classify_finds_the_bucket),
-    TEST(a_defined_sort_sorts),
-    TEST(a_defined_sort_sorts_many),
-    TEST(not_a_number_harms_nobody),
+    TEST(classify_finds_bucket),
+    TEST(defined_sort_matches_qsort),
+    TEST(defined_sort_of_many_elements_matches_qsort),
+    TEST(nan_loses_no_element),
 })

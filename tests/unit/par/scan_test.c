@@ -17,7 +17,7 @@ static const size_t lengths[] = { 0, 1, 2, 3, 511, 512, 513, 1024, 10000, COUNT 
 
 static struct affine affines[COUNT];
 static double sums[COUNT];
-static double first_sums[COUNT]; /* of who was alone */
+static double first_sums[COUNT]; /* of the first run, without workers */
 
 static int affine_scan(void *value, size_t first, size_t end, void *arg)
 {
@@ -55,7 +55,7 @@ static int check_affine(void *arg)
     return 0;
 }
 
-static void totals_run_from_left_to_right(void)
+static void scan_combines_from_left_to_right(void)
 {
     test_run_everywhere(check_affine, NULL);
 }
@@ -84,13 +84,13 @@ static int check_sums(void *arg)
     return 0;
 }
 
-static void sums_have_the_same_bits_everywhere(void)
+static void sums_are_bitwise_equal_everywhere(void)
 {
     bool is_first = true;
     test_run_everywhere(check_sums, &is_first);
 }
 
-/* In place: what was folded is overwritten. */
+/* In place: the scan overwrites the numbers that were folded. */
 static uint64_t numbers[COUNT];
 
 static int number_fold(void *value, size_t first, size_t end, void *arg)
@@ -144,13 +144,13 @@ static int check_in_place(void *arg)
     return scan_in_place(number_fold);
 }
 
-static void a_scan_may_overwrite_what_it_reads(void)
+static void scan_may_overwrite_its_input(void)
 {
     test_run_everywhere(check_in_place, NULL);
 }
 
-/* The first block is folded last, if there is another worker: nobody knows before that what
- * the others begin with. */
+/* If there is another worker, the first block is folded last. Until then the initial values of
+ * the other blocks are unknown. */
 static _Atomic(size_t) others_folded;
 
 static int late_fold(void *value, size_t first, size_t end, void *arg)
@@ -170,7 +170,7 @@ static int check_late(void *arg)
     return scan_in_place(late_fold);
 }
 
-static void a_block_that_is_folded_late_holds_up_nobody(void)
+static void late_first_block_does_not_stall_others(void)
 {
     test_run_everywhere(check_late, NULL);
 }
@@ -203,7 +203,7 @@ static int check_ends(void *arg)
     return 0;
 }
 
-/* A block that is scanned without having been folded. */
+/* A block that is scanned without being folded. */
 static int check_exact_ends(void *arg)
 {
     (void)arg;
@@ -215,22 +215,22 @@ static int check_exact_ends(void *arg)
     return 0;
 }
 
-static void error_of_an_exact_scan_is_the_result(void)
+static void exact_scan_returns_error(void)
 {
     test_run_everywhere(check_exact_ends, NULL);
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     weft_stop_set(&stop);
     test_run_everywhere(check_ends, NULL);
 }
 
 TEST_MAIN({
-    TEST(totals_run_from_left_to_right),
-    TEST(sums_have_the_same_bits_everywhere),
-    TEST(a_scan_may_overwrite_what_it_reads),
-    TEST(a_block_that_is_folded_late_holds_up_nobody),
-    TEST(error_of_an_exact_scan_is_the_result),
-    TEST(errors_and_stops_end_it),
+    TEST(scan_combines_from_left_to_right),
+    TEST(sums_are_bitwise_equal_everywhere),
+    TEST(scan_may_overwrite_its_input),
+    TEST(late_first_block_does_not_stall_others),
+    TEST(exact_scan_returns_error),
+    TEST(errors_and_cancels_end_call),
 })

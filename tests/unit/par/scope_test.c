@@ -32,12 +32,12 @@ static int spawn_many(void *arg)
     return 0;
 }
 
-static void every_spawn_runs_once(void)
+static void each_spawn_runs_once(void)
 {
     test_run_everywhere(spawn_many, NULL);
 }
 
-/* A tree whose every node spawns its children into the one scope. */
+/* A tree in which each node spawns its children into the same scope. */
 static weft_par_scope *forest;
 
 static int grow(void *arg)
@@ -63,7 +63,7 @@ static int grow_forest(void *arg)
     return 0;
 }
 
-static void spawns_spawn(void)
+static void spawned_function_can_spawn(void)
 {
     test_run_everywhere(grow_forest, NULL);
 }
@@ -100,7 +100,7 @@ static int wait_and_count(void *arg)
     return count(arg);
 }
 
-/* The one who spawns waits in between, and so do those who were spawned. */
+/* The spawner waits in between, and so do the spawned functions. */
 static int spawn_and_wait(void *arg)
 {
     (void)arg;
@@ -119,7 +119,7 @@ static int spawn_and_wait(void *arg)
     return 0;
 }
 
-static void all_may_wait(void)
+static void spawner_and_spawned_functions_may_wait(void)
 {
     test_run_everywhere(spawn_and_wait, NULL);
 }
@@ -151,7 +151,7 @@ static int end_early(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     weft_stop_set(&stop);
     test_run_everywhere(end_early, NULL);
@@ -167,7 +167,7 @@ static int meet(void *arg)
     return 0;
 }
 
-static int meet_at_once(void *arg)
+static int meet_concurrently(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < 20; i++) {
@@ -181,20 +181,20 @@ static int meet_at_once(void *arg)
     return 0;
 }
 
-/* Goal: a spawn wakes who sleeps. Method: each of two waits for the other one. */
-static void spawns_run_at_once(void)
+/* Goal: a spawn wakes a parked worker. Method: each of two spawns waits for the other one. */
+static void spawns_run_concurrently(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, meet_at_once, NULL), 0);
-    CHECK_EQ(weft_par_run(rt, meet_at_once, NULL), 0);
+    CHECK_EQ(test_run(rt, meet_concurrently, NULL), 0);
+    CHECK_EQ(weft_par_run(rt, meet_concurrently, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
 TEST_MAIN({
-    TEST(every_spawn_runs_once),
-    TEST(spawns_spawn),
+    TEST(each_spawn_runs_once),
+    TEST(spawned_function_can_spawn),
     TEST(scopes_nest),
-    TEST(all_may_wait),
-    TEST(errors_and_stops_end_it),
-    TEST(spawns_run_at_once),
+    TEST(spawner_and_spawned_functions_may_wait),
+    TEST(errors_and_cancels_end_call),
+    TEST(spawns_run_concurrently),
 })

@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-static void a_sum_that_does_not_fit_is_the_largest(void)
+static void scratch_size_overflow_gives_size_max(void)
 {
     CHECK(wf_scratch_add(0, SIZE_MAX, 2) == SIZE_MAX);
     CHECK(wf_scratch_add(0, SIZE_MAX, 1) == SIZE_MAX);
@@ -16,7 +16,7 @@ static void a_sum_that_does_not_fit_is_the_largest(void)
     CHECK(wf_scratch_with_slack(SIZE_MAX) == SIZE_MAX);
     struct wf_scratch scratch;
     CHECK_EQ(wf_scratch_init(&scratch, SIZE_MAX, NULL), -ENOMEM);
-    if (!test_is_sanitized()) { /* which report such a call */
+    if (!test_is_sanitized()) { /* sanitizers report such a call */
         CHECK_EQ(wf_scratch_init(&scratch, (size_t)PTRDIFF_MAX - 100, NULL), -ENOMEM);
     }
 }
@@ -45,7 +45,7 @@ static size_t sum_of_pieces(void)
     return sum;
 }
 
-static void pieces_fit_into_the_callers_at_any_address(void)
+static void pieces_fit_into_caller_scratch_at_any_address(void)
 {
     size_t size = wf_scratch_with_slack(sum_of_pieces());
     for (size_t offset = 0; offset < WF_SCRATCH_ALIGN; offset++) {
@@ -63,7 +63,7 @@ static void pieces_fit_into_the_callers_at_any_address(void)
     }
 }
 
-static void pieces_fit_into_what_is_allocated(void)
+static void pieces_fit_into_allocated_scratch(void)
 {
     weft_par_options defaults = { .scratch = NULL, .scratch_size = 0 };
     for (unsigned i = 0; i < 2; i++) {
@@ -75,8 +75,8 @@ static void pieces_fit_into_what_is_allocated(void)
     }
 }
 
-/* A page or two more or less than a block. */
-static void touch_stays_inside_the_piece(void)
+/* Sizes a page or two more or less than a block. */
+static void touch_stays_inside_piece(void)
 {
     for (size_t size = 1; size < 1100000; size = size * 2 + 4095) {
         unsigned char *memory = malloc(size + 2);
@@ -90,8 +90,8 @@ static void touch_stays_inside_the_piece(void)
 }
 
 TEST_MAIN({
-    TEST(touch_stays_inside_the_piece),
-    TEST(a_sum_that_does_not_fit_is_the_largest),
-    TEST(pieces_fit_into_the_callers_at_any_address),
-    TEST(pieces_fit_into_what_is_allocated),
+    TEST(touch_stays_inside_piece),
+    TEST(scratch_size_overflow_gives_size_max),
+    TEST(pieces_fit_into_caller_scratch_at_any_address),
+    TEST(pieces_fit_into_allocated_scratch),
 })

@@ -7,12 +7,12 @@
 #include "inputs.h"
 #include "timing.h"
 
-/* Where it matches: all from an index on, every so many. */
+/* Indexes that match: the first one, and every step-th index after it. */
 struct places {
     size_t first;
     size_t step;
-    _Atomic(uint64_t) looks; /* so many indexes */
-    size_t fail_at;          /* or SIZE_MAX */
+    _Atomic(uint64_t) looks; /* number of indexes */
+    size_t fail_at;          /* SIZE_MAX: never */
 };
 
 static int look(size_t first, size_t end, size_t *match, void *arg)
@@ -49,12 +49,12 @@ static int find_all(void *arg)
     return 0;
 }
 
-static void the_first_match_is_found(void)
+static void first_match_is_found(void)
 {
     test_run_everywhere(find_all, NULL);
 }
 
-/* However long it is. */
+/* However long the range is. */
 static int find_early(void *arg)
 {
     (void)arg;
@@ -68,17 +68,17 @@ static int find_early(void *arg)
     return 0;
 }
 
-static void an_early_match_takes_few_looks(void)
+static void early_match_takes_few_looks(void)
 {
     test_run_everywhere(find_early, NULL);
 }
 
-/* --- With others --------------------------------------------------------------------------- */
+/* --- With other workers -------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) begun;
 static _Atomic(uint64_t) found;
 
-/* Takes long, and says how far it has come. */
+/* Takes long, and checks how far the search has come. */
 static int look_slowly(size_t first, size_t end, size_t *match, void *arg)
 {
     struct places *places = arg;
@@ -98,18 +98,18 @@ static int find_slowly(void *arg)
 }
 
 /*
- * Goal:   nobody looks far behind the match, though there is time to share the search.
- * Method: each look takes longer than a piece of a loop should.
+ * Goal:   no worker looks far behind the match, although there is time to share the search.
+ * Method: each look takes longer than a chunk of a loop should.
  */
-static void others_stay_near_the_front(void)
+static void other_workers_stay_near_front(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, find_slowly, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* The lower half waits for a match in the upper one. */
-static int wait_for_the_upper_half(size_t first, size_t end, size_t *match, void *arg)
+/* The lower half waits for a match in the upper half. */
+static int wait_for_upper_half(size_t first, size_t end, size_t *match, void *arg)
 {
     int err = look(first, end, match, arg);
     if (first == 0) {
@@ -126,24 +126,25 @@ static int find_any_of_many(void *arg)
     struct places places = { SIZE_MAX / 8, 1, 0, SIZE_MAX };
     size_t index;
     atomic_store(&found, 0);
-    CHECK_EQ(wf_search_any(SIZE_MAX / 4, wait_for_the_upper_half, &places, &index, NULL), 0);
+    CHECK_EQ(wf_search_any(SIZE_MAX / 4, wait_for_upper_half, &places, &index, NULL), 0);
     CHECK(index >= SIZE_MAX / 8);
     return 0;
 }
 
 /*
  * Goal:   a match ends the search, wherever it is.
- * Method: it is behind so many others that looking at them would never end.
+ * Method: the match is behind so many other indexes that looking at all of them would never
+ *         end.
  */
-static void any_match_ends_the_search(void)
+static void any_match_ends_search(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, find_any_of_many, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* The upper half says that it matches, too, when the lower one has said so. */
-static int say_it_late(size_t first, size_t end, size_t *match, void *arg)
+/* The upper half reports a match, too, after the lower half has reported one. */
+static int report_match_late(size_t first, size_t end, size_t *match, void *arg)
 {
     (void)arg;
     CHECK_LT(first, end);
@@ -165,19 +166,19 @@ static int find_two(void *arg)
     size_t index = 77;
     atomic_store(&begun, 0);
     atomic_store(&found, 0);
-    CHECK_EQ(wf_search_first(2, say_it_late, NULL, &index, NULL), 0);
+    CHECK_EQ(wf_search_first(2, report_match_late, NULL, &index, NULL), 0);
     CHECK_EQ(index, 0);
     return 0;
 }
 
-static void a_match_behind_another_is_forgotten(void)
+static void match_behind_earlier_match_is_ignored(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, find_two, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 static int fail(void *arg)
 {
@@ -198,16 +199,16 @@ static int fail(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_the_search(void)
+static void errors_and_cancels_end_search(void)
 {
     test_run_everywhere(fail, NULL);
 }
 
 TEST_MAIN({
-    TEST(the_first_match_is_found),
-    TEST(an_early_match_takes_few_looks),
-    TEST(others_stay_near_the_front),
-    TEST(any_match_ends_the_search),
-    TEST(a_match_behind_another_is_forgotten),
-    TEST(errors_and_stops_end_the_search),
+    TEST(first_match_is_found),
+    TEST(early_match_takes_few_looks),
+    TEST(other_workers_stay_near_front),
+    TEST(any_match_ends_search),
+    TEST(match_behind_earlier_match_is_ignored),
+    TEST(errors_and_cancels_end_search),
 })

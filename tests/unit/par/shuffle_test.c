@@ -2,7 +2,7 @@
 #include "elements.h"
 #include "memory.h"
 
-/* Each element has its index in it. */
+/* Each element holds its index. */
 static uint32_t *create_numbers(size_t count)
 {
     uint32_t *numbers = malloc((count + 1) * sizeof *numbers);
@@ -13,7 +13,7 @@ static uint32_t *create_numbers(size_t count)
     return numbers;
 }
 
-static void check_all_there(const uint32_t *numbers, size_t count)
+static void check_permutation(const uint32_t *numbers, size_t count)
 {
     unsigned char *seen = calloc(count + 1, 1);
     CHECK(seen != NULL);
@@ -25,7 +25,7 @@ static void check_all_there(const uint32_t *numbers, size_t count)
     free(seen);
 }
 
-/* As the numbers were shuffled, so are elements of any size. */
+/* Elements of any size are shuffled to the same order as the numbers. */
 static void check_sizes(const uint32_t *numbers, size_t count, uint64_t seed)
 {
     for (size_t k = 0; k < ELEMENT_SIZES; k++) {
@@ -51,7 +51,7 @@ enum {
     COUNTS = sizeof counts / sizeof counts[0],
 };
 
-/* The orders that the first run has made. */
+/* Orders of the first run. */
 static uint32_t *orders[COUNTS];
 
 static int check_counts(void *arg)
@@ -61,7 +61,7 @@ static int check_counts(void *arg)
         uint32_t *numbers = create_numbers(counts[k]);
         CHECK_EQ(weft_shuffle(numbers, counts[k], sizeof *numbers, 5 + k, NULL), 0);
         if (orders[k] == NULL) {
-            check_all_there(numbers, counts[k]);
+            check_permutation(numbers, counts[k]);
             check_sizes(numbers, counts[k], 5 + k);
             orders[k] = numbers;
             continue;
@@ -72,7 +72,7 @@ static int check_counts(void *arg)
     return 0;
 }
 
-static void the_order_depends_on_count_and_seed_only(void)
+static void order_depends_only_on_count_and_seed(void)
 {
     test_run_everywhere(check_counts, NULL);
     for (size_t k = 0; k < COUNTS; k++) {
@@ -80,7 +80,7 @@ static void the_order_depends_on_count_and_seed_only(void)
     }
 }
 
-static void another_seed_makes_another_order(void)
+static void other_seed_gives_other_order(void)
 {
     for (size_t k = 5; k < COUNTS; k++) {
         uint32_t *one = create_numbers(counts[k]);
@@ -91,20 +91,20 @@ static void another_seed_makes_another_order(void)
         for (size_t i = 0; i < counts[k]; i++) {
             same += one[i] == two[i];
         }
-        CHECK_LE(same, 20); /* One, on average. */
+        CHECK_LE(same, 20); /* 1 on average. */
         free(one);
         free(two);
     }
 }
 
-/* --- Chance -------------------------------------------------------------------------------- */
+/* --- Randomness ---------------------------------------------------------------------------- */
 
 /*
- * Goal:   each order of four elements is as likely as the others.
- * Method: 24 orders, each of which comes 1000 times of 24000, give or take 32: six times
- *         that would be a rare accident. The seeds are fixed, so it is always the same one.
+ * Goal:   all orders of four elements are equally likely.
+ * Method: each of the 24 orders comes 1000 times in 24000, give or take 32. Six times that
+ *         would be a rare accident. The seeds are fixed, so the outcome is always the same.
  */
-static void each_order_is_equally_likely(void)
+static void all_orders_are_equally_likely(void)
 {
     unsigned orders_seen[256] = { 0 };
     for (uint64_t seed = 0; seed < 24000; seed++) {
@@ -124,11 +124,11 @@ static void each_order_is_equally_likely(void)
 }
 
 /*
- * Goal:   in a large array, too, an element may go anywhere.
- * Method: elements of each 16th of the array are counted in each 16th of the result. On
- *         average there are count / 256 of them, give or take the root of that.
+ * Goal:   an element of a large array, too, may go anywhere.
+ * Method: count the elements of each 16th of the array in each 16th of the result. The average
+ *         is count / 256, give or take its square root.
  */
-static void elements_of_a_large_array_go_everywhere(void)
+static void elements_of_large_array_spread_evenly(void)
 {
     enum {
         COUNT = 1 << 17,
@@ -145,10 +145,10 @@ static void elements_of_a_large_array_go_everywhere(void)
         CHECK_LE(seen[i / 16][i % 16], 512 + 6 * 23);
         CHECK_GE(seen[i / 16][i % 16], 512 - 6 * 23);
     }
-    /* Neighbours know nothing of each other: half of them rise, give or take 105. */
+    /* Adjacent elements are independent: half of the pairs rise, give or take 105. */
     CHECK_LE(rising, COUNT / 2 + 700);
     CHECK_GE(rising, COUNT / 2 - 700);
-    /* Nor do those that were neighbours: two of 256 are still as near as that. */
+    /* Elements that were adjacent are independent, too: 2 of 256 pairs are still this close. */
     uint32_t *places = create_numbers(COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         places[numbers[i]] = (uint32_t)i;
@@ -163,7 +163,7 @@ static void elements_of_a_large_array_go_everywhere(void)
     free(numbers);
 }
 
-/* --- Ends ---------------------------------------------------------------------------------- */
+/* --- Early ends ---------------------------------------------------------------------------- */
 
 static int stop_before(void *arg)
 {
@@ -182,12 +182,12 @@ static int stop_before(void *arg)
     return 0;
 }
 
-static void a_stop_leaves_the_array(void)
+static void cancel_flag_leaves_array_unchanged(void)
 {
     test_run_everywhere(stop_before, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t *numbers = create_numbers(20000);
     char scratch[64];
@@ -209,7 +209,7 @@ static int shuffle_elements(void *arg)
     return weft_shuffle(elements->array.at, elements->count, elements->size, 1, NULL);
 }
 
-static void without_memory_nothing_changes(void)
+static void out_of_memory_leaves_array_unchanged(void)
 {
     struct elements elements = elements_create(RANDOM, 1000000, 4);
     struct elements before = elements_copy(&elements);
@@ -220,11 +220,11 @@ static void without_memory_nothing_changes(void)
 }
 
 TEST_MAIN({
-    TEST_DEBUG(without_memory_nothing_changes),
-    TEST(the_order_depends_on_count_and_seed_only),
-    TEST(another_seed_makes_another_order),
-    TEST(each_order_is_equally_likely),
-    TEST(elements_of_a_large_array_go_everywhere),
-    TEST(a_stop_leaves_the_array),
-    TEST(what_cannot_be_is_refused),
+    TEST_DEBUG(out_of_memory_leaves_array_unchanged),
+    TEST(order_depends_only_on_count_and_seed),
+    TEST(other_seed_gives_other_order),
+    TEST(all_orders_are_equally_likely),
+    TEST(elements_of_large_array_spread_evenly),
+    TEST(cancel_flag_leaves_array_unchanged),
+    TEST(invalid_arguments_are_rejected),
 })

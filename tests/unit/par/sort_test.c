@@ -11,7 +11,7 @@ static const size_t sizes[] = { 1, 2, 3, 4, 7, 8, 12, 16, 24, 100 };
 typedef int sort_fn(void *base, size_t count, size_t size, weft_compare_fn compare, void *arg,
                     const weft_par_options *options);
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
 /* Both sorts are stable, though only one promises it. */
 static void sort_one(sort_fn *sort, enum pattern pattern, size_t count, size_t size, size_t offset)
@@ -22,7 +22,7 @@ static void sort_one(sort_fn *sort, enum pattern pattern, size_t count, size_t s
     records_destroy(&records);
 }
 
-/* Few elements, of which nothing is forked: all of them. Of many: some. */
+/* All small inputs, which fork nothing, or some of the large ones. */
 static void sort_sizes(bool few)
 {
     for (size_t k = 0; k < SIZES; k++) {
@@ -51,7 +51,7 @@ static void elements_of_any_size_are_sorted(void)
     test_run_everywhere(sort_sizes_of_many, NULL);
 }
 
-/* Elements that are not where their size would have them. */
+/* Elements that are not aligned to their size. */
 static void elements_at_any_address_are_sorted(void)
 {
     for (size_t k = 0; k < SIZES; k++) {
@@ -88,8 +88,8 @@ static int compare_and_count(const void *a, const void *b, void *arg)
     return compare_records(a, b, arg);
 }
 
-/* Merges take n log2 n of them at most, and samples some more. */
-static void no_input_needs_many_comparisons(void)
+/* Merging takes at most n log2 n comparisons, and sampling some more. */
+static void number_of_comparisons_is_bounded(void)
 {
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
         for (unsigned bits = 10; bits <= 16; bits += 2) {
@@ -127,7 +127,7 @@ static int say_anything(const void *a, const void *b, void *arg)
     return (int)(wf_rng_mix(call) % 3) - 1;
 }
 
-/* Stone, paper, scissors. */
+/* Rock, paper, scissors. */
 static int go_in_circles(const void *a, const void *b, void *arg)
 {
     unsigned x = *(const unsigned char *)a % 3;
@@ -136,7 +136,7 @@ static int go_in_circles(const void *a, const void *b, void *arg)
     return x == y ? 0 : (x + 1) % 3 == y ? -1 : 1;
 }
 
-/* As a < b, where some are not numbers. */
+/* Like a < b, where some values are NaN. */
 static int compare_with_nan(const void *a, const void *b, void *arg)
 {
     bool is_nan = *(const unsigned char *)a % 4 == 0 || *(const unsigned char *)b % 4 == 0;
@@ -180,15 +180,15 @@ static int lie_about_all(void *arg)
 }
 
 /*
- * Goal:   whatever the comparison says, nothing is lost, and nothing else is touched.
- * Method: guards around the array, and around scratch that is as small as it may be.
+ * Goal:   whatever the comparison returns, no element is lost and no other memory is touched.
+ * Method: guards around the array, and around scratch memory of the minimum size.
  */
-static void a_comparison_that_lies_harms_nobody(void)
+static void inconsistent_comparison_loses_no_element(void)
 {
     test_run_everywhere(lie_about_all, NULL);
 }
 
-/* --- Stops ----------------------------------------------------------------------------- */
+/* --- Cancels --------------------------------------------------------------------------- */
 
 struct stopping {
     weft_stop stop;
@@ -225,7 +225,8 @@ static int stop_at_each_stage(void *arg)
     size_t count = 40000;
     for (size_t k = 0; k < 2; k++) {
         size_t size = k == 0 ? 16 : 3;
-        /* Looking whether it is sorted; the sample; the choice of buckets; the buckets. */
+        /* During the check for sorted input, the sampling, the choice of buckets, and in the
+         * buckets. */
         stop_once(count, size, 0, 8 * count);
         stop_once(count, size, 1000, 8 * count);
         stop_once(count, size, 2 * count, 6 * count);
@@ -234,7 +235,7 @@ static int stop_at_each_stage(void *arg)
     return 0;
 }
 
-static void a_stop_leaves_every_element(void)
+static void cancel_keeps_every_element(void)
 {
     CHECK_EQ(stop_at_each_stage(NULL), 0);
     weft_runtime *rt = test_start(2);
@@ -244,7 +245,7 @@ static void a_stop_leaves_every_element(void)
 
 /* --- Memory ---------------------------------------------------------------------------- */
 
-static void scratch_may_be_as_small_as_said(void)
+static void scratch_of_stated_size_is_enough(void)
 {
     static const size_t counts[] = { 0, 1, 2, 5, 1000, 16384, 40000 };
     for (size_t k = 0; k < SIZES; k++) {
@@ -263,7 +264,7 @@ static void scratch_may_be_as_small_as_said(void)
     }
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 2, 1 };
     size_t size = 4;
@@ -287,7 +288,7 @@ static int sort_records(void *arg)
                      &records->size, NULL);
 }
 
-static void without_memory_nothing_changes(void)
+static void out_of_memory_leaves_array_unchanged(void)
 {
     static const size_t tight_sizes[] = { 3, 16 };
     for (size_t k = 0; k < 2; k++) {
@@ -300,13 +301,13 @@ static void without_memory_nothing_changes(void)
 }
 
 TEST_MAIN({
-    TEST(what_cannot_be_is_refused),
-    TEST_DEBUG(without_memory_nothing_changes),
+    TEST(invalid_arguments_are_rejected),
+    TEST_DEBUG(out_of_memory_leaves_array_unchanged),
     TEST(elements_of_any_size_are_sorted),
     TEST(elements_at_any_address_are_sorted),
     TEST(many_elements_are_sorted),
-    TEST(no_input_needs_many_comparisons),
-    TEST(a_comparison_that_lies_harms_nobody),
-    TEST(a_stop_leaves_every_element),
-    TEST(scratch_may_be_as_small_as_said),
+    TEST(number_of_comparisons_is_bounded),
+    TEST(inconsistent_comparison_loses_no_element),
+    TEST(cancel_keeps_every_element),
+    TEST(scratch_of_stated_size_is_enough),
 })

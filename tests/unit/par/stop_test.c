@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-static void nothing_stops_at_first(void)
+static void new_stopper_is_not_set(void)
 {
     weft_stop stop = { 0 };
     struct wf_stopper stopper = { .stop = &stop };
@@ -12,7 +12,7 @@ static void nothing_stops_at_first(void)
     CHECK(!wf_stopper_is_set(&(struct wf_stopper){ .stop = NULL }));
 }
 
-static void a_request_stops(void)
+static void cancel_flag_sets_stopper(void)
 {
     weft_stop stop = { 0 };
     struct wf_stopper stopper = { .stop = &stop };
@@ -21,7 +21,7 @@ static void a_request_stops(void)
     CHECK_EQ(wf_stopper_result(&stopper), WEFT_ECANCELED);
 }
 
-static void the_first_error_is_the_result(void)
+static void first_error_is_result(void)
 {
     weft_stop stop = { 0 };
     struct wf_stopper stopper = { .stop = &stop };
@@ -33,7 +33,7 @@ static void the_first_error_is_the_result(void)
 }
 
 TEST_MAIN({
-    TEST(nothing_stops_at_first),
-    TEST(a_request_stops),
-    TEST(the_first_error_is_the_result),
+    TEST(new_stopper_is_not_set),
+    TEST(cancel_flag_sets_stopper),
+    TEST(first_error_is_result),
 })

@@ -10,7 +10,7 @@ static const size_t lengths[] = { 0,  1,  2,    3,    7,    8,    9,    15,   16
 
 /* --- Integers -------------------------------------------------------------------------- */
 
-/* Random bits: sums of 64 bits overflow. */
+/* Random bits, so that 64-bit sums overflow. */
 #define MAKE_TEST(name, type, sum_type)                                                            \
     static void sum_one_##name(size_t count, const weft_par_options *options)                      \
     {                                                                                              \
@@ -70,7 +70,7 @@ enum {
     COUNT = 100000,
 };
 
-/* What was computed alone, and must be so everywhere. */
+/* Results that are computed without workers first, and must be the same everywhere. */
 struct floats {
     double values[COUNT];
     float floats[COUNT];
@@ -112,7 +112,7 @@ static int compute_as_first(void *arg)
     return 0;
 }
 
-static void floats_have_the_same_bits_everywhere(void)
+static void float_sums_are_bitwise_equal_everywhere(void)
 {
     fill(&first);
     fill(&here);
@@ -125,7 +125,7 @@ static void check_near(double is, long double wanted, long double error)
     CHECK(fabsl(is - wanted) <= fabsl(wanted) * error);
 }
 
-static void floats_are_added_precisely(void)
+static void float_sums_are_precise(void)
 {
     fill(&first);
     compute(&first);
@@ -145,7 +145,7 @@ static void floats_are_added_precisely(void)
     }
 }
 
-/* Small numbers, which are exact in any order: each length, and each place. */
+/* Small numbers, whose sums are exact in any order: each length and each position. */
 static int add_few(void *arg)
 {
     (void)arg;
@@ -173,12 +173,12 @@ static int add_few(void *arg)
     return 0;
 }
 
-static void every_number_is_added_once(void)
+static void each_number_is_added_once(void)
 {
     test_run_everywhere(add_few, NULL);
 }
 
-/* --- In place, errors, stops ----------------------------------------------------------- */
+/* --- In place, errors, cancels --------------------------------------------------------- */
 
 static int scan_in_place(void *arg)
 {
@@ -198,7 +198,7 @@ static int scan_in_place(void *arg)
     return 0;
 }
 
-static void totals_may_overwrite_the_numbers(void)
+static void scan_may_run_in_place(void)
 {
     test_run_everywhere(scan_in_place, NULL);
 }
@@ -220,12 +220,12 @@ static int stop_all(void *arg)
     return 0;
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     test_run_everywhere(stop_all, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     double sum = 77;
     uint64_t integer = 77;
@@ -241,7 +241,7 @@ static void what_cannot_be_is_refused(void)
     CHECK_EQ(weft_scan_exclusive_f64(NULL, 0, NULL, NULL), 0);
 }
 
-static int sum_in_many_pieces(void *arg)
+static int sum_in_many_chunks(void *arg)
 {
     uint64_t *values = arg;
     uint64_t sum = 77;
@@ -249,21 +249,21 @@ static int sum_in_many_pieces(void *arg)
     return weft_sum_u64(values, 1000000, &sum, &options);
 }
 
-static void without_memory_it_says_so(void)
+static void out_of_memory_returns_enomem(void)
 {
     uint64_t *values = calloc(1000000, sizeof *values);
     CHECK(values != NULL);
-    CHECK_EQ(result_without_memory(sum_in_many_pieces, values), -ENOMEM);
+    CHECK_EQ(result_without_memory(sum_in_many_chunks, values), -ENOMEM);
     free(values);
 }
 
 TEST_MAIN({
-    TEST_DEBUG(without_memory_it_says_so),
-    TEST(what_cannot_be_is_refused),
+    TEST_DEBUG(out_of_memory_returns_enomem),
+    TEST(invalid_arguments_are_rejected),
     TEST(integers_are_added_in_64_bits),
-    TEST(floats_have_the_same_bits_everywhere),
-    TEST(floats_are_added_precisely),
-    TEST(every_number_is_added_once),
-    TEST(totals_may_overwrite_the_numbers),
-    TEST(a_stop_ends_it),
+    TEST(float_sums_are_bitwise_equal_everywhere),
+    TEST(float_sums_are_precise),
+    TEST(each_number_is_added_once),
+    TEST(scan_may_run_in_place),
+    TEST(cancel_flag_ends_call),
 })

@@ -28,7 +28,7 @@ static void elements_of_any_size_are_swapped(void)
     }
 }
 
-static void one_with_itself_stays(void)
+static void swap_with_itself_changes_nothing(void)
 {
     struct guarded a = guarded_create(200, 0);
     fill(&a, 3);
@@ -41,5 +41,5 @@ static void one_with_itself_stays(void)
 
 TEST_MAIN({
     TEST(elements_of_any_size_are_swapped),
-    TEST(one_with_itself_stays),
+    TEST(swap_with_itself_changes_nothing),
 })

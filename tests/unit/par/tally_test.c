@@ -2,9 +2,9 @@
 #include "comparisons.h"
 #include "memory.h"
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
-/* From the records when they are sorted. */
+/* Computes the expected counts from the sorted records. */
 static size_t tally_slowly(const struct records *records, weft_key_count *to)
 {
     size_t distinct = 0;
@@ -24,7 +24,7 @@ static void tally_one(const struct records *records)
     weft_key_count *wanted = calloc(records->count + 1, sizeof *wanted);
     CHECK(wanted != NULL);
     size_t wanted_count = tally_slowly(records, wanted);
-    /* With as much room as needed, and with less. */
+    /* With exactly enough space, and with less. */
     for (size_t missing = 0; missing <= wanted_count; missing += missing * 2 + 1) {
         size_t room = wanted_count - missing;
         struct guarded to = guarded_create(room * sizeof *wanted, 0);
@@ -46,7 +46,7 @@ static int tally_all(void *arg)
     return 0;
 }
 
-static void keys_come_in_order_with_their_counts(void)
+static void count_by_key_returns_sorted_keys_with_counts(void)
 {
     test_run_everywhere(tally_all, NULL);
 }
@@ -63,14 +63,14 @@ static int tally_many(void *arg)
     return 0;
 }
 
-static void many_keys_come_in_order_with_their_counts(void)
+static void count_by_key_of_many_returns_sorted_keys(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, tally_many, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
-/* --- Errors, stops, memory ------------------------------------------------------------- */
+/* --- Errors, cancels, memory ----------------------------------------------------------- */
 
 static weft_stop in_the_middle;
 
@@ -109,12 +109,12 @@ static int end_early(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     test_run_everywhere(end_early, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 2, 1 };
     size_t size = 4;
@@ -142,7 +142,7 @@ static int tally_records(void *arg)
                              &records->size, NULL, 0, &distinct, NULL);
 }
 
-static void without_memory_it_says_so(void)
+static void out_of_memory_returns_enomem(void)
 {
     struct records records = records_create(RANDOM, 300000, 4, 0);
     CHECK_EQ(result_without_memory(tally_records, &records), -ENOMEM);
@@ -150,9 +150,9 @@ static void without_memory_it_says_so(void)
 }
 
 TEST_MAIN({
-    TEST(what_cannot_be_is_refused),
-    TEST_DEBUG(without_memory_it_says_so),
-    TEST(keys_come_in_order_with_their_counts),
-    TEST(many_keys_come_in_order_with_their_counts),
-    TEST(errors_and_stops_end_it),
+    TEST(invalid_arguments_are_rejected),
+    TEST_DEBUG(out_of_memory_returns_enomem),
+    TEST(count_by_key_returns_sorted_keys_with_counts),
+    TEST(count_by_key_of_many_returns_sorted_keys),
+    TEST(errors_and_cancels_end_call),
 })

@@ -16,7 +16,7 @@ enum {
     TEXT_MAX = 120000,
 };
 
-/* A text without a zero at its end, and what its lines are. */
+/* A text without a terminating zero, and its expected lines. */
 struct text {
     char *at;
     size_t length;
@@ -24,7 +24,7 @@ struct text {
     size_t count;
 };
 
-/* The lines, byte by byte. */
+/* Finds the lines byte by byte. */
 static void find_lines(struct text *text)
 {
     text->lines = malloc((text->length + 1) * sizeof *text->lines);
@@ -41,8 +41,9 @@ static void find_lines(struct text *text)
     }
 }
 
-/* Of random bytes, zeros and returns among them; each is a newline with this chance in
- * 1000, and the last one as wanted. In memory of its own, so that reading past it is found. */
+/* Makes a text of random bytes, including zeros and carriage returns. Each byte is a newline
+ * with a chance of newlines in 1000. The last byte is a newline if ends is true. The text has
+ * its own allocation, so that a read past its end is detected. */
 static struct text make_text(size_t length, uint32_t newlines, bool ends, struct wf_rng *rng)
 {
     struct text text = { .at = malloc(length + (length == 0)), .length = length };
@@ -71,7 +72,7 @@ static const size_t lengths[] = { 0,     1,     2,     3,     31,      32,   33,
                                   4097,  8160,  8192,  8193,  8161,    8225, 9999, 12287,
                                   12288, 12289, 65536, 65537, TEXT_MAX };
 
-/* No newline, few, as in a text, many, nothing else. */
+/* No newlines, few, as many as in ordinary text, many, only newlines. */
 static const uint32_t chances[] = { 0, 1, 20, 500, 1000 };
 
 /* Calls the check with texts of every kind. */
@@ -91,9 +92,9 @@ static void with_texts(void (*check)(const struct text *text))
     }
 }
 
-/* --- Each line --------------------------------------------------------------------------- */
+/* --- Lines ------------------------------------------------------------------------------- */
 
-/* How often a line that begins at each byte was seen. */
+/* For each byte, the number of times that a line beginning there was seen. */
 struct seen {
     const struct text *text;
     _Atomic(unsigned char) *times;
@@ -130,7 +131,7 @@ static void check_each(const struct text *text, const weft_par_options *options)
     free(seen.times);
 }
 
-static void check_each_in_pieces(const struct text *text)
+static void check_each_in_chunks(const struct text *text)
 {
     check_each(text, NULL);
     check_each(text, &(weft_par_options){ .piece = 1 + text->length / 7 });
@@ -145,11 +146,11 @@ static void check_each_in_pieces(const struct text *text)
 static int each_of_all(void *arg)
 {
     (void)arg;
-    with_texts(check_each_in_pieces);
+    with_texts(check_each_in_chunks);
     return 0;
 }
 
-static void every_line_comes_once(void)
+static void for_lines_visits_each_line_once(void)
 {
     test_run_everywhere(each_of_all, NULL);
 }
@@ -162,14 +163,14 @@ static int expect_line(const char *line, size_t length, void *arg)
     return 0;
 }
 
-static void a_return_is_left_in_its_line(void)
+static void carriage_return_stays_in_line(void)
 {
     char expected[] = "two words\r";
     CHECK_EQ(weft_for_lines("two words\r\n", 11, expect_line, expected, NULL), 0);
     CHECK_EQ(weft_for_lines("two words\r", 10, expect_line, expected, NULL), 0);
 }
 
-/* --- The table --------------------------------------------------------------------------- */
+/* --- Line tables ------------------------------------------------------------------------- */
 
 static void check_count(const struct text *text)
 {
@@ -188,12 +189,12 @@ static int count_all(void *arg)
     return 0;
 }
 
-static void lines_are_counted(void)
+static void count_lines_counts_every_line(void)
 {
     test_run_everywhere(count_all, NULL);
 }
 
-/* A table of exactly so many lines, and what is behind it stays. */
+/* Checks a table of exactly room lines. Memory behind the table must not change. */
 static void check_table_of(const struct text *text, size_t room)
 {
     weft_line *lines = malloc((room + 1) * sizeof *lines);
@@ -234,12 +235,12 @@ static int tables_of_all(void *arg)
     return 0;
 }
 
-static void a_table_has_all_lines_in_order(void)
+static void line_table_has_all_lines_in_order(void)
 {
     test_run_everywhere(tables_of_all, NULL);
 }
 
-/* --- Ends -------------------------------------------------------------------------------- */
+/* --- Early ends -------------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) calls;
 static weft_stop stop;
@@ -282,25 +283,25 @@ static int end_early(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     test_run_everywhere(end_early, NULL);
 }
 
-static int stop_at_once(const char *line, size_t length, void *arg)
+static int cancel_now(const char *line, size_t length, void *arg)
 {
     weft_stop_set(&stop);
     return fail_at_x(line, length, arg);
 }
 
-static void a_piece_is_so_many_bytes(void)
+static void chunk_size_is_in_bytes(void)
 {
     static const char text[100] = "1234\n1234\n1234\n";
     for (size_t piece = 1; piece <= 15; piece++) {
         stop = (weft_stop){ 0 };
         atomic_store(&calls, 0);
         weft_par_options options = { .stop = &stop, .piece = piece };
-        CHECK_EQ(weft_for_lines(text, sizeof text, stop_at_once, NULL, &options), WEFT_ECANCELED);
+        CHECK_EQ(weft_for_lines(text, sizeof text, cancel_now, NULL, &options), WEFT_ECANCELED);
         CHECK_EQ(atomic_load(&calls), (piece + 4) / 5);
     }
 }
@@ -323,13 +324,13 @@ static int stop_before(void *arg)
     return 0;
 }
 
-static void nothing_begins_after_a_stop(void)
+static void set_cancel_flag_prevents_calls(void)
 {
     weft_stop_set(&stop);
     test_run_everywhere(stop_before, NULL);
 }
 
-/* --- Who runs it ------------------------------------------------------------------------- */
+/* --- Distribution among workers ---------------------------------------------------------- */
 
 static _Atomic(uint64_t) begun;
 
@@ -357,10 +358,10 @@ static int meet_at_lines(void *arg)
 }
 
 /*
- * Goal:   lines are shared even if they are few.
- * Method: each of two waits for the other one.
+ * Goal:   lines are shared even if there are few of them.
+ * Method: each of two lines waits for the other one.
  */
-static void two_long_lines_run_at_once(void)
+static void two_long_lines_run_concurrently(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, meet_at_lines, NULL), 0);
@@ -369,12 +370,12 @@ static void two_long_lines_run_at_once(void)
 }
 
 TEST_MAIN({
-    TEST(every_line_comes_once),
-    TEST(a_return_is_left_in_its_line),
-    TEST(lines_are_counted),
-    TEST(a_table_has_all_lines_in_order),
-    TEST(errors_and_stops_end_it),
-    TEST(a_piece_is_so_many_bytes),
-    TEST(nothing_begins_after_a_stop),
-    TEST(two_long_lines_run_at_once),
+    TEST(for_lines_visits_each_line_once),
+    TEST(carriage_return_stays_in_line),
+    TEST(count_lines_counts_every_line),
+    TEST(line_table_has_all_lines_in_order),
+    TEST(errors_and_cancels_end_call),
+    TEST(chunk_size_is_in_bytes),
+    TEST(set_cancel_flag_prevents_calls),
+    TEST(two_long_lines_run_concurrently),
 })

@@ -4,12 +4,12 @@
 #include "inputs.h"
 #include "memory.h"
 
-/* A space whose cells count how often they come. */
+/* A space that counts the visits of each cell. */
 struct space {
     size_t planes;
     size_t rows;
     size_t columns;
-    size_t cells_max; /* of a tile; 0: any number */
+    size_t cells_max; /* of a tile; 0: unlimited */
     _Atomic(unsigned char) *seen;
     _Atomic(uint64_t) tiles;
 };
@@ -40,7 +40,7 @@ static int count_each(const weft_tile *tile, void *arg)
     return 0;
 }
 
-/* Returns how many tiles there were. */
+/* Returns the number of tiles. */
 static uint64_t check_space(size_t planes, size_t rows, size_t columns, size_t piece)
 {
     size_t cells = planes * rows * columns;
@@ -75,12 +75,13 @@ static int check_spaces(void *arg)
     return 0;
 }
 
-static void every_cell_comes_once(void)
+static void each_cell_is_visited_once(void)
 {
     test_run_everywhere(check_spaces, NULL);
 }
 
-/* Cells may be costly: there are tiles for many workers. And they may be cheap. */
+/* Cells may be expensive, so there are tiles for many workers. Cells may also be cheap, so
+ * tiles are not too small. */
 static void tiles_are_neither_few_nor_small(void)
 {
     CHECK_GE(check_space(1, 32, 32, 0), 256);
@@ -89,7 +90,7 @@ static void tiles_are_neither_few_nor_small(void)
     CHECK_LE(check_space(100, 100, 100, 0), 4096);
 }
 
-static int tile_is_about_a_square(const weft_tile *tile, void *arg)
+static int check_tile_is_nearly_square(const weft_tile *tile, void *arg)
 {
     (void)arg;
     size_t rows = tile->end_row - tile->first_row;
@@ -99,13 +100,13 @@ static int tile_is_about_a_square(const weft_tile *tile, void *arg)
     return 0;
 }
 
-static void the_longest_side_is_divided_first(void)
+static void longest_side_is_split_first(void)
 {
-    CHECK_EQ(weft_for_2d(1 << 14, 1 << 8, tile_is_about_a_square, NULL, NULL), 0);
-    CHECK_EQ(weft_for_2d(1 << 8, 1 << 14, tile_is_about_a_square, NULL, NULL), 0);
+    CHECK_EQ(weft_for_2d(1 << 14, 1 << 8, check_tile_is_nearly_square, NULL, NULL), 0);
+    CHECK_EQ(weft_for_2d(1 << 8, 1 << 14, check_tile_is_nearly_square, NULL, NULL), 0);
 }
 
-/* --- Ends -------------------------------------------------------------------------------- */
+/* --- Early ends -------------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) calls;
 
@@ -125,7 +126,7 @@ static int fail_after_ten(const weft_tile *tile, void *arg)
 
 static weft_stop stop;
 
-static int stop_it(const weft_tile *tile, void *arg)
+static int cancel_after_ten(const weft_tile *tile, void *arg)
 {
     (void)tile;
     (void)arg;
@@ -150,34 +151,34 @@ static int end_loops(void *arg)
     stop = (weft_stop){ 0 };
     options.stop = &stop;
     atomic_store(&calls, 0);
-    CHECK_EQ(weft_for_2d(300, 300, stop_it, NULL, &options), WEFT_ECANCELED);
+    CHECK_EQ(weft_for_2d(300, 300, cancel_after_ten, NULL, &options), WEFT_ECANCELED);
     CHECK_LT(atomic_load(&calls), 90000);
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     test_run_everywhere(end_loops, NULL);
 }
 
-static void more_cells_than_can_be_counted_are_refused(void)
+static void cell_count_overflow_is_rejected(void)
 {
     atomic_store(&calls, 0);
-    CHECK_EQ(weft_for_2d(SIZE_MAX, 2, stop_it, NULL, NULL), -EINVAL);
-    CHECK_EQ(weft_for_2d(SIZE_MAX / 2 + 1, 2, stop_it, NULL, NULL), -EINVAL);
-    CHECK_EQ(weft_for_3d(1 << 30, 1 << 30, 1 << 30, stop_it, NULL, NULL), -EINVAL);
-    CHECK_EQ(weft_for_3d(SIZE_MAX, SIZE_MAX, 0, stop_it, NULL, NULL), 0);
-    CHECK_EQ(weft_for_3d(0, SIZE_MAX, SIZE_MAX, stop_it, NULL, NULL), 0);
+    CHECK_EQ(weft_for_2d(SIZE_MAX, 2, cancel_after_ten, NULL, NULL), -EINVAL);
+    CHECK_EQ(weft_for_2d(SIZE_MAX / 2 + 1, 2, cancel_after_ten, NULL, NULL), -EINVAL);
+    CHECK_EQ(weft_for_3d(1 << 30, 1 << 30, 1 << 30, cancel_after_ten, NULL, NULL), -EINVAL);
+    CHECK_EQ(weft_for_3d(SIZE_MAX, SIZE_MAX, 0, cancel_after_ten, NULL, NULL), 0);
+    CHECK_EQ(weft_for_3d(0, SIZE_MAX, SIZE_MAX, cancel_after_ten, NULL, NULL), 0);
     CHECK_EQ(atomic_load(&calls), 0);
-    /* As many as can be counted are begun. */
+    /* A loop over the maximum number of cells starts. */
     CHECK_EQ(weft_for_2d(SIZE_MAX, 1, fail_at, &(size_t){ 0 }, NULL), -77);
     CHECK_EQ(weft_for_2d(UINT32_MAX, UINT32_MAX, fail_at, &(size_t){ 0 }, NULL), -77);
 }
 
 TEST_MAIN({
-    TEST(every_cell_comes_once),
+    TEST(each_cell_is_visited_once),
     TEST(tiles_are_neither_few_nor_small),
-    TEST(the_longest_side_is_divided_first),
-    TEST(errors_and_stops_end_it),
-    TEST(more_cells_than_can_be_counted_are_refused),
+    TEST(longest_side_is_split_first),
+    TEST(errors_and_cancels_end_call),
+    TEST(cell_count_overflow_is_rejected),
 })

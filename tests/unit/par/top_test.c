@@ -4,7 +4,7 @@
 
 #include "comparisons.h"
 
-/* --- What comes out -------------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------------- */
 
 static void find_top(const struct records *records, size_t k)
 {
@@ -40,12 +40,12 @@ static int find_everything(void *arg)
     return 0;
 }
 
-static void the_least_are_found_and_equal_ones_keep_their_order(void)
+static void top_k_is_stable_prefix_of_sorted_array(void)
 {
     test_run_everywhere(find_everything, NULL);
 }
 
-/* Enough for each block to have a keeper, and for all of them to be merged. */
+/* Enough elements for each block to have a keeper, and for all keepers to be merged. */
 static int find_in_many(void *arg)
 {
     (void)arg;
@@ -61,7 +61,7 @@ static int find_in_many(void *arg)
     return 0;
 }
 
-static void the_least_of_many_are_found(void)
+static void top_k_of_many_elements_is_found(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, find_in_many, NULL), 0);
@@ -70,7 +70,7 @@ static void the_least_of_many_are_found(void)
 
 /* --- Comparisons ----------------------------------------------------------------------- */
 
-static void a_few_of_many_take_little_more_than_one_comparison_each(void)
+static void small_k_takes_few_comparisons_per_element(void)
 {
     static const enum pattern patterns[] = { RANDOM, EQUAL, MOSTLY_EQUAL, SORTED };
     for (size_t i = 0; i < 4; i++) {
@@ -87,7 +87,7 @@ static void a_few_of_many_take_little_more_than_one_comparison_each(void)
     }
 }
 
-/* What is found are elements of the array, none of them twice. */
+/* The result has distinct elements of the array. */
 static void lie_once(weft_compare_fn liar, size_t count, size_t k)
 {
     struct guarded array = guarded_create(count * 4, 0);
@@ -120,12 +120,12 @@ static int lie_about_all(void *arg)
     return 0;
 }
 
-static void a_comparison_that_lies_harms_nobody(void)
+static void inconsistent_comparison_is_harmless(void)
 {
     test_run_everywhere(lie_about_all, NULL);
 }
 
-/* --- Stops and memory ------------------------------------------------------------------ */
+/* --- Cancels and memory ---------------------------------------------------------------- */
 
 static int stop_early(void *arg)
 {
@@ -153,12 +153,12 @@ static int stop_early(void *arg)
     return 0;
 }
 
-static void a_stop_ends_it(void)
+static void cancel_flag_ends_call(void)
 {
     test_run_everywhere(stop_early, NULL);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_rejected(void)
 {
     uint32_t values[2] = { 2, 1 };
     uint32_t to[2] = { 7, 7 };
@@ -186,7 +186,7 @@ static int find_half(void *arg)
                       compare_records, &records->size, records->expected.at, &found, NULL);
 }
 
-static void without_memory_nothing_changes(void)
+static void out_of_memory_leaves_array_unchanged(void)
 {
     struct records records = records_create(RANDOM, 300000, 12, 0);
     memcpy(records.expected.at, records.array.at, records.array.size);
@@ -196,11 +196,11 @@ static void without_memory_nothing_changes(void)
 }
 
 TEST_MAIN({
-    TEST(what_cannot_be_is_refused),
-    TEST_DEBUG(without_memory_nothing_changes),
-    TEST(the_least_are_found_and_equal_ones_keep_their_order),
-    TEST(the_least_of_many_are_found),
-    TEST(a_few_of_many_take_little_more_than_one_comparison_each),
-    TEST(a_comparison_that_lies_harms_nobody),
-    TEST(a_stop_ends_it),
+    TEST(invalid_arguments_are_rejected),
+    TEST_DEBUG(out_of_memory_leaves_array_unchanged),
+    TEST(top_k_is_stable_prefix_of_sorted_array),
+    TEST(top_k_of_many_elements_is_found),
+    TEST(small_k_takes_few_comparisons_per_element),
+    TEST(inconsistent_comparison_is_harmless),
+    TEST(cancel_flag_ends_call),
 })

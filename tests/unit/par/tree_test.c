@@ -24,12 +24,12 @@ enum shape {
     WIDE,
     BINARY,
     RANDOM_TREE,
-    COMB,  /* a list whose every node has another child, which comes first or last */
-    BROOM, /* a list, and at its end a wide one */
+    COMB,  /* a list whose nodes each have another child, which comes first or last */
+    BROOM, /* a list whose last node has many children */
     SHAPES,
 };
 
-/* The number of the parent of node i, which is smaller. */
+/* Returns the number of node i's parent, which is less than i. */
 static size_t parent_of(enum shape shape, size_t i, size_t count, struct wf_rng *rng)
 {
     switch (shape) {
@@ -84,7 +84,7 @@ static void check_visited_once(struct node *nodes, size_t count)
     }
 }
 
-/* The most nodes that a tree has here: some chunks. */
+/* Tree sizes, up to several chunks of nodes. */
 static const size_t counts[] = { 1, 2, 3, 4, 10, 126, 127, 128, 252, 253, 254, 1000, 10000 };
 
 static int walk_all(void *arg)
@@ -106,7 +106,7 @@ static int walk_all(void *arg)
     return 0;
 }
 
-static void every_node_is_visited_once_and_after_its_parent(void)
+static void each_node_is_visited_once_after_its_parent(void)
 {
     test_run_everywhere(walk_all, NULL);
 }
@@ -120,7 +120,7 @@ static int walk_large(void *arg)
     return 0;
 }
 
-static void a_million_nodes_have_any_shape(void)
+static void million_nodes_of_each_shape_are_visited_once(void)
 {
     for (unsigned shape = 0; shape < SHAPES; shape++) {
         struct node *nodes = make_tree(shape, test_scale(1000000));
@@ -142,7 +142,7 @@ static int visit_binary(void *at, weft_walk_state *walk, void *arg)
     return 0;
 }
 
-static void no_child_is_no_child(void)
+static void null_child_is_ignored(void)
 {
     struct node leaves[2] = { { 0 }, { 0 } };
     struct node root = { .next = &leaves[0] };
@@ -153,7 +153,7 @@ static void no_child_is_no_child(void)
     CHECK_EQ(leaves[1].visits, 1);
 }
 
-/* --- Ends -------------------------------------------------------------------------------- */
+/* --- Early ends -------------------------------------------------------------------------- */
 
 enum {
     COUNT = 20000,
@@ -164,7 +164,7 @@ static weft_stop stop;
 
 struct bad {
     struct node *node;
-    int error; /* 0: a stop */
+    int error; /* 0: sets the cancel flag */
 };
 
 static int visit_until(void *at, weft_walk_state *walk, void *arg)
@@ -207,7 +207,7 @@ static int end_early(void *arg)
     return 0;
 }
 
-static void errors_and_stops_end_it(void)
+static void errors_and_cancels_end_call(void)
 {
     test_run_everywhere(end_early, NULL);
 }
@@ -224,7 +224,7 @@ static int stop_before(void *arg)
     return 0;
 }
 
-static void nothing_begins_after_a_stop(void)
+static void set_cancel_flag_prevents_calls(void)
 {
     test_run_everywhere(stop_before, NULL);
 }
@@ -242,7 +242,7 @@ static int walk_tree(void *arg)
     return err;
 }
 
-static void without_memory_it_ends(void)
+static void out_of_memory_returns_enomem(void)
 {
     struct node *nodes = make_tree(WIDE, 1000000);
     CHECK_EQ(walk_tree(nodes), -ENOMEM);
@@ -253,7 +253,7 @@ static void without_memory_it_ends(void)
     free(nodes);
 }
 
-/* --- Who runs it ------------------------------------------------------------------------- */
+/* --- Distribution among workers ---------------------------------------------------------- */
 
 static _Atomic(uint64_t) begun;
 
@@ -272,7 +272,7 @@ static int meet_at_leaves(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < 20; i++) {
-        /* Two leaves, below the root or below a list. */
+        /* Two leaves, below the root or at the end of a list. */
         struct node *nodes = make_tree(BROOM, 4 + 10 * (i % 5));
         size_t last = i % 5 * 5 + 1;
         nodes[last].first->next->next = NULL;
@@ -285,10 +285,10 @@ static int meet_at_leaves(void *arg)
 }
 
 /*
- * Goal:   nodes are shared even if they are few.
- * Method: each of two waits for the other one.
+ * Goal:   nodes are shared even if there are few of them.
+ * Method: each of two visits waits for the other one.
  */
-static void two_long_visits_run_at_once(void)
+static void two_long_visits_run_concurrently(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, meet_at_leaves, NULL), 0);
@@ -297,14 +297,14 @@ static void two_long_visits_run_at_once(void)
 }
 
 enum {
-    LEAVES = 16, /* more than are split off without being asked */
+    LEAVES = 16, /* more than are split off without a request */
 };
 
 static _Atomic(uint64_t) workers_seen;
 static weft_time visit_time; /* of a node */
 
-/* Notes who visits the nodes that are not below the root, nor have children. */
-static int note_worker(void *at, weft_walk_state *walk, void *arg)
+/* Records which workers visit leaves that are not children of the root. */
+static int record_worker(void *at, weft_walk_state *walk, void *arg)
 {
     const struct node *node = at;
     if (node->first == NULL && node->parent->parent != NULL) {
@@ -315,13 +315,13 @@ static int note_worker(void *at, weft_walk_state *walk, void *arg)
     return visit(at, walk, arg);
 }
 
-static int walk_for_long(void *arg)
+static int walk_until_both_workers_visit(void *arg)
 {
-    /* Until both have been at it. On a busy machine the other worker needs time to wake up, so each
-     * walk takes longer than the last one. */
+    /* Repeats until both workers have visited such leaves. On a busy machine the other worker
+     * needs time to wake up, so each walk takes longer than the last one. */
     visit_time = 2 * WEFT_US;
     for (atomic_store(&workers_seen, 0); atomic_load(&workers_seen) != 3;) {
-        CHECK_EQ(weft_walk(arg, note_worker, NULL, NULL), 0);
+        CHECK_EQ(weft_walk(arg, record_worker, NULL, NULL), 0);
         check_visited_once(arg, COUNT);
         visit_time = visit_time < 32 * WEFT_US ? 2 * visit_time : visit_time;
     }
@@ -329,11 +329,12 @@ static int walk_for_long(void *arg)
 }
 
 /*
- * Goal:   who asks for nodes gets some, when what is given without asking is used up.
- * Method: leaves at the root are enough for that. Then comes a list, and at its end many
- *         nodes; the walk is repeated until these were visited on both workers.
+ * Goal:   a worker that requests nodes gets some after those split off without a request are
+ *         used up.
+ * Method: leaves at the root use them up. Then comes a list, and at its end many nodes. The
+ *         walk is repeated until both workers have visited some of these.
  */
-static void who_asks_later_gets_nodes(void)
+static void later_request_gets_nodes(void)
 {
     struct node *nodes = make_tree(BROOM, COUNT);
     for (size_t i = 0; i < LEAVES; i++) {
@@ -344,7 +345,7 @@ static void who_asks_later_gets_nodes(void)
         nodes->first->next = leaf;
     }
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, walk_for_long, nodes), 0);
+    CHECK_EQ(test_run(rt, walk_until_both_workers_visit, nodes), 0);
     weft_runtime_destroy(rt);
     free(nodes);
 }
@@ -356,7 +357,7 @@ static int walk_little(void *arg)
     return 0;
 }
 
-static void a_short_walk_wakes_nobody(void)
+static void short_walk_wakes_no_worker(void)
 {
     struct node *nodes = make_tree(BINARY, 7);
     test_wakes_nobody(walk_little, nodes);
@@ -371,7 +372,7 @@ static int wait_and_visit(void *at, weft_walk_state *walk, void *arg)
     return 0;
 }
 
-/* Each node of one tree walks another one. */
+/* Each visit of a node walks another tree. */
 static int walk_inside(void *at, weft_walk_state *walk, void *arg)
 {
     struct node *nodes = make_tree(RANDOM_TREE, 20);
@@ -397,14 +398,14 @@ static void walks_nest_and_visits_may_wait(void)
 }
 
 TEST_MAIN({
-    TEST_DEBUG(without_memory_it_ends),
-    TEST(every_node_is_visited_once_and_after_its_parent),
-    TEST(a_million_nodes_have_any_shape),
-    TEST(no_child_is_no_child),
-    TEST(errors_and_stops_end_it),
-    TEST(nothing_begins_after_a_stop),
-    TEST(two_long_visits_run_at_once),
-    TEST(who_asks_later_gets_nodes),
-    TEST(a_short_walk_wakes_nobody),
+    TEST_DEBUG(out_of_memory_returns_enomem),
+    TEST(each_node_is_visited_once_after_its_parent),
+    TEST(million_nodes_of_each_shape_are_visited_once),
+    TEST(null_child_is_ignored),
+    TEST(errors_and_cancels_end_call),
+    TEST(set_cancel_flag_prevents_calls),
+    TEST(two_long_visits_run_concurrently),
+    TEST(later_request_gets_nodes),
+    TEST(short_walk_wakes_no_worker),
     TEST(walks_nest_and_visits_may_wait),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deque_test.c - the deque alone, out of memory, and under thieves.
+ * deque_test.c - the deque on one thread, out of memory, and with concurrent thieves.
  */
 #include "queue/deque.h"
 
@@ -19,15 +19,15 @@ enum {
 };
 
 static struct wf_deque deque;
-static int numbers[NUMBERS]; /* an item is the address of its number */
+static int numbers[NUMBERS]; /* an item is a pointer to its number */
 
 static void set_up(void)
 {
     CHECK_EQ(wf_deque_init(&deque, &wf_alloc_default), 0);
 }
 
-/* Empties the deque and lets it go on at this index. */
-static void start_at(int64_t index)
+/* Empties the deque and sets its next index. */
+static void reset_to_index(int64_t index)
 {
     wf_store_relaxed(&deque.top, index);
     wf_store_relaxed(&deque.bottom, index);
@@ -40,19 +40,19 @@ static void push_range(int first, int end)
     }
 }
 
-static void must_pop(int number)
+static void check_pop(int number)
 {
     CHECK(wf_deque_pop(&deque) == &numbers[number]);
 }
 
-static void must_steal(int number)
+static void check_steal(int number)
 {
     void *item = NULL;
     CHECK_EQ(wf_deque_steal(&deque, &item), WF_STEAL_SUCCESS);
     CHECK(item == &numbers[number]);
 }
 
-static void must_be_empty(void)
+static void check_empty(void)
 {
     void *item = &deque;
     CHECK_EQ(wf_deque_steal(&deque, &item), WF_STEAL_EMPTY);
@@ -67,77 +67,77 @@ static void must_be_empty(void)
 static void new_deque_is_empty(void)
 {
     set_up();
-    must_be_empty();
-    must_be_empty();
+    check_empty();
+    check_empty();
     wf_deque_fini(&deque);
 }
 
-static void fini_of_a_zeroed_deque_does_nothing(void)
+static void fini_of_zeroed_deque_does_nothing(void)
 {
     struct wf_deque zeroed = { 0 };
     wf_deque_fini(&zeroed);
     wf_deque_fini(&zeroed);
 }
 
-static void pop_returns_the_newest(void)
+static void pop_returns_newest_item(void)
 {
     set_up();
     push_range(0, NUMBERS);
     for (int i = NUMBERS; i-- > 0;) {
-        must_pop(i);
+        check_pop(i);
     }
-    must_be_empty();
+    check_empty();
     wf_deque_fini(&deque);
 }
 
-static void steal_takes_the_oldest(void)
+static void steal_returns_oldest_item(void)
 {
     set_up();
     push_range(0, NUMBERS);
     for (int i = 0; i < NUMBERS; i++) {
-        must_steal(i);
+        check_steal(i);
     }
-    must_be_empty();
+    check_empty();
     wf_deque_fini(&deque);
 }
 
-static void pop_and_steal_meet_in_the_middle(void)
+static void pop_and_steal_meet_in_middle(void)
 {
     set_up();
     push_range(0, 6);
-    must_steal(0);
-    must_pop(5);
-    must_steal(1);
-    must_pop(4);
+    check_steal(0);
+    check_pop(5);
+    check_steal(1);
+    check_pop(4);
     push_range(6, 7);
-    must_steal(2);
-    must_pop(6);
-    must_pop(3);
-    must_be_empty();
+    check_steal(2);
+    check_pop(6);
+    check_pop(3);
+    check_empty();
     wf_deque_fini(&deque);
 }
 
-/* A pop of the last item that leaves bottom below top loses every other push. */
-static void pop_of_the_last_leaves_a_deque_that_works(void)
+/* If a pop of the last item left bottom below top, every other push would be lost. */
+static void pop_of_last_item_leaves_deque_usable(void)
 {
     set_up();
     for (int i = 0; i < NUMBERS; i++) {
         push_range(i, i + 1);
-        must_pop(i);
+        check_pop(i);
         CHECK(wf_load_relaxed(&deque.top) == wf_load_relaxed(&deque.bottom));
     }
-    must_be_empty();
+    check_empty();
     push_range(0, 1);
-    must_steal(0);
-    must_be_empty();
+    check_steal(0);
+    check_empty();
     push_range(1, 3);
-    must_pop(2);
-    must_steal(1);
-    must_be_empty();
+    check_pop(2);
+    check_steal(1);
+    check_empty();
     wf_deque_fini(&deque);
 }
 
-static void push_of_null(void)
+static void push_null(void)
 {
     set_up();
     (void)!wf_deque_push(&deque, NULL);
@@ -145,30 +145,30 @@ static void push_of_null(void)
 
 static void push_of_null_aborts(void)
 {
-    CHECK_ABORTS(push_of_null, "'item != ");
+    CHECK_ABORTS(push_null, "'item != ");
 }
 
 /* --- growth --- */
 
 /*
- * Goal:   growth keeps all items in order, wherever in the buffer they begin, and where
- *         indices need more than 32 bits.
- * Method: fill the buffer from each place on, grow it by one item more, and take from
- *         both ends.
+ * Goal:   growth keeps all items in order, wherever in the buffer they start, also when indices
+ *         need more than 32 bits.
+ * Method: fill the buffer from each start index, push one more item so that it grows, then take
+ *         items from both ends.
  */
 static void check_growth_from(int64_t index)
 {
     set_up();
-    start_at(index);
+    reset_to_index(index);
     push_range(0, SLOTS + 1);
     int oldest = 0;
     int newest = SLOTS;
     while (oldest < newest) {
-        must_steal(oldest++);
-        must_pop(newest--);
+        check_steal(oldest++);
+        check_pop(newest--);
     }
-    must_pop(oldest);
-    must_be_empty();
+    check_pop(oldest);
+    check_empty();
     wf_deque_fini(&deque);
 }
 
@@ -181,25 +181,25 @@ static void growth_keeps_items_that_wrap_around(void)
     }
 }
 
-static void growth_again_and_again_keeps_all_items(void)
+static void repeated_growth_keeps_all_items(void)
 {
     set_up();
-    start_at(SLOTS / 2 + 1);
+    reset_to_index(SLOTS / 2 + 1);
     push_range(0, SLOTS);
-    must_steal(0);
-    must_steal(1);
-    push_range(SLOTS, NUMBERS); /* at most twice, four times, eight times the slots */
+    check_steal(0);
+    check_steal(1);
+    push_range(SLOTS, NUMBERS); /* grows to 2, 4 and 8 times SLOTS */
     for (int i = 2; i < NUMBERS / 2; i++) {
-        must_steal(i);
+        check_steal(i);
     }
     for (int i = NUMBERS; i-- > NUMBERS / 2;) {
-        must_pop(i);
+        check_pop(i);
     }
-    must_be_empty();
+    check_empty();
     wf_deque_fini(&deque);
 }
 
-static void full_deque_that_is_emptied_does_not_grow(void)
+static void full_deque_reuses_freed_slots_without_growing(void)
 {
     struct ledger ledger = { 0 };
     weft_allocator allocator = ledger_allocator(&ledger);
@@ -207,13 +207,13 @@ static void full_deque_that_is_emptied_does_not_grow(void)
     for (int round = 0; round < 5; round++) {
         push_range(0, SLOTS);
         for (int i = 0; i < SLOTS / 2; i++) {
-            must_steal(i);
+            check_steal(i);
         }
         push_range(SLOTS, SLOTS + SLOTS / 2);
         for (int i = SLOTS + SLOTS / 2; i-- > SLOTS / 2;) {
-            must_pop(i);
+            check_pop(i);
         }
-        must_be_empty();
+        check_empty();
     }
     CHECK_EQ(ledger.calls, 1);
     wf_deque_fini(&deque);
@@ -236,7 +236,7 @@ static void fini_frees_every_buffer(void)
 
 /* --- out of memory --- */
 
-static void init_without_memory_fails(void)
+static void init_without_memory_returns_enomem(void)
 {
     struct ledger ledger = { .fail_at = 1 };
     weft_allocator allocator = ledger_allocator(&ledger);
@@ -244,13 +244,13 @@ static void init_without_memory_fails(void)
     CHECK_EQ(ledger.bytes, 0);
 }
 
-static void push_without_memory_leaves_the_deque_unchanged(void)
+static void push_without_memory_leaves_deque_unchanged(void)
 {
     for (int growth = 0; growth < 3; growth++) {
         struct ledger ledger = { .fail_at = 2 + growth };
         weft_allocator allocator = ledger_allocator(&ledger);
         CHECK_EQ(wf_deque_init(&deque, &allocator), 0);
-        start_at(SLOTS - 3);
+        reset_to_index(SLOTS - 3);
         int count = SLOTS << growth;
         push_range(0, count);
         int64_t bytes = ledger.bytes;
@@ -260,59 +260,59 @@ static void push_without_memory_leaves_the_deque_unchanged(void)
         CHECK_EQ(wf_load_relaxed(&deque.top), SLOTS - 3);
         CHECK_EQ(wf_load_relaxed(&deque.bottom), SLOTS - 3 + count);
 
-        /* There is memory again, and another one may be pushed. */
+        /* Memory is available again, and the next push succeeds. */
         push_range(count + 1, count + 2);
-        must_pop(count + 1);
+        check_pop(count + 1);
         for (int i = 0; i < count / 2; i++) {
-            must_steal(i);
+            check_steal(i);
         }
         for (int i = count; i-- > count / 2;) {
-            must_pop(i);
+            check_pop(i);
         }
-        must_be_empty();
+        check_empty();
         wf_deque_fini(&deque);
         CHECK_EQ(ledger.bytes, 0);
     }
 }
 
-static void push_without_memory_works_again_when_there_is_room(void)
+static void push_after_enomem_succeeds_once_slot_is_free(void)
 {
     struct ledger ledger = { .fail_at = 2 };
     weft_allocator allocator = ledger_allocator(&ledger);
     CHECK_EQ(wf_deque_init(&deque, &allocator), 0);
     push_range(0, SLOTS);
     CHECK_EQ(wf_deque_push(&deque, &numbers[SLOTS]), -ENOMEM);
-    must_steal(0);
+    check_steal(0);
     push_range(SLOTS, SLOTS + 1);
     CHECK_EQ(ledger.calls, 2);
-    must_pop(SLOTS);
+    check_pop(SLOTS);
     wf_deque_fini(&deque);
     CHECK_EQ(ledger.bytes, 0);
 }
 
-/* --- under thieves --- */
+/* --- with thieves --- */
 
 enum {
     THIEVES = 3,
 };
 
 struct item {
-    _Atomic(uint32_t) taken; /* takers count up */
-    uint64_t number;         /* written before the push, cleared by the taker: [Q1] */
+    _Atomic(uint32_t) taken; /* incremented by takers */
+    uint64_t number;         /* written before the push, cleared by the taker [Q1] */
 };
 
 struct rig {
     struct item *items;
     uint64_t item_count;
     struct wf_rng rng;
-    _Atomic(uint64_t) taken_count;  /* takers count up */
-    _Atomic(uint64_t) stolen_count; /* thieves count up */
-    _Atomic(uint64_t) thief_count;  /* that have begun */
+    _Atomic(uint64_t) taken_count;  /* incremented by takers */
+    _Atomic(uint64_t) stolen_count; /* incremented by thieves */
+    _Atomic(uint64_t) thief_count;  /* thieves that have started */
 };
 
 static struct rig rig;
 
-static void take(struct item *item)
+static void consume(struct item *item)
 {
     CHECK_EQ(wf_fetch_add_relaxed(&item->taken, 1), 0);
     CHECK_EQ(item->number, (uint64_t)(item - rig.items) + 1);
@@ -320,8 +320,8 @@ static void take(struct item *item)
     (void)wf_fetch_add_relaxed(&rig.taken_count, 1);
 }
 
-/* Each thief gets items in the order of their pushes: the top has the oldest, always. */
-static void *rob(void *arg)
+/* Each thief gets items in push order: the top is always the oldest item. */
+static void *steal_items(void *arg)
 {
     (void)arg;
     (void)wf_fetch_add_relaxed(&rig.thief_count, 1);
@@ -333,7 +333,7 @@ static void *rob(void *arg)
             uint64_t number = ((struct item *)item)->number;
             CHECK_LT(last_number, number);
             last_number = number;
-            take(item);
+            consume(item);
             (void)wf_fetch_add_relaxed(&rig.stolen_count, 1);
         } else if (got == WF_STEAL_EMPTY) {
             (void)sched_yield();
@@ -352,11 +352,11 @@ static void pop_items(uint64_t count)
 {
     struct item *item;
     while (count-- > 0 && (item = wf_deque_pop(&deque)) != NULL) {
-        take(item);
+        consume(item);
     }
 }
 
-/* Leaves all to the thieves: on a busy machine they hardly come otherwise. */
+/* Leaves all items to the thieves, which get few otherwise on a busy machine. */
 static void wait_for_thieves(uint64_t pushed)
 {
     while (wf_load_relaxed(&rig.taken_count) < pushed) {
@@ -365,9 +365,9 @@ static void wait_for_thieves(uint64_t pushed)
 }
 
 /*
- * Pushes all, in bursts; then pops some, or all, or leaves them to the thieves. Bursts get
- * longer up to burst_max, so that the deque is empty often, and grows under its thieves. The
- * last item is a thief's.
+ * Pushes all items in bursts. After each burst it pops some, pops all, or leaves them to the
+ * thieves. Bursts get longer, up to burst_max, so the deque is often empty and grows while
+ * thieves steal from it. The last item is left to a thief.
  */
 static void push_and_pop_all(uint64_t burst_max)
 {
@@ -391,7 +391,7 @@ static void push_and_pop_all(uint64_t burst_max)
     wait_for_thieves(rig.item_count);
 }
 
-static void under_thieves(uint64_t item_count, uint64_t burst_max)
+static void run_with_thieves(uint64_t item_count, uint64_t burst_max)
 {
     set_up();
     rig = (struct rig){ .item_count = item_count };
@@ -400,14 +400,14 @@ static void under_thieves(uint64_t item_count, uint64_t burst_max)
     CHECK(rig.items != NULL);
     pthread_t thieves[THIEVES];
     for (int i = 0; i < THIEVES; i++) {
-        CHECK_EQ(pthread_create(&thieves[i], NULL, rob, NULL), 0);
+        CHECK_EQ(pthread_create(&thieves[i], NULL, steal_items, NULL), 0);
     }
     test_wait_for(&rig.thief_count, THIEVES);
     push_and_pop_all(burst_max);
     for (int i = 0; i < THIEVES; i++) {
         CHECK_EQ(pthread_join(thieves[i], NULL), 0);
     }
-    must_be_empty();
+    check_empty();
     CHECK_LT(0, wf_load_relaxed(&rig.stolen_count));
     for (uint64_t i = 0; i < item_count; i++) {
         CHECK_EQ(wf_load_relaxed(&rig.items[i].taken), 1);
@@ -417,42 +417,42 @@ static void under_thieves(uint64_t item_count, uint64_t burst_max)
 }
 
 /*
- * Goal:   with an owner and three thieves each item is taken once, seen whole, and by each
- *         thief in the order of the pushes.
- * Method: few items at a time, so that owner and thieves fight for the last one all the
+ * Goal:   with an owner and three thieves each item is taken once, with its contents visible,
+ *         and each thief gets items in push order.
+ * Method: few items at a time, so that the owner and the thieves race for the last one all the
  *         time. Items count their takers and carry their number.
  */
-static void fight_for_the_last_item_has_one_winner(void)
+static void race_for_last_item_has_one_winner(void)
 {
-    under_thieves(test_scale(1000000), 3);
+    run_with_thieves(test_scale(1000000), 3);
 }
 
 /*
- * Goal:   the same while the deque grows again and again.
- * Method: bursts of pushes that get longer and longer.
+ * Goal:   same as race_for_last_item_has_one_winner, while the deque keeps growing.
+ * Method: bursts of pushes that get longer.
  */
 static void growth_under_thieves_loses_no_item(void)
 {
     for (int round = 0; round < 10; round++) {
-        under_thieves(test_scale(100000), 16 * SLOTS);
+        run_with_thieves(test_scale(100000), 16 * SLOTS);
     }
 }
 
 TEST_MAIN({
     TEST(new_deque_is_empty),
-    TEST(fini_of_a_zeroed_deque_does_nothing),
-    TEST(pop_returns_the_newest),
-    TEST(steal_takes_the_oldest),
-    TEST(pop_and_steal_meet_in_the_middle),
-    TEST(pop_of_the_last_leaves_a_deque_that_works),
+    TEST(fini_of_zeroed_deque_does_nothing),
+    TEST(pop_returns_newest_item),
+    TEST(steal_returns_oldest_item),
+    TEST(pop_and_steal_meet_in_middle),
+    TEST(pop_of_last_item_leaves_deque_usable),
     TEST_DEBUG(push_of_null_aborts),
     TEST(growth_keeps_items_that_wrap_around),
-    TEST(growth_again_and_again_keeps_all_items),
-    TEST(full_deque_that_is_emptied_does_not_grow),
+    TEST(repeated_growth_keeps_all_items),
+    TEST(full_deque_reuses_freed_slots_without_growing),
     TEST(fini_frees_every_buffer),
-    TEST(init_without_memory_fails),
-    TEST(push_without_memory_leaves_the_deque_unchanged),
-    TEST(push_without_memory_works_again_when_there_is_room),
-    TEST(fight_for_the_last_item_has_one_winner),
+    TEST(init_without_memory_returns_enomem),
+    TEST(push_without_memory_leaves_deque_unchanged),
+    TEST(push_after_enomem_succeeds_once_slot_is_free),
+    TEST(race_for_last_item_has_one_winner),
     TEST(growth_under_thieves_loses_no_item),
 })

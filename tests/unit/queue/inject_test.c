@@ -29,7 +29,7 @@ static void push_range(int first, int end)
     }
 }
 
-/* The list holds nodes[first] to nodes[end - 1]; empties it. */
+/* Checks that the list holds nodes[first] to nodes[end - 1], and empties it. */
 static void check_list_is(int first, int end)
 {
     CHECK_EQ(list.count, end - first);
@@ -50,7 +50,7 @@ static void new_queue_is_empty_and_open(void)
     CHECK_EQ(wf_inject_len(&queue), 0);
 }
 
-static void pop_returns_the_oldest_whoever_pushed(void)
+static void pop_returns_oldest_across_push_kinds(void)
 {
     reset(CAPACITY);
     struct wf_qlist batch = { 0 };
@@ -64,7 +64,7 @@ static void pop_returns_the_oldest_whoever_pushed(void)
     check_list_is(0, 5);
 }
 
-static void pop_takes_at_most_max_and_appends(void)
+static void pop_removes_at_most_max_and_appends(void)
 {
     reset(CAPACITY);
     push_range(0, 5);
@@ -93,7 +93,7 @@ static void emptied_queue_can_be_used_again(void)
     check_list_is(2, 4);
 }
 
-static void push_list_takes_all_and_leaves_it_empty(void)
+static void push_list_moves_all_nodes(void)
 {
     reset(CAPACITY);
     struct wf_qlist batch = { 0 };
@@ -110,7 +110,7 @@ static void push_list_takes_all_and_leaves_it_empty(void)
     check_list_is(0, NODES);
 }
 
-static void admit_is_refused_at_the_capacity(void)
+static void admit_at_capacity_is_refused(void)
 {
     reset(CAPACITY);
     for (int i = 0; i < CAPACITY; i++) {
@@ -146,7 +146,7 @@ static void push_is_never_refused(void)
     check_list_is(0, 5);
 }
 
-static void capacity_zero_admits_nobody(void)
+static void capacity_zero_refuses_every_admit(void)
 {
     reset(0);
     CHECK(!wf_inject_has_room(&queue));
@@ -154,7 +154,7 @@ static void capacity_zero_admits_nobody(void)
     CHECK_EQ(wf_inject_len(&queue), 0);
 }
 
-static void close_refuses_newcomers_and_keeps_who_is_in(void)
+static void close_refuses_admits_and_keeps_queued_nodes(void)
 {
     reset(CAPACITY);
     CHECK_EQ(wf_inject_admit(&queue, &nodes[0]), WF_ADMIT_OK);
@@ -168,7 +168,7 @@ static void close_refuses_newcomers_and_keeps_who_is_in(void)
     check_list_is(0, 2);
 }
 
-static void closed_and_full_says_closed(void)
+static void admit_to_closed_and_full_returns_closed(void)
 {
     reset(1);
     CHECK_EQ(wf_inject_admit(&queue, &nodes[0]), WF_ADMIT_OK);
@@ -177,7 +177,7 @@ static void closed_and_full_says_closed(void)
     CHECK_EQ(wf_inject_admit(&queue, &nodes[1]), WF_ADMIT_CLOSED);
 }
 
-static void admitted_counts_newcomers_only(void)
+static void admitted_counts_admits_only(void)
 {
     reset(2);
     push_range(0, 1);
@@ -191,7 +191,7 @@ static void admitted_counts_newcomers_only(void)
     CHECK_EQ(wf_inject_close(&queue), 1);
 }
 
-static void admit_elsewhere_counts_without_a_node(void)
+static void admit_elsewhere_counts_without_node(void)
 {
     reset(1);
     CHECK_EQ(wf_inject_admit(&queue, &nodes[0]), WF_ADMIT_OK);
@@ -202,7 +202,7 @@ static void admit_elsewhere_counts_without_a_node(void)
 }
 
 /* A second wf_lock() by this thread would abort. */
-static void length_is_read_without_the_lock(void)
+static void length_is_read_without_lock(void)
 {
     reset(CAPACITY);
     push_range(0, 2);
@@ -212,10 +212,10 @@ static void length_is_read_without_the_lock(void)
     wf_unlock(&queue.lock);
 }
 
-/* Which call is made with the lock held: it aborts if it takes the lock as well. */
+/* Which call to make with the lock held. A call that locks aborts. */
 static int call;
 
-static void make_call_with_the_lock_held(void)
+static void make_call_with_lock_held(void)
 {
     reset(CAPACITY);
     wf_qlist_push(&list, &nodes[1]);
@@ -245,10 +245,10 @@ static void make_call_with_the_lock_held(void)
     }
 }
 
-static void every_other_call_takes_the_lock(void)
+static void all_other_calls_take_lock(void)
 {
     for (call = 0; call <= 6; call++) {
-        CHECK_ABORTS(make_call_with_the_lock_held, "'inject' is taken while 'inject' is held");
+        CHECK_ABORTS(make_call_with_lock_held, "'inject' is taken while 'inject' is held");
     }
 }
 
@@ -262,20 +262,20 @@ struct parcel {
     struct wf_qnode node; /* first: a node is its parcel */
     uint32_t sender;
     uint64_t number;
-    _Atomic(uint32_t) popped; /* poppers count up */
+    _Atomic(uint32_t) popped; /* incremented by poppers */
 };
 
 struct sender {
     pthread_t thread;
     uint32_t index;
-    uint64_t admitted; /* how many calls said so */
+    uint64_t admitted; /* number of calls that returned WF_ADMIT_OK */
     struct parcel *parcels;
 };
 
 static struct sender senders[SENDERS];
 static uint64_t parcels_each;
-static pthread_barrier_t start;        /* of the senders */
-static _Atomic(uint64_t) popped_count; /* poppers count up */
+static pthread_barrier_t start;        /* for the senders */
+static _Atomic(uint64_t) popped_count; /* incremented by poppers */
 
 static void start_senders(void *(*run)(void *), uint64_t parcels)
 {
@@ -295,7 +295,7 @@ static void start_senders(void *(*run)(void *), uint64_t parcels)
     }
 }
 
-/* Returns how many were admitted. */
+/* Returns the number of admitted parcels. */
 static uint64_t join_senders(void)
 {
     uint64_t admitted = 0;
@@ -332,10 +332,10 @@ static void *admit_all(void *arg)
 }
 
 /*
- * Goal:   parcels of three senders arrive once, each sender's in order, and
- *         admission never goes above the capacity.
- * Method: this thread pops a few at a time: the next one of a sender must be
- *         the one that comes. It reads the length all the while.
+ * Goal:   the parcels of three senders arrive once and in order per sender, and admission never
+ *         exceeds the capacity.
+ * Method: this thread pops a few parcels at a time, checks that each is the next one of its
+ *         sender, and keeps checking the length.
  */
 static void concurrent_admits_arrive_once_and_in_order(void)
 {
@@ -360,7 +360,7 @@ static void concurrent_admits_arrive_once_and_in_order(void)
     free_senders();
 }
 
-/* Two senders one by one, the third in lists of three. */
+/* Two senders push single nodes, the third pushes lists of three. */
 static void *push_all(void *arg)
 {
     struct sender *self = arg;
@@ -397,11 +397,11 @@ static void *pop_all(void *arg)
 }
 
 /*
- * Goal:   with many pushers and many poppers each parcel is popped once.
- * Method: three threads push, one by one or in lists, two pop half of what
- *         there is; each parcel counts how often it was popped.
+ * Goal:   with several pushers and poppers each parcel is popped once.
+ * Method: three threads push single nodes or lists, and two pop half of the queue at a time.
+ *         Each parcel counts how often it was popped.
  */
-static void concurrent_pops_take_each_node_once(void)
+static void concurrent_pops_get_each_node_once(void)
 {
     pthread_t poppers[POPPERS];
     reset(CAPACITY);
@@ -425,7 +425,7 @@ static void concurrent_pops_take_each_node_once(void)
     free_senders();
 }
 
-/* One sender goes elsewhere, the others through the list. */
+/* The first sender uses wf_inject_admit_elsewhere(), the others the list. */
 static void *admit_until_closed(void *arg)
 {
     struct sender *self = arg;
@@ -444,11 +444,11 @@ static void *admit_until_closed(void *arg)
 }
 
 /*
- * Goal:   close returns exactly how many were let in: none is let in later.
- * Method: senders enter until they are refused; this thread closes in between,
- *         in some rounds early, in some late.
+ * Goal:   close returns the exact number of admits, and none is admitted later.
+ * Method: senders admit parcels until they are refused. This thread closes the queue meanwhile,
+ *         early in some rounds and late in others.
  */
-static void close_and_admit_agree_on_the_count(void)
+static void close_returns_exact_number_of_admits(void)
 {
     for (uint64_t round = 0; round < test_scale(400); round++) {
         uint64_t enough = round % 400;
@@ -466,12 +466,12 @@ static void close_and_admit_agree_on_the_count(void)
     }
 }
 
-TEST_MAIN({ TEST(new_queue_is_empty_and_open), TEST(pop_returns_the_oldest_whoever_pushed),
-            TEST(pop_takes_at_most_max_and_appends), TEST(emptied_queue_can_be_used_again),
-            TEST(push_list_takes_all_and_leaves_it_empty), TEST(admit_is_refused_at_the_capacity),
-            TEST(push_is_never_refused), TEST(capacity_zero_admits_nobody),
-            TEST(close_refuses_newcomers_and_keeps_who_is_in), TEST(closed_and_full_says_closed),
-            TEST(admitted_counts_newcomers_only), TEST(admit_elsewhere_counts_without_a_node),
-            TEST(length_is_read_without_the_lock), TEST_DEBUG(every_other_call_takes_the_lock),
-            TEST(concurrent_admits_arrive_once_and_in_order),
-            TEST(concurrent_pops_take_each_node_once), TEST(close_and_admit_agree_on_the_count) })
+TEST_MAIN({ TEST(new_queue_is_empty_and_open), TEST(pop_returns_oldest_across_push_kinds),
+            TEST(pop_removes_at_most_max_and_appends), TEST(emptied_queue_can_be_used_again),
+            TEST(push_list_moves_all_nodes), TEST(admit_at_capacity_is_refused),
+            TEST(push_is_never_refused), TEST(capacity_zero_refuses_every_admit),
+            TEST(close_refuses_admits_and_keeps_queued_nodes),
+            TEST(admit_to_closed_and_full_returns_closed), TEST(admitted_counts_admits_only),
+            TEST(admit_elsewhere_counts_without_node), TEST(length_is_read_without_lock),
+            TEST_DEBUG(all_other_calls_take_lock), TEST(concurrent_admits_arrive_once_and_in_order),
+            TEST(concurrent_pops_get_each_node_once), TEST(close_returns_exact_number_of_admits) })

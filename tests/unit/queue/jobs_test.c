@@ -37,13 +37,13 @@ static void fork_number(uintptr_t number)
     weft_jobs_push(wf_jobs_public(&jobs));
 }
 
-/* The last job is off the head, as a join takes it. */
-static struct wf_job *pop(void)
+/* Removes the newest fork from the head, as a join does. */
+static struct wf_job *pop_newest(void)
 {
     return --jobs.head;
 }
 
-static struct wf_job *must_steal(uintptr_t number)
+static struct wf_job *check_steal(uintptr_t number)
 {
     struct wf_job *job;
     CHECK_EQ(wf_jobs_steal(&jobs, &job), WF_STEAL_SUCCESS);
@@ -51,24 +51,24 @@ static struct wf_job *must_steal(uintptr_t number)
     return job;
 }
 
-static void must_be_empty(void)
+static void check_nothing_to_steal(void)
 {
     struct wf_job *job;
     CHECK(!wf_jobs_has_public(&jobs));
     CHECK_EQ(wf_jobs_steal(&jobs, &job), WF_STEAL_EMPTY);
 }
 
-static void private_jobs_cannot_be_stolen(void)
+static void private_forks_cannot_be_stolen(void)
 {
     set_up();
-    must_be_empty();
+    check_nothing_to_steal();
     fork_number(0);
-    must_be_empty();
+    check_nothing_to_steal();
     CHECK_EQ(wf_jobs_len(&jobs), 1);
     CHECK_EQ(wf_jobs_private(&jobs), 1);
 }
 
-static void the_oldest_public_job_is_stolen_first(void)
+static void oldest_public_fork_is_stolen_first(void)
 {
     set_up();
     for (uintptr_t i = 0; i < 5; i++) {
@@ -76,80 +76,80 @@ static void the_oldest_public_job_is_stolen_first(void)
     }
     wf_jobs_publish(&jobs, 3);
     CHECK_EQ(wf_jobs_private(&jobs), 2);
-    (void)must_steal(0);
-    (void)must_steal(1);
+    (void)check_steal(0);
+    (void)check_steal(1);
     wf_jobs_publish(&jobs, 1);
-    (void)must_steal(2);
-    (void)must_steal(3);
-    must_be_empty();
+    (void)check_steal(2);
+    (void)check_steal(3);
+    check_nothing_to_steal();
 }
 
-static void a_private_job_is_the_owners(void)
+static void private_fork_is_reclaimed_by_owner(void)
 {
     set_up();
     fork_number(0);
     fork_number(1);
     wf_jobs_publish(&jobs, 1);
-    CHECK(wf_jobs_reclaim(&jobs, pop()));
+    CHECK(wf_jobs_reclaim(&jobs, pop_newest()));
     CHECK(wf_jobs_has_public(&jobs));
 }
 
-static void a_public_job_can_be_taken_back(void)
+static void public_fork_can_be_reclaimed(void)
 {
     set_up();
     fork_number(0);
     wf_jobs_publish(&jobs, 1);
-    CHECK(wf_jobs_reclaim(&jobs, pop()));
-    must_be_empty();
+    CHECK(wf_jobs_reclaim(&jobs, pop_newest()));
+    check_nothing_to_steal();
     fork_number(1);
-    must_be_empty();
+    check_nothing_to_steal();
     wf_jobs_publish(&jobs, 1);
-    (void)must_steal(1);
+    (void)check_steal(1);
 }
 
-/* The older ones are what thieves want. */
-static void taking_back_leaves_the_older_half_public(void)
+/* Thieves want the older forks. */
+static void reclaim_leaves_older_half_public(void)
 {
     set_up();
     for (uintptr_t i = 0; i < 9; i++) {
         fork_number(i);
     }
     wf_jobs_publish(&jobs, 9);
-    CHECK(wf_jobs_reclaim(&jobs, pop()));
+    CHECK(wf_jobs_reclaim(&jobs, pop_newest()));
     CHECK_EQ(jobs.split, 4);
     CHECK_EQ(wf_jobs_private(&jobs), 4);
-    (void)must_steal(0);
+    (void)check_steal(0);
     while (wf_jobs_private(&jobs) > 0) {
-        CHECK(wf_jobs_reclaim(&jobs, pop()));
+        CHECK(wf_jobs_reclaim(&jobs, pop_newest()));
     }
-    CHECK(wf_jobs_reclaim(&jobs, pop()));
+    CHECK(wf_jobs_reclaim(&jobs, pop_newest()));
     CHECK_EQ(jobs.split, 2);
 }
 
-static void a_stolen_job_is_waited_for(void)
+static void joiner_waits_for_stolen_fork(void)
 {
     set_up();
     int waiter;
     fork_number(0);
     fork_number(1);
     wf_jobs_publish(&jobs, 2);
-    struct wf_job *first = must_steal(0);
-    struct wf_job *second = must_steal(1);
-    CHECK(!wf_jobs_reclaim(&jobs, pop()));
+    struct wf_job *first = check_steal(0);
+    struct wf_job *second = check_steal(1);
+    CHECK(!wf_jobs_reclaim(&jobs, pop_newest()));
     CHECK(!wf_job_is_done(second));
     CHECK(wf_job_wait(second, &waiter));
     CHECK(wf_job_finish(second) == &waiter);
     CHECK(wf_job_is_done(second));
     wf_jobs_joined(&jobs, second);
-    must_be_empty();
+    check_nothing_to_steal();
 
     CHECK(wf_job_finish(first) == NULL);
-    CHECK(!wf_jobs_reclaim(&jobs, pop()));
+    CHECK(!wf_jobs_reclaim(&jobs, pop_newest()));
     CHECK(!wf_job_wait(first, &waiter));
     wf_jobs_joined(&jobs, first);
     CHECK_EQ(wf_jobs_len(&jobs), 0);
     CHECK_EQ(jobs.split, 0);
-    must_be_empty();
+    check_nothing_to_steal();
 }
 
 static bool is_open(void)
@@ -160,7 +160,7 @@ static bool is_open(void)
     return limit == jobs.end && floor == slots + jobs.split;
 }
 
-static void who_asks_closes_the_limits(void)
+static void request_closes_limits_until_answered(void)
 {
     set_up();
     CHECK(!is_open());
@@ -177,7 +177,7 @@ static void who_asks_closes_the_limits(void)
     CHECK(is_open());
 }
 
-static void a_publication_closes_the_limits(void)
+static void publishing_closes_limits(void)
 {
     set_up();
     wf_jobs_open(&jobs);
@@ -188,7 +188,7 @@ static void a_publication_closes_the_limits(void)
     CHECK(is_open());
 }
 
-static void a_fork_into_a_full_stack_must_ask(void)
+static void fork_into_full_stack_takes_slow_path(void)
 {
     set_up();
     wf_jobs_open(&jobs);
@@ -205,7 +205,8 @@ enum {
     THIEVES = 3,
 };
 
-/* What the library does, at its least: publishes half if asked, and waits by looking. */
+/* A minimal version of the library's slow paths: publishes half of the private forks on
+ * request, and waits for a stolen fork by polling. */
 
 static void answer(void)
 {
@@ -217,8 +218,8 @@ static void answer(void)
 
 static uint64_t waits;
 
-/* A join that must ask: is the job the owner's? */
-static bool settle(weft_job *job)
+/* A join on the slow path. Returns whether the owner runs the fork itself. */
+static bool join_slow(weft_job *job)
 {
     struct wf_job *mine = (struct wf_job *)(void *)job;
     bool reclaimed = wf_jobs_reclaim(&jobs, mine);
@@ -233,15 +234,15 @@ static bool settle(weft_job *job)
     return reclaimed;
 }
 
-static uint64_t fib_alone(uint64_t n)
+static uint64_t fib_sequential(uint64_t n)
 {
-    return n < 2 ? n : fib_alone(n - 1) + fib_alone(n - 2);
+    return n < 2 ? n : fib_sequential(n - 1) + fib_sequential(n - 2);
 }
 
-/* A thief has no stack of its own here. */
+/* A thief has no fork stack in this test. */
 static void run_fib(weft_job *job)
 {
-    job->words[1].bits = fib_alone(job->words[0].bits);
+    job->words[1].bits = fib_sequential(job->words[0].bits);
 }
 
 static uint64_t fib(uint64_t n)
@@ -262,7 +263,7 @@ static uint64_t fib(uint64_t n)
         answer();
     }
     uint64_t first = fib(n - 1);
-    bool mine = weft_jobs_pop(own, job) || settle(job);
+    bool mine = weft_jobs_pop(own, job) || join_slow(job);
     return first + (mine ? fib(n - 2) : job->words[1].bits);
 }
 
@@ -287,8 +288,8 @@ static void *thief(void *arg)
     return NULL;
 }
 
-/* Goal: every fork is run once, by its owner or by one of many thieves. */
-static void an_owner_and_thieves_compute_together(void)
+/* Goal: every fork runs once, on its owner or on one of several thieves. */
+static void owner_and_thieves_run_each_fork_once(void)
 {
     set_up();
     wf_jobs_open(&jobs);
@@ -308,14 +309,14 @@ static void an_owner_and_thieves_compute_together(void)
 }
 
 TEST_MAIN({
-    TEST(private_jobs_cannot_be_stolen),
-    TEST(the_oldest_public_job_is_stolen_first),
-    TEST(a_private_job_is_the_owners),
-    TEST(a_public_job_can_be_taken_back),
-    TEST(taking_back_leaves_the_older_half_public),
-    TEST(a_stolen_job_is_waited_for),
-    TEST(who_asks_closes_the_limits),
-    TEST(a_publication_closes_the_limits),
-    TEST(a_fork_into_a_full_stack_must_ask),
-    TEST(an_owner_and_thieves_compute_together),
+    TEST(private_forks_cannot_be_stolen),
+    TEST(oldest_public_fork_is_stolen_first),
+    TEST(private_fork_is_reclaimed_by_owner),
+    TEST(public_fork_can_be_reclaimed),
+    TEST(reclaim_leaves_older_half_public),
+    TEST(joiner_waits_for_stolen_fork),
+    TEST(request_closes_limits_until_answered),
+    TEST(publishing_closes_limits),
+    TEST(fork_into_full_stack_takes_slow_path),
+    TEST(owner_and_thieves_run_each_fork_once),
 })

@@ -39,7 +39,7 @@ static void zeroed_queue_is_empty(void)
     check_list_is(0, 0);
 }
 
-static void push_says_whether_it_was_empty(void)
+static void push_returns_whether_queue_was_empty(void)
 {
     reset();
     CHECK(wf_mpsc_push(&queue, &nodes[0]));
@@ -50,7 +50,7 @@ static void push_says_whether_it_was_empty(void)
     CHECK(!wf_mpsc_push(&queue, &nodes[4]));
 }
 
-static void take_all_empties_it_oldest_first(void)
+static void take_all_returns_all_oldest_first(void)
 {
     reset();
     for (int i = 0; i < NODES; i++) {
@@ -62,7 +62,7 @@ static void take_all_empties_it_oldest_first(void)
     check_list_is(0, NODES);
 }
 
-static void take_all_of_one_node_takes_it(void)
+static void take_all_of_one_node_clears_its_link(void)
 {
     reset();
     nodes[0].next = &nodes[1];
@@ -71,7 +71,7 @@ static void take_all_of_one_node_takes_it(void)
     check_list_is(0, 1);
 }
 
-static void take_all_appends_to_the_list(void)
+static void take_all_appends_to_list(void)
 {
     reset();
     wf_qlist_push(&list, &nodes[0]);
@@ -86,7 +86,7 @@ static void take_all_appends_to_the_list(void)
 
 struct letter {
     struct wf_qnode node; /* first: a node is its letter */
-    uint64_t number;      /* plain: [M1] makes it seen */
+    uint64_t number;      /* plain; [M1] makes it visible */
     unsigned pusher;
 };
 
@@ -94,7 +94,7 @@ struct pusher {
     pthread_t thread;
     unsigned index;
     struct letter *letters;
-    uint64_t was_empty; /* how many pushes said so */
+    uint64_t was_empty; /* number of pushes that found the queue empty */
 };
 
 static struct pusher pushers[PUSHERS];
@@ -113,8 +113,8 @@ static void *push_all(void *arg)
     return NULL;
 }
 
-/* Takes until every letter has come, each pusher's in order. Returns how many
- * times there was something to take. */
+/* Takes batches until every letter has arrived, in order per pusher. Returns the number of
+ * non-empty batches. */
 static uint64_t take_until_complete(void)
 {
     uint64_t next[PUSHERS] = { 0 };
@@ -139,10 +139,10 @@ static uint64_t take_until_complete(void)
 }
 
 /*
- * Goal:   with three pushers every node comes once, each pusher's in order, and
- *         exactly one push per batch was told that the queue was empty.
- * Method: letters carry their pusher and number in plain fields. The next one
- *         of each pusher must be the one that comes.
+ * Goal:   with three pushers every node arrives once and in order per pusher, and exactly one
+ *         push per batch finds the queue empty.
+ * Method: letters carry their pusher and number in plain fields. Each letter that arrives must
+ *         be the next one of its pusher.
  */
 static void concurrent_pushes_arrive_once_and_in_order(void)
 {
@@ -169,6 +169,6 @@ static void concurrent_pushes_arrive_once_and_in_order(void)
     CHECK_EQ(pthread_barrier_destroy(&start), 0);
 }
 
-TEST_MAIN({ TEST(zeroed_queue_is_empty), TEST(push_says_whether_it_was_empty),
-            TEST(take_all_empties_it_oldest_first), TEST(take_all_of_one_node_takes_it),
-            TEST(take_all_appends_to_the_list), TEST(concurrent_pushes_arrive_once_and_in_order) })
+TEST_MAIN({ TEST(zeroed_queue_is_empty), TEST(push_returns_whether_queue_was_empty),
+            TEST(take_all_returns_all_oldest_first), TEST(take_all_of_one_node_clears_its_link),
+            TEST(take_all_appends_to_list), TEST(concurrent_pushes_arrive_once_and_in_order) })

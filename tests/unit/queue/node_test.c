@@ -24,7 +24,7 @@ static void push_range(struct wf_qlist *to, int first, int end)
     }
 }
 
-/* Takes out nodes[first] to nodes[end - 1], after which the list is empty. */
+/* Pops nodes[first] to nodes[end - 1] and checks that the list is then empty. */
 static void check_drains(struct wf_qlist *from, int first, int end)
 {
     for (int i = first; i < end; i++) {
@@ -36,20 +36,20 @@ static void check_drains(struct wf_qlist *from, int first, int end)
     CHECK_EQ(from->count, 0);
 }
 
-static void pop_from_an_empty_list_returns_null(void)
+static void pop_from_empty_list_returns_null(void)
 {
     reset();
     check_drains(&list, 0, 0);
 }
 
-static void pop_returns_the_oldest(void)
+static void pop_returns_oldest_node(void)
 {
     reset();
     push_range(&list, 0, 4);
     check_drains(&list, 0, 4);
 }
 
-static void push_forgets_the_old_link_of_a_node(void)
+static void push_clears_old_link_of_node(void)
 {
     reset();
     nodes[0].next = &nodes[5];
@@ -67,7 +67,7 @@ static void emptied_list_can_be_used_again(void)
     check_drains(&list, 2, 4);
 }
 
-static void append_moves_all_to_the_end(void)
+static void append_moves_all_nodes_to_end(void)
 {
     reset();
     push_range(&list, 0, 2);
@@ -77,7 +77,7 @@ static void append_moves_all_to_the_end(void)
     check_drains(&list, 0, 5);
 }
 
-static void append_to_an_empty_list_moves_all(void)
+static void append_to_empty_list_moves_all_nodes(void)
 {
     reset();
     push_range(&other, 0, 3);
@@ -86,7 +86,7 @@ static void append_to_an_empty_list_moves_all(void)
     check_drains(&list, 0, 3);
 }
 
-static void append_to_an_emptied_list_does_not_touch_its_old_nodes(void)
+static void append_to_emptied_list_leaves_old_nodes_untouched(void)
 {
     reset();
     push_range(&list, 0, 1);
@@ -97,7 +97,7 @@ static void append_to_an_emptied_list_does_not_touch_its_old_nodes(void)
     check_drains(&list, 1, 3);
 }
 
-static void append_of_an_empty_list_changes_nothing(void)
+static void append_of_empty_list_changes_nothing(void)
 {
     reset();
     wf_qlist_append(&list, &other);
@@ -109,7 +109,7 @@ static void append_of_an_empty_list_changes_nothing(void)
     check_drains(&list, 0, 3);
 }
 
-static void append_of_an_emptied_list_changes_nothing(void)
+static void append_of_emptied_list_changes_nothing(void)
 {
     reset();
     push_range(&other, 3, 4);
@@ -120,7 +120,7 @@ static void append_of_an_emptied_list_changes_nothing(void)
     check_drains(&list, 0, 3);
 }
 
-static void push_after_append_goes_to_the_end(void)
+static void push_after_append_adds_to_end(void)
 {
     reset();
     push_range(&list, 0, 1);
@@ -132,10 +132,9 @@ static void push_after_append_goes_to_the_end(void)
     check_drains(&other, 4, 6);
 }
 
-TEST_MAIN({ TEST(pop_from_an_empty_list_returns_null), TEST(pop_returns_the_oldest),
-            TEST(push_forgets_the_old_link_of_a_node), TEST(emptied_list_can_be_used_again),
-            TEST(append_moves_all_to_the_end), TEST(append_to_an_empty_list_moves_all),
-            TEST(append_to_an_emptied_list_does_not_touch_its_old_nodes),
-            TEST(append_of_an_empty_list_changes_nothing),
-            TEST(append_of_an_emptied_list_changes_nothing),
-            TEST(push_after_append_goes_to_the_end) })
+TEST_MAIN({ TEST(pop_from_empty_list_returns_null), TEST(pop_returns_oldest_node),
+            TEST(push_clears_old_link_of_node), TEST(emptied_list_can_be_used_again),
+            TEST(append_moves_all_nodes_to_end), TEST(append_to_empty_list_moves_all_nodes),
+            TEST(append_to_emptied_list_leaves_old_nodes_untouched),
+            TEST(append_of_empty_list_changes_nothing),
+            TEST(append_of_emptied_list_changes_nothing), TEST(push_after_append_adds_to_end) })

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring_test.c - the ring at its limits: alone, interrupted, and under thieves.
+ * ring_test.c - the ring on one thread, interrupted at the worst time, and with concurrent
+ * thieves.
  *
- * Written for any WF_RING_SLOTS from 4 on. A ring may start at any position, so
- * the tests of one thread run at 0 and again where the 32-bit positions wrap.
+ * Works for any WF_RING_SLOTS of at least 4. A ring may start at any position, so the
+ * single-threaded tests run at 0 and again where the 32-bit positions wrap.
  */
 #include "queue/ring.h"
 
@@ -30,15 +31,14 @@ static struct wf_ring ring; /* the owner's */
 static struct wf_ring loot; /* the thief's */
 static struct wf_qnode nodes[NODES];
 
-/* As in ring.h: what can be taken is [real, tail), what a thief is copying is
- * [steal, real). */
+/* As in ring.h: [real, tail) can be taken, [steal, real) is being copied by a thief. */
 static void set_head(struct wf_ring *of, uint32_t steal, uint32_t real)
 {
     wf_store_relaxed(&of->head, (uint64_t)steal << 32 | real);
 }
 
-/* Empties the ring and lets it go on at this position. */
-static void start_at(struct wf_ring *of, uint32_t position)
+/* Empties the ring and sets its next position. */
+static void reset_to_position(struct wf_ring *of, uint32_t position)
 {
     wf_ring_init(of);
     set_head(of, position, position);
@@ -52,7 +52,7 @@ static void push_range(struct wf_ring *to, uint32_t first, uint32_t end)
     }
 }
 
-/* Pops nodes[first] to nodes[end - 1], after which the ring is empty. */
+/* Pops nodes[first] to nodes[end - 1] and checks that the ring is then empty. */
 static void check_drains(struct wf_ring *from, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
@@ -73,7 +73,7 @@ static void check_list_is(struct wf_qlist *list, uint32_t first, uint32_t end)
     CHECK(wf_qlist_pop(list) == NULL);
 }
 
-/* Runs a check at the beginning, and so that positions wrap in the middle of it. */
+/* Runs a check at position 0 and at positions that wrap during the check. */
 static void at_all_positions(void (*check)(uint32_t position))
 {
     check(0);
@@ -102,7 +102,7 @@ static void new_ring_is_empty(void)
 
 static void check_pop_order(uint32_t position)
 {
-    start_at(&ring, position);
+    reset_to_position(&ring, position);
     for (uint32_t count = 0; count <= SLOTS; count++) {
         push_range(&ring, 0, count);
         CHECK_EQ(wf_ring_room(&ring), SLOTS - count);
@@ -110,14 +110,14 @@ static void check_pop_order(uint32_t position)
     }
 }
 
-static void pop_returns_the_oldest(void)
+static void pop_returns_oldest_node(void)
 {
     at_all_positions(check_pop_order);
 }
 
 static void check_mark(uint32_t position)
 {
-    start_at(&ring, position);
+    reset_to_position(&ring, position);
     CHECK(wf_ring_has_passed(&ring, wf_ring_mark(&ring)));
     push_range(&ring, 0, 3);
     uint32_t mark = wf_ring_mark(&ring);
@@ -131,14 +131,14 @@ static void check_mark(uint32_t position)
     CHECK(wf_ring_has_passed(&ring, mark));
 }
 
-static void mark_is_passed_when_nodes_before_it_have_left(void)
+static void mark_is_passed_once_older_nodes_have_left(void)
 {
     at_all_positions(check_mark);
 }
 
 static void check_push_to_full(uint32_t position)
 {
-    start_at(&ring, position);
+    reset_to_position(&ring, position);
     push_range(&ring, 0, SLOTS);
     CHECK_EQ(wf_ring_room(&ring), 0);
     CHECK(!wf_ring_push(&ring, &nodes[SLOTS]));
@@ -159,7 +159,7 @@ static void push_to_full_returns_false(void)
 static void check_push_list(uint32_t position)
 {
     struct wf_qlist list = { 0 };
-    start_at(&ring, position);
+    reset_to_position(&ring, position);
     wf_ring_push_list(&ring, &list);
     CHECK_EQ(wf_ring_len(&ring), 0);
 
@@ -173,7 +173,7 @@ static void check_push_list(uint32_t position)
     check_drains(&ring, 0, SLOTS);
 }
 
-static void push_list_fills_the_ring_in_order(void)
+static void push_list_fills_ring_in_order(void)
 {
     at_all_positions(check_push_list);
 }
@@ -188,7 +188,7 @@ static void push_one_too_many(void)
     wf_ring_push_list(&ring, &list);
 }
 
-static void push_list_above_the_room_aborts(void)
+static void push_list_beyond_free_slots_aborts(void)
 {
     CHECK_ABORTS(push_one_too_many, "'list->count <= wf_ring_room(ring)' does not hold");
 }
@@ -196,7 +196,7 @@ static void push_list_above_the_room_aborts(void)
 static void check_overflow(uint32_t position)
 {
     struct wf_qlist out = { 0 };
-    start_at(&ring, position);
+    reset_to_position(&ring, position);
     push_range(&ring, 0, SLOTS);
     wf_ring_overflow(&ring, &nodes[SLOTS], &out);
     CHECK_EQ(wf_ring_len(&ring), SLOTS - HALF);
@@ -205,12 +205,12 @@ static void check_overflow(uint32_t position)
     check_drains(&ring, 0, HALF);
 }
 
-static void overflow_moves_the_newer_half_and_the_node(void)
+static void overflow_moves_newer_half_and_node(void)
 {
     at_all_positions(check_overflow);
 }
 
-static void overflow_appends_to_what_is_there(void)
+static void overflow_appends_to_output_list(void)
 {
     struct wf_qlist out = { 0 };
     wf_qlist_push(&out, &nodes[HALF - 1]);
@@ -220,7 +220,7 @@ static void overflow_appends_to_what_is_there(void)
     check_list_is(&out, HALF - 1, SLOTS + 1);
 }
 
-static void overflow_of_a_ring_with_room_gives_only_the_node(void)
+static void overflow_of_ring_with_space_moves_only_node(void)
 {
     struct wf_qlist out = { 0 };
     for (uint32_t count = 0; count < SLOTS; count++) {
@@ -232,7 +232,7 @@ static void overflow_of_a_ring_with_room_gives_only_the_node(void)
     }
 }
 
-static void overflow_during_a_claim_gives_only_the_node(void)
+static void overflow_during_claim_moves_only_node(void)
 {
     for (uint32_t claimed = 1; claimed <= HALF; claimed++) {
         struct wf_qlist out = { 0 };
@@ -254,8 +254,8 @@ static void check_steal(uint32_t position)
     for (uint32_t count = 1; count <= SLOTS; count++) {
         uint32_t taken = 0;
         uint32_t half = count - count / 2;
-        start_at(&ring, position);
-        start_at(&loot, 0 - position);
+        reset_to_position(&ring, position);
+        reset_to_position(&loot, 0 - position);
         push_range(&ring, 0, count);
         CHECK(wf_ring_steal(&ring, &loot, &taken) == &nodes[0]);
         CHECK_EQ(taken, half);
@@ -264,12 +264,12 @@ static void check_steal(uint32_t position)
     }
 }
 
-static void steal_takes_the_older_half_rounded_up(void)
+static void steal_takes_older_half_rounded_up(void)
 {
     at_all_positions(check_steal);
 }
 
-static void steal_appends_to_the_ring_of_the_thief(void)
+static void steal_appends_to_thiefs_ring(void)
 {
     uint32_t taken = 0;
     wf_ring_init(&ring);
@@ -283,7 +283,7 @@ static void steal_appends_to_the_ring_of_the_thief(void)
     check_drains(&ring, HALF, SLOTS);
 }
 
-static void steal_is_limited_by_the_room_of_the_thief(void)
+static void steal_is_limited_by_free_slots_of_thief(void)
 {
     for (uint32_t room = 0; room <= SLOTS; room++) {
         uint32_t taken = 0;
@@ -302,7 +302,7 @@ static void steal_is_limited_by_the_room_of_the_thief(void)
     }
 }
 
-static void steals_one_after_another_take_everything_in_order(void)
+static void successive_steals_take_all_nodes_in_order(void)
 {
     wf_ring_init(&ring);
     wf_ring_init(&loot);
@@ -322,7 +322,7 @@ static void steals_one_after_another_take_everything_in_order(void)
 static void check_claimed(uint32_t position)
 {
     uint32_t taken = 99;
-    start_at(&ring, position);
+    reset_to_position(&ring, position);
     wf_ring_init(&loot);
     push_range(&ring, 0, SLOTS);
     set_head(&ring, position, position + 1);
@@ -331,7 +331,7 @@ static void check_claimed(uint32_t position)
     CHECK_EQ(taken, 0);
     check_drains(&loot, 0, 0);
 
-    /* The claimed slot is no longer to be had, but not free yet. */
+    /* The claimed slot can no longer be taken, but it is not free yet. */
     CHECK_EQ(wf_ring_len(&ring), SLOTS - 1);
     CHECK_EQ(wf_ring_room(&ring), 0);
     CHECK(wf_ring_pop(&ring) == &nodes[1]);
@@ -341,22 +341,22 @@ static void check_claimed(uint32_t position)
     CHECK(wf_load_relaxed(&ring.head) == ((uint64_t)position << 32 | (uint32_t)(position + 2)));
 }
 
-static void claim_keeps_thieves_and_pushes_out(void)
+static void claim_blocks_other_thieves_and_pushes(void)
 {
     at_all_positions(check_claimed);
 }
 
 static void check_stale_len(uint32_t position)
 {
-    start_at(&ring, position);
+    reset_to_position(&ring, position);
     for (uint32_t ahead = 0; ahead <= 4 * SLOTS; ahead++) {
         wf_store_relaxed(&ring.tail, position + ahead);
         CHECK_EQ(wf_ring_len(&ring), ahead < SLOTS ? ahead : SLOTS);
     }
 }
 
-/* A reader may pair an old head with a new tail. */
-static void len_is_never_above_the_slots(void)
+/* A reader may combine an old head with a new tail. */
+static void len_never_exceeds_slots(void)
 {
     at_all_positions(check_stale_len);
 }
@@ -364,10 +364,10 @@ static void len_is_never_above_the_slots(void)
 /* --- interrupted --- */
 
 /*
- * Runs a function in the middle of another one. Some memory is protected until
- * somebody touches it, and that access first calls the function: it does what
- * another thread could do at this moment, so one thread plays owner and thief
- * at the worst time, every time.
+ * Runs a function in the middle of another one. A range of memory stays protected until the
+ * code under test accesses it. That access first calls the function, which does what another
+ * thread could do at this moment. So one thread plays owner and thief, at the worst time,
+ * deterministically.
  */
 struct trap {
     void *memory;
@@ -383,7 +383,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     size_t offset = (size_t)((char *)info->si_addr - (char *)trap.memory);
     if (trap.run == NULL || offset >= trap.size) {
         struct sigaction usual = { .sa_handler = SIG_DFL };
-        (void)sigaction(number, &usual, NULL); /* A real fault: it comes again. */
+        (void)sigaction(number, &usual, NULL); /* A real fault: it repeats. */
         return;
     }
     void (*run)(void) = trap.run;
@@ -392,7 +392,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     run();
 }
 
-/* Zeroed memory on pages of its own, for as long as the program runs. */
+/* Returns zeroed memory on its own pages. It is never freed. */
 static void *trap_alloc(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -408,23 +408,23 @@ static void trap_arm(void *memory, size_t size, int still_allowed, void (*run)(v
     CHECK_EQ(mprotect(memory, size, still_allowed), 0);
 }
 
-/* The next write to the memory, which starts a page, calls run first. */
+/* Calls run before the next write to the memory, which must be page-aligned. */
 static void trap_write(void *memory, size_t size, void (*run)(void))
 {
     trap_arm(memory, size, PROT_READ, run);
 }
 
-/* The next access of any kind calls run first. */
+/* Calls run before the next access of any kind. */
 static void trap_access(void *memory, size_t size, void (*run)(void))
 {
     trap_arm(memory, size, PROT_NONE, run);
 }
 
-/* Who took how many of which nodes, while one of the rings is on trapped pages. */
+/* Counts how often each node was taken, while one of the rings is on trapped pages. */
 struct scene {
     struct wf_ring *owner;
     struct wf_ring *thief;
-    struct wf_qnode *nodes; /* NODES of them */
+    struct wf_qnode *nodes; /* NODES elements */
     uint32_t taken[NODES];
     uint32_t pushed;
 };
@@ -453,7 +453,7 @@ static void scene_take(struct wf_qnode *node)
     scene.taken[node - scene.nodes]++;
 }
 
-/* Steals and takes the loot. Returns how many that were. */
+/* Steals once and takes all stolen nodes. Returns their number. */
 static uint32_t scene_steal(void)
 {
     uint32_t taken = 0;
@@ -466,8 +466,8 @@ static uint32_t scene_steal(void)
     return taken;
 }
 
-/* Pushes one more to a ring that is full, by way of overflow. Returns the
- * number of nodes that came out. */
+/* Pushes one more node to a full ring, through wf_ring_overflow(). Returns the number of nodes
+ * that were moved out. */
 static size_t scene_overflow(void)
 {
     struct wf_qlist out = { 0 };
@@ -482,8 +482,8 @@ static size_t scene_overflow(void)
     return count;
 }
 
-/* The owner takes the rest: now each node was taken once, and the ring is as
- * good as new. */
+/* Lets the owner take the rest, then checks that each node was taken once and that the ring
+ * still works. */
 static void scene_close(void)
 {
     for (struct wf_qnode *node; (node = wf_ring_pop(scene.owner)) != NULL;) {
@@ -498,9 +498,8 @@ static void scene_close(void)
     CHECK_EQ(scene_steal(), 1);
 }
 
-/* The thief's first write to its own ring comes after the claim, before the
- * release. */
-static void interrupt_a_copy(void (*run)(void))
+/* The thief's first write to its own ring comes after its claim and before its release. */
+static void interrupt_copy(void (*run)(void))
 {
     struct wf_ring *thief = trap_alloc(sizeof *thief);
     scene_open(&ring, thief, nodes);
@@ -511,7 +510,7 @@ static void interrupt_a_copy(void (*run)(void))
     CHECK(trap.run == NULL);
 }
 
-static void pop_all_that_is_left(void)
+static void pop_unclaimed_nodes(void)
 {
     for (uint32_t i = HALF; i < SLOTS; i++) {
         scene_take(wf_ring_pop(&ring));
@@ -521,70 +520,70 @@ static void pop_all_that_is_left(void)
     CHECK(!wf_ring_push(&ring, &nodes[SLOTS]));
 }
 
-static void pops_during_a_copy_leave_the_claim_alone(void)
+static void pops_during_copy_leave_claim_intact(void)
 {
-    interrupt_a_copy(pop_all_that_is_left);
+    interrupt_copy(pop_unclaimed_nodes);
 }
 
-static void steal_as_a_second_thief(void)
+static void steal_as_second_thief(void)
 {
     uint32_t taken = 99;
     CHECK(wf_ring_steal(&ring, &loot, &taken) == NULL);
     CHECK_EQ(taken, 0);
 }
 
-static void second_thief_during_a_copy_gets_nothing(void)
+static void second_thief_during_copy_gets_nothing(void)
 {
     wf_ring_init(&loot);
-    interrupt_a_copy(steal_as_a_second_thief);
+    interrupt_copy(steal_as_second_thief);
 }
 
-static void overflow_only_the_node(void)
+static void overflow_moves_one_node(void)
 {
     CHECK_EQ(scene_overflow(), 1);
     CHECK_EQ(wf_ring_len(&ring), SLOTS - HALF);
 }
 
-static void overflow_during_a_copy_leaves_the_ring_alone(void)
+static void overflow_during_copy_leaves_ring_intact(void)
 {
-    interrupt_a_copy(overflow_only_the_node);
+    interrupt_copy(overflow_moves_one_node);
 }
 
-/* All of the newer half is taken while the overflow moves it, if thieves can. */
-static void steal_until_nothing_comes(void)
+/* Tries to take the newer half, too, while the overflow moves it. */
+static void steal_until_empty(void)
 {
     while (scene_steal() > 0) {
     }
 }
 
 /*
- * Goal:   steals between the steps of an overflow take what it leaves, not what
- *         it moves, however many there are.
- * Method: the overflow's first write is to a node that it moves: let a thief
- *         steal there until it gets nothing.
+ * Goal:   steals between the steps of an overflow take only nodes that stay in the ring,
+ *         however many steals there are.
+ * Method: the overflow's first write is to a node that it moves. At that write, a thief steals
+ *         until it gets nothing.
  */
-static void steals_during_an_overflow_take_nothing_twice(void)
+static void steals_during_overflow_take_no_node_twice(void)
 {
     size_t size = NODES * sizeof(struct wf_qnode);
     scene_open(&ring, &loot, trap_alloc(size));
     scene_push(SLOTS);
-    trap_write(scene.nodes, size, steal_until_nothing_comes);
+    trap_write(scene.nodes, size, steal_until_empty);
     CHECK_EQ(scene_overflow(), SLOTS - HALF + 1);
     CHECK_LE(wf_ring_len(&ring), HALF);
     scene_close();
     CHECK(trap.run == NULL);
 }
 
-/* ThreadSanitizer's own atomics hold a lock while they work: nobody else can use
- * the word at that moment. */
+/* ThreadSanitizer's atomics hold a lock while they work, so the trapped function cannot use the
+ * word at that moment. */
 #ifdef WF_TSAN
 #define CAN_INTERRUPT_ATOMICS 0
 #else
 #define CAN_INTERRUPT_ATOMICS 1
 #endif
 
-/* The thief's first write to the ring is its claim: head and tail are read. */
-static void interrupt_a_claim(void (*run)(void), uint32_t expected)
+/* The thief's first write to the ring is its claim, after it has read head and tail. */
+static void interrupt_claim(void (*run)(void), uint32_t expected)
 {
     if (CAN_INTERRUPT_ATOMICS) {
         struct wf_ring *owner = trap_alloc(sizeof *owner);
@@ -603,9 +602,9 @@ static void overflow_and_refill(void)
     scene_push(HALF - 1);
 }
 
-static void claim_that_lost_to_an_overflow_counts_anew(void)
+static void claim_after_concurrent_overflow_recounts(void)
 {
-    interrupt_a_claim(overflow_and_refill, (SLOTS - 1) - (SLOTS - 1) / 2);
+    interrupt_claim(overflow_and_refill, (SLOTS - 1) - (SLOTS - 1) / 2);
 }
 
 static void pop_all_but_one(void)
@@ -615,9 +614,9 @@ static void pop_all_but_one(void)
     }
 }
 
-static void claim_that_lost_to_pops_counts_anew(void)
+static void claim_after_concurrent_pops_recounts(void)
 {
-    interrupt_a_claim(pop_all_but_one, 1);
+    interrupt_claim(pop_all_but_one, 1);
 }
 
 static void pop_all_and_refill(void)
@@ -628,25 +627,25 @@ static void pop_all_and_refill(void)
     scene_push(SLOTS - 1);
 }
 
-/* The slots are the same, the positions are not. */
-static void claim_is_not_fooled_by_a_whole_round(void)
+/* The slots are the same, but the positions differ. */
+static void claim_is_safe_from_aba_after_full_round(void)
 {
-    interrupt_a_claim(pop_all_and_refill, (SLOTS - 1) - (SLOTS - 1) / 2);
+    interrupt_claim(pop_all_and_refill, (SLOTS - 1) - (SLOTS - 1) / 2);
 }
 
-static void steal_half_of_it(void)
+static void steal_half(void)
 {
     CHECK_EQ(scene_steal(), HALF);
 }
 
-/* The owner's first write in a pop is its CAS: head and tail are read. */
-static void pop_that_lost_to_a_thief_takes_the_next(void)
+/* The owner's first write in a pop is its CAS, after it has read head and tail. */
+static void pop_after_lost_race_takes_next_node(void)
 {
     if (CAN_INTERRUPT_ATOMICS) {
         struct wf_ring *owner = trap_alloc(sizeof *owner);
         scene_open(owner, &loot, nodes);
         scene_push(SLOTS);
-        trap_write(owner, sizeof *owner, steal_half_of_it);
+        trap_write(owner, sizeof *owner, steal_half);
         struct wf_qnode *node = wf_ring_pop(owner);
         CHECK(node == &nodes[HALF]);
         scene_take(node);
@@ -655,14 +654,15 @@ static void pop_that_lost_to_a_thief_takes_the_next(void)
     }
 }
 
-/* The same for an overflow: what was full when it looked no longer is. */
-static void overflow_that_lost_to_a_thief_gives_only_the_node(void)
+/* Same as pop_after_lost_race_takes_next_node, for an overflow: the ring was full when the
+ * owner looked and no longer is. */
+static void overflow_after_lost_race_moves_only_node(void)
 {
     if (CAN_INTERRUPT_ATOMICS) {
         struct wf_ring *owner = trap_alloc(sizeof *owner);
         scene_open(owner, &loot, nodes);
         scene_push(SLOTS);
-        trap_write(owner, sizeof *owner, steal_half_of_it);
+        trap_write(owner, sizeof *owner, steal_half);
         CHECK_EQ(scene_overflow(), 1);
         CHECK_EQ(wf_ring_len(owner), SLOTS - HALF);
         scene_close();
@@ -670,7 +670,7 @@ static void overflow_that_lost_to_a_thief_gives_only_the_node(void)
     }
 }
 
-/* A ring whose head ends a page: the rest of it begins the next. */
+/* Returns a ring whose head ends one page and whose tail starts the next. */
 static struct wf_ring *ring_on_two_pages(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -678,15 +678,15 @@ static struct wf_ring *ring_on_two_pages(void)
     return (struct wf_ring *)(void *)(memory + page - offsetof(struct wf_ring, tail));
 }
 
-/* Everything but the head is trapped: head is read, tail is not. */
+/* Traps everything but the head: the trap fires after head is read and before tail is. */
 static void trap_after_head(struct wf_ring *owner, void (*run)(void))
 {
     trap_access(&owner->tail, sizeof *owner - offsetof(struct wf_ring, tail), run);
 }
 
-/* Takes and refills, so that the tail is more than a round ahead of the head
- * that was read. */
-static void go_round(void)
+/* Takes and refills, so that the tail is more than a full round ahead of the head that was
+ * read. */
+static void pop_and_refill_full_round(void)
 {
     for (uint32_t i = 0; i < SLOTS; i++) {
         scene_take(wf_ring_pop(scene.owner));
@@ -694,31 +694,31 @@ static void go_round(void)
     }
 }
 
-static void claim_with_an_old_head_and_a_new_tail_counts_anew(void)
+static void claim_with_stale_head_and_new_tail_recounts(void)
 {
     if (CAN_INTERRUPT_ATOMICS) {
         scene_open(ring_on_two_pages(), &loot, nodes);
         scene_push(SLOTS);
-        trap_after_head(scene.owner, go_round);
+        trap_after_head(scene.owner, pop_and_refill_full_round);
         CHECK_EQ(scene_steal(), HALF);
         scene_close();
         CHECK(trap.run == NULL);
     }
 }
 
-static void len_of_an_old_head_and_a_new_tail_is_the_slots(void)
+static void len_with_stale_head_and_new_tail_is_capped_at_slots(void)
 {
     if (CAN_INTERRUPT_ATOMICS) {
         scene_open(ring_on_two_pages(), &loot, nodes);
         scene_push(SLOTS);
-        trap_after_head(scene.owner, go_round);
+        trap_after_head(scene.owner, pop_and_refill_full_round);
         CHECK_EQ(wf_ring_len(scene.owner), SLOTS);
         scene_close();
         CHECK(trap.run == NULL);
     }
 }
 
-/* --- under thieves --- */
+/* --- with thieves --- */
 
 enum {
     WORKERS = 3
@@ -726,24 +726,24 @@ enum {
 
 struct item {
     struct wf_qnode node;    /* first: a node is its item */
-    _Atomic(uint32_t) taken; /* takers count up */
-    uint64_t number;         /* written before the push, cleared by the taker: [R1] */
+    _Atomic(uint32_t) taken; /* incremented by takers */
+    uint64_t number;         /* written before the push, cleared by the taker [R1] */
 };
 
 struct worker {
     struct wf_ring ring;
     struct wf_rng rng;
     pthread_t thread;
-    struct item *items; /* those it pushes, in this order */
+    struct item *items; /* items that this worker pushes, in this order */
     uint64_t last_number;
 };
 
 static struct worker workers[WORKERS];
 static uint64_t items_each;
-static _Atomic(uint64_t) taken_count; /* takers count up */
-static _Atomic(uint64_t) pushed_all;  /* how many workers have pushed all */
+static _Atomic(uint64_t) taken_count; /* incremented by takers */
+static _Atomic(uint64_t) pushed_all;  /* number of workers that have pushed all their items */
 
-static void take(struct wf_qnode *node)
+static void consume(struct wf_qnode *node)
 {
     struct item *item = (struct item *)node;
     CHECK_EQ(wf_fetch_add_relaxed(&item->taken, 1), 0);
@@ -763,11 +763,11 @@ static void workers_init(uint64_t items)
         worker->items = calloc(items, sizeof *worker->items);
         CHECK(worker->items != NULL);
         worker->last_number = 0;
-        start_at(&worker->ring, 0 - wf_rng_below(&worker->rng, (uint32_t)items));
+        reset_to_position(&worker->ring, 0 - wf_rng_below(&worker->rng, (uint32_t)items));
     }
 }
 
-/* Each item of the first pushers was taken once. */
+/* Checks that each item of the first `pushers` workers was taken once. */
 static void workers_check(int pushers)
 {
     for (int i = 0; i < WORKERS; i++) {
@@ -781,17 +781,16 @@ static void workers_check(int pushers)
     CHECK_EQ(wf_load_relaxed(&taken_count), (uint64_t)pushers * items_each);
 }
 
-/* Takes a node of the first worker's. The older end of a ring gives in order, to each
- * who takes there. */
-static void take_in_order(struct worker *self, struct wf_qnode *node)
+/* Takes a node of the first worker. Each taker at the older end of a ring gets nodes in order. */
+static void consume_in_order(struct worker *self, struct wf_qnode *node)
 {
     const struct item *item = (struct item *)node;
     CHECK_LT(self->last_number, item->number);
     self->last_number = item->number;
-    take(node);
+    consume(node);
 }
 
-/* Pushes the worker's i-th item; if there is no room, takes what overflows. */
+/* Pushes the worker's i-th item. If the ring is full, takes the nodes that overflow. */
 static void push_or_spill(struct worker *self, uint64_t i)
 {
     struct item *item = &self->items[i];
@@ -802,12 +801,12 @@ static void push_or_spill(struct worker *self, uint64_t i)
     struct wf_qlist out = { 0 };
     wf_ring_overflow(&self->ring, &item->node, &out);
     for (struct wf_qnode *node; (node = wf_qlist_pop(&out)) != NULL;) {
-        take(node);
+        consume(node);
     }
 }
 
-/* Steals once and takes the oldest; the rest waits in its ring. Returns false
- * if there was nothing. */
+/* Steals once and takes the oldest node. The other stolen nodes stay in the thief's ring.
+ * Returns false if there was nothing to steal. */
 static bool steal_from(struct worker *self, struct worker *victim)
 {
     uint32_t taken = 0;
@@ -816,13 +815,13 @@ static bool steal_from(struct worker *self, struct worker *victim)
     CHECK_LE(taken, HALF);
     CHECK_LE(wf_ring_len(&victim->ring), SLOTS);
     if (node != NULL) {
-        take(node);
+        consume(node);
     }
     return node != NULL;
 }
 
-/* A thief that only steals from the first worker, and takes in order. */
-static void *rob_the_first(void *arg)
+/* A thief that only steals from the first worker and takes nodes in order. */
+static void *steal_from_first(void *arg)
 {
     struct worker *self = arg;
     struct worker *owner = &workers[0];
@@ -835,7 +834,7 @@ static void *rob_the_first(void *arg)
             return NULL;
         }
         for (uint32_t i = 0; i < taken; i++) {
-            take_in_order(self, node);
+            consume_in_order(self, node);
             node = wf_ring_pop(&self->ring);
         }
         CHECK(node == NULL);
@@ -846,29 +845,29 @@ static void *rob_the_first(void *arg)
 }
 
 /*
- * Goal:   with an owner and two thieves each node is taken once, by each taker
- *         in the order of the pushes (but for what overflows).
- * Method: the owner pushes far more nodes than slots and pops now and then, so
- *         the ring is empty, full, and overflows, by turns; positions wrap on
- *         the way. Nodes count their takers, and carry their number.
+ * Goal:   with an owner and two thieves each node is taken once, and each taker gets nodes in
+ *         push order, except those that overflow.
+ * Method: the owner pushes far more nodes than there are slots and pops occasionally, so the
+ *         ring is sometimes empty, sometimes full, and overflows. Positions wrap on the way.
+ *         Nodes count their takers and carry their number.
  */
-static void two_thieves_and_the_owner_take_each_node_once(void)
+static void owner_and_two_thieves_take_each_node_once(void)
 {
     workers_init(test_scale(1000000));
     struct worker *owner = &workers[0];
     for (int i = 1; i < WORKERS; i++) {
-        CHECK_EQ(pthread_create(&workers[i].thread, NULL, rob_the_first, &workers[i]), 0);
+        CHECK_EQ(pthread_create(&workers[i].thread, NULL, steal_from_first, &workers[i]), 0);
     }
     for (uint64_t i = 0; i < items_each; i++) {
         push_or_spill(owner, i);
         struct wf_qnode *node = NULL;
         uint32_t pops = wf_rng_below(&owner->rng, SLOTS) == 0 ? SLOTS / 2 : 0;
         while (pops-- > 0 && (node = wf_ring_pop(&owner->ring)) != NULL) {
-            take_in_order(owner, node);
+            consume_in_order(owner, node);
         }
     }
     for (struct wf_qnode *node; (node = wf_ring_pop(&owner->ring)) != NULL;) {
-        take_in_order(owner, node);
+        consume_in_order(owner, node);
     }
     wf_store_release(&pushed_all, 1u);
     for (int i = 1; i < WORKERS; i++) {
@@ -888,7 +887,7 @@ static void *push_pop_and_steal(void *arg)
         if (dice < 4 && pushed < items_each) {
             push_or_spill(self, pushed++);
         } else if (dice < 6 && (node = wf_ring_pop(&self->ring)) != NULL) {
-            take(node);
+            consume(node);
         } else if (!steal_from(self, &workers[(self_index + 1 + dice % 2) % WORKERS])) {
             (void)sched_yield();
         }
@@ -897,12 +896,12 @@ static void *push_pop_and_steal(void *arg)
 }
 
 /*
- * Goal:   the same when every worker is owner and thief: rings are stolen from
- *         while their owners put loot into them.
- * Method: three workers push, pop and steal from each other at random until all
- *         nodes are taken.
+ * Goal:   same as owner_and_two_thieves_take_each_node_once, with every worker both owner and
+ *         thief: rings are stolen from while their owners put stolen nodes into them.
+ * Method: three workers push, pop and steal from each other at random until all nodes are
+ *         taken.
  */
-static void workers_that_rob_each_other_take_each_node_once(void)
+static void workers_stealing_from_each_other_take_each_node_once(void)
 {
     workers_init(test_scale(300000));
     for (int i = 0; i < WORKERS; i++) {
@@ -916,32 +915,32 @@ static void workers_that_rob_each_other_take_each_node_once(void)
 
 TEST_MAIN({
     TEST(new_ring_is_empty),
-    TEST(pop_returns_the_oldest),
-    TEST(mark_is_passed_when_nodes_before_it_have_left),
+    TEST(pop_returns_oldest_node),
+    TEST(mark_is_passed_once_older_nodes_have_left),
     TEST(push_to_full_returns_false),
-    TEST(push_list_fills_the_ring_in_order),
-    TEST_DEBUG(push_list_above_the_room_aborts),
-    TEST(overflow_moves_the_newer_half_and_the_node),
-    TEST(overflow_appends_to_what_is_there),
-    TEST(overflow_of_a_ring_with_room_gives_only_the_node),
-    TEST(overflow_during_a_claim_gives_only_the_node),
-    TEST(steal_takes_the_older_half_rounded_up),
-    TEST(steal_appends_to_the_ring_of_the_thief),
-    TEST(steal_is_limited_by_the_room_of_the_thief),
-    TEST(steals_one_after_another_take_everything_in_order),
-    TEST(claim_keeps_thieves_and_pushes_out),
-    TEST(len_is_never_above_the_slots),
-    TEST(pops_during_a_copy_leave_the_claim_alone),
-    TEST(second_thief_during_a_copy_gets_nothing),
-    TEST(overflow_during_a_copy_leaves_the_ring_alone),
-    TEST(steals_during_an_overflow_take_nothing_twice),
-    TEST(claim_that_lost_to_an_overflow_counts_anew),
-    TEST(claim_that_lost_to_pops_counts_anew),
-    TEST(claim_is_not_fooled_by_a_whole_round),
-    TEST(pop_that_lost_to_a_thief_takes_the_next),
-    TEST(overflow_that_lost_to_a_thief_gives_only_the_node),
-    TEST(claim_with_an_old_head_and_a_new_tail_counts_anew),
-    TEST(len_of_an_old_head_and_a_new_tail_is_the_slots),
-    TEST(two_thieves_and_the_owner_take_each_node_once),
-    TEST(workers_that_rob_each_other_take_each_node_once),
+    TEST(push_list_fills_ring_in_order),
+    TEST_DEBUG(push_list_beyond_free_slots_aborts),
+    TEST(overflow_moves_newer_half_and_node),
+    TEST(overflow_appends_to_output_list),
+    TEST(overflow_of_ring_with_space_moves_only_node),
+    TEST(overflow_during_claim_moves_only_node),
+    TEST(steal_takes_older_half_rounded_up),
+    TEST(steal_appends_to_thiefs_ring),
+    TEST(steal_is_limited_by_free_slots_of_thief),
+    TEST(successive_steals_take_all_nodes_in_order),
+    TEST(claim_blocks_other_thieves_and_pushes),
+    TEST(len_never_exceeds_slots),
+    TEST(pops_during_copy_leave_claim_intact),
+    TEST(second_thief_during_copy_gets_nothing),
+    TEST(overflow_during_copy_leaves_ring_intact),
+    TEST(steals_during_overflow_take_no_node_twice),
+    TEST(claim_after_concurrent_overflow_recounts),
+    TEST(claim_after_concurrent_pops_recounts),
+    TEST(claim_is_safe_from_aba_after_full_round),
+    TEST(pop_after_lost_race_takes_next_node),
+    TEST(overflow_after_lost_race_moves_only_node),
+    TEST(claim_with_stale_head_and_new_tail_recounts),
+    TEST(len_with_stale_head_and_new_tail_is_capped_at_slots),
+    TEST(owner_and_two_thieves_take_each_node_once),
+    TEST(workers_stealing_from_each_other_take_each_node_once),
 })

@@ -15,7 +15,7 @@
 #define MS UINT64_C(1000000)
 #define S  UINT64_C(1000000000)
 
-/* One number: where it is, what it is called, and what is allowed. */
+/* One numeric option: its location, its names and its range. */
 struct row {
     const char *field;
     const char *variable;
@@ -102,7 +102,7 @@ static uint64_t option_of(const struct wf_sched_options *options, const struct r
     return row->option_width == sizeof narrow ? narrow : wide;
 }
 
-/* The limits of the interval must not cross while one of them is tried out. */
+/* Keeps the interval's minimum below its maximum while the test varies one of them. */
 static weft_config config_for(const struct row *row)
 {
     weft_config config = plain_config();
@@ -126,7 +126,7 @@ static void check_accepted(const weft_config *config, const struct row *row, uin
 }
 
 /* The message names the source of the value and its range. */
-static void check_refused(const weft_config *config, const struct row *row, const char *source)
+static void check_rejected(const weft_config *config, const struct row *row, const char *source)
 {
     struct wf_sched_options options;
     char range[64];
@@ -139,7 +139,7 @@ static void check_refused(const weft_config *config, const struct row *row, cons
     messages = 0;
 }
 
-static void defaults_are_what_the_header_says(void)
+static void defaults_match_header(void)
 {
     clear_environment();
     weft_config config = plain_config();
@@ -171,7 +171,7 @@ static void defaults_are_what_the_header_says(void)
     CHECK_EQ(messages, 0);
 }
 
-static void each_field_takes_the_ends_of_its_range_and_nothing_beyond(void)
+static void field_accepts_range_ends_and_rejects_values_beyond(void)
 {
     clear_environment();
     for (unsigned i = 0; i < ROWS; i++) {
@@ -186,22 +186,22 @@ static void each_field_takes_the_ends_of_its_range_and_nothing_beyond(void)
             set_field(&config, row, row->max);
             check_accepted(&config, row, row->max);
             set_field(&config, row, row->max + 1);
-            check_refused(&config, row, row->field);
+            check_rejected(&config, row, row->field);
         }
         if (row->min > 1) {
             set_field(&config, row, row->min - 1);
-            check_refused(&config, row, row->field);
+            check_rejected(&config, row, row->field);
             set_field(&config, row, 1);
-            check_refused(&config, row, row->field);
+            check_rejected(&config, row, row->field);
         }
         if (row->max < widest - 1 && strcmp(row->field, "search_ns") != 0) {
             set_field(&config, row, widest);
-            check_refused(&config, row, row->field);
+            check_rejected(&config, row, row->field);
         }
     }
 }
 
-static void the_environment_wins_over_each_field(void)
+static void environment_overrides_each_field(void)
 {
     clear_environment();
     for (unsigned i = 0; i < ROWS; i++) {
@@ -215,7 +215,7 @@ static void the_environment_wins_over_each_field(void)
             (void)snprintf(text, sizeof text, "%" PRIu64, values[at]);
             CHECK_EQ(setenv(row->variable, text, 1), 0);
             check_accepted(&config, row, values[at]);
-            /* A value that nobody looks at is not checked. */
+            /* A value that the environment overrides is not checked. */
             set_field(&config, row, row->width == sizeof(unsigned) ? UINT_MAX : UINT64_MAX);
             check_accepted(&config, row, values[at]);
         }
@@ -227,7 +227,7 @@ static void the_environment_wins_over_each_field(void)
     }
 }
 
-static void bad_text_in_a_variable_is_refused_and_named(void)
+static void bad_text_in_variable_is_rejected_by_name(void)
 {
     clear_environment();
     static const char *const texts[] = {
@@ -239,29 +239,29 @@ static void bad_text_in_a_variable_is_refused_and_named(void)
         weft_config config = config_for(row);
         for (size_t at = 0; at < sizeof texts / sizeof texts[0]; at++) {
             CHECK_EQ(setenv(row->variable, texts[at], 1), 0);
-            check_refused(&config, row, row->variable);
+            check_rejected(&config, row, row->variable);
             CHECK_HAS(message, texts[at]);
         }
         char text[32];
         if (row->max < UINT64_MAX) {
             (void)snprintf(text, sizeof text, "%" PRIu64, row->max + 1);
             CHECK_EQ(setenv(row->variable, text, 1), 0);
-            check_refused(&config, row, row->variable);
+            check_rejected(&config, row, row->variable);
         }
         if (row->min > 1) {
             (void)snprintf(text, sizeof text, "%" PRIu64, row->min - 1);
             CHECK_EQ(setenv(row->variable, text, 1), 0);
-            check_refused(&config, row, row->variable);
+            check_rejected(&config, row, row->variable);
         }
         CHECK_EQ(setenv(row->variable, "0", 1), 0);
         if (!row->zero_is_a_value) {
-            check_refused(&config, row, row->variable);
+            check_rejected(&config, row, row->variable);
         }
         CHECK_EQ(unsetenv(row->variable), 0);
     }
 }
 
-static void zero_in_the_environment_is_the_default_where_it_means_something(void)
+static void zero_in_environment_selects_default_where_allowed(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -283,7 +283,7 @@ static void zero_in_the_environment_is_the_default_where_it_means_something(void
     clear_environment();
 }
 
-static void a_lone_worker_does_not_search_unless_told_to(void)
+static void single_worker_does_not_search_by_default(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -305,8 +305,9 @@ static void a_lone_worker_does_not_search_unless_told_to(void)
     clear_environment();
 }
 
-/* Off has a name in both places, and 0 is the default in both. */
-static void search_is_off_by_name_in_field_and_environment(void)
+/* WEFT_SEARCH_OFF in the field and "off" in the environment turn the search off. 0 selects the
+ * default in both. */
+static void search_can_be_turned_off_in_field_and_environment(void)
 {
     static const struct {
         uint64_t field;
@@ -332,7 +333,7 @@ static void search_is_off_by_name_in_field_and_environment(void)
     clear_environment();
 }
 
-/* In a child, since it is once in a process. */
+/* In a child, since unknown variables are reported once per process. */
 static void resolve_with_typos(void)
 {
     struct wf_sched_options options;
@@ -403,7 +404,7 @@ static void switches_are_on_off_or_default(void)
     clear_environment();
 }
 
-static void io_is_auto_epoll_or_uring(void)
+static void io_backend_is_auto_epoll_or_uring(void)
 {
     static const char *const names[] = { "auto", "epoll", "uring" };
     static const char *const bad_names[] = { "io_uring", "Epoll", "epoll ", "2", "on" };
@@ -426,7 +427,7 @@ static void io_is_auto_epoll_or_uring(void)
         }
     }
     config.io = WEFT_IO_EPOLL;
-    for (unsigned i = 0; i < 3; i++) { /* The environment wins. */
+    for (unsigned i = 0; i < 3; i++) { /* The environment overrides the field. */
         CHECK_EQ(setenv("WEFT_IO", names[i], 1), 0);
         CHECK_EQ(wf_config_resolve(&config, &options), 0);
         CHECK_EQ(options.io_backend, i);
@@ -439,13 +440,13 @@ static void io_is_auto_epoll_or_uring(void)
         CHECK_HAS(message, "WEFT_IO = ");
         CHECK_HAS(message, bad_names[i]);
     }
-    CHECK_EQ(setenv("WEFT_IO", "", 1), 0); /* As if it were not there. */
+    CHECK_EQ(setenv("WEFT_IO", "", 1), 0); /* Like an unset variable. */
     CHECK_EQ(wf_config_resolve(&config, &options), 0);
     CHECK_EQ(options.io_backend, WEFT_IO_EPOLL);
     clear_environment();
 }
 
-static void the_limits_of_the_interval_must_not_cross(void)
+static void inject_interval_min_above_max_is_rejected(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -464,7 +465,7 @@ static void the_limits_of_the_interval_must_not_cross(void)
     clear_environment();
 }
 
-static void a_thread_name_has_one_to_eight_characters(void)
+static void thread_name_has_one_to_eight_characters(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -484,7 +485,7 @@ static void a_thread_name_has_one_to_eight_characters(void)
     }
 }
 
-static void an_allocator_needs_both_functions(void)
+static void allocator_needs_both_functions(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -509,7 +510,7 @@ static void hook(void *ctx, unsigned worker)
     (void)worker;
 }
 
-static void hooks_are_handed_on(void)
+static void hooks_are_copied_to_options(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -525,7 +526,7 @@ static void hooks_are_handed_on(void)
     CHECK(options.hook_ctx == &options);
 }
 
-static void a_shorter_struct_is_an_older_one_and_a_longer_one_is_refused(void)
+static void shorter_config_is_accepted_longer_is_rejected(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -541,9 +542,9 @@ static void a_shorter_struct_is_an_older_one_and_a_longer_one_is_refused(void)
     CHECK_EQ(wf_config_resolve(config, &options), 0);
     CHECK_EQ(options.workers, 3);
     CHECK_EQ(options.tick_polls, 7);
-    CHECK(options.seed != 99); /* Beyond its end. */
+    CHECK(options.seed != 99); /* Beyond the end of the struct. */
 
-    /* The shortest that ever was. */
+    /* The shortest struct that ever existed. */
     config->size = offsetof(weft_config, workers) + sizeof config->workers;
     CHECK_EQ(wf_config_resolve(config, &options), 0);
     CHECK_EQ(options.workers, 3);
@@ -558,7 +559,7 @@ static void a_shorter_struct_is_an_older_one_and_a_longer_one_is_refused(void)
     }
 }
 
-static void a_wrong_size_is_explained_on_stderr(void)
+static void resolve_wrong_size(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -568,7 +569,7 @@ static void a_wrong_size_is_explained_on_stderr(void)
     }
 }
 
-static void a_wrong_value_without_a_hook_is_explained_on_stderr(void)
+static void resolve_wrong_value_without_hook(void)
 {
     clear_environment();
     struct wf_sched_options options;
@@ -579,15 +580,14 @@ static void a_wrong_value_without_a_hook_is_explained_on_stderr(void)
     }
 }
 
-static void messages_go_to_stderr_when_nobody_takes_them(void)
+static void messages_go_to_stderr_without_hook(void)
 {
-    CHECK_ABORTS(a_wrong_size_is_explained_on_stderr,
-                 "weft: config.size = 0: start from WEFT_CONFIG_INIT");
-    CHECK_ABORTS(a_wrong_value_without_a_hook_is_explained_on_stderr,
+    CHECK_ABORTS(resolve_wrong_size, "weft: config.size = 0: start from WEFT_CONFIG_INIT");
+    CHECK_ABORTS(resolve_wrong_value_without_hook,
                  "weft: workers = 1025: must be 1 to 1024, or 0 for one per CPU");
 }
 
-static void a_bad_config_creates_no_runtime(void)
+static void create_with_bad_config_returns_einval(void)
 {
     clear_environment();
     weft_config config = plain_config();
@@ -599,11 +599,12 @@ static void a_bad_config_creates_no_runtime(void)
     CHECK_HAS(message, "tick_polls = 65536: must be 1 to 65535");
 }
 
-/* --- What the header says ----------------------------------------------------------------- */
+/* --- Ranges in the header ----------------------------------------------------------------- */
 
 static char header[32 * 1024];
 
-/* The header of the tree that this file is in, without stars, and with one space between words. */
+/* Reads the header from this file's source tree, without asterisks and with runs of spaces
+ * collapsed to one. */
 static bool read_header(void)
 {
     char path[1000];
@@ -629,7 +630,7 @@ static bool read_header(void)
     return true;
 }
 
-/* A bound as the header writes it. */
+/* Returns a bound as the header writes it, or NULL if it is not in the table. */
 static const char *bound_text(const struct row *row, uint64_t bound)
 {
     static const struct {
@@ -656,8 +657,8 @@ static const char *bound_text(const struct row *row, uint64_t bound)
     return NULL;
 }
 
-/* The comment that names a variable says its range. */
-static void header_says_each_range(void)
+/* The comment that names a variable states its range. */
+static void header_documents_each_range(void)
 {
     if (!read_header()) {
         test_skip("the source of the header is not here");
@@ -685,22 +686,22 @@ static void header_says_each_range(void)
 }
 
 TEST_MAIN({
-    TEST(header_says_each_range),
-    TEST(unknown_variables_are_reported_once), /* First: no runtime was made before. */
-    TEST(defaults_are_what_the_header_says),
-    TEST(each_field_takes_the_ends_of_its_range_and_nothing_beyond),
-    TEST(the_environment_wins_over_each_field),
-    TEST(bad_text_in_a_variable_is_refused_and_named),
-    TEST(zero_in_the_environment_is_the_default_where_it_means_something),
-    TEST(a_lone_worker_does_not_search_unless_told_to),
-    TEST(search_is_off_by_name_in_field_and_environment),
+    TEST(header_documents_each_range),
+    TEST(unknown_variables_are_reported_once), /* Early: no runtime may exist yet. */
+    TEST(defaults_match_header),
+    TEST(field_accepts_range_ends_and_rejects_values_beyond),
+    TEST(environment_overrides_each_field),
+    TEST(bad_text_in_variable_is_rejected_by_name),
+    TEST(zero_in_environment_selects_default_where_allowed),
+    TEST(single_worker_does_not_search_by_default),
+    TEST(search_can_be_turned_off_in_field_and_environment),
     TEST(switches_are_on_off_or_default),
-    TEST(io_is_auto_epoll_or_uring),
-    TEST(the_limits_of_the_interval_must_not_cross),
-    TEST(a_thread_name_has_one_to_eight_characters),
-    TEST(an_allocator_needs_both_functions),
-    TEST(hooks_are_handed_on),
-    TEST(a_shorter_struct_is_an_older_one_and_a_longer_one_is_refused),
-    TEST(messages_go_to_stderr_when_nobody_takes_them),
-    TEST(a_bad_config_creates_no_runtime),
+    TEST(io_backend_is_auto_epoll_or_uring),
+    TEST(inject_interval_min_above_max_is_rejected),
+    TEST(thread_name_has_one_to_eight_characters),
+    TEST(allocator_needs_both_functions),
+    TEST(hooks_are_copied_to_options),
+    TEST(shorter_config_is_accepted_longer_is_rejected),
+    TEST(messages_go_to_stderr_without_hook),
+    TEST(create_with_bad_config_returns_einval),
 })

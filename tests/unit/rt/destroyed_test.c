@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every call that a plain thread can make while a runtime is destroyed, and after that: it is
- * safe, or aborts with a sentence.
+ * destroyed_test.c - calls from a plain thread while a runtime is destroyed, and afterwards.
+ * Each call is safe or aborts with a message.
  */
 #include <weft.h>
 
@@ -16,7 +16,7 @@
 #include "rt.h"
 #include "test.h"
 
-/* --- Calls with the handle of the runtime ----------------------------------------------------- */
+/* --- Calls with the runtime handle ------------------------------------------------------------ */
 
 static weft_runtime *gone;
 
@@ -119,7 +119,7 @@ static void scope_late(void)
     (void)!weft_scope_go(&scope, return_0, NULL);
 }
 
-static void use_of_destroyed_runtime_aborts_with_a_sentence(void)
+static void use_of_destroyed_runtime_aborts_with_message(void)
 {
     static const struct {
         void (*use)(void);
@@ -157,12 +157,12 @@ static void destroy_in_par_run(void)
     (void)weft_par_run(rt, destroy_inside, rt);
 }
 
-static void destroy_inside_its_par_run_aborts_with_a_sentence(void)
+static void destroy_inside_par_run_aborts_with_message(void)
 {
     CHECK_ABORTS(destroy_in_par_run, "weft_runtime_destroy: called on a thread of this runtime");
 }
 
-/* Handles are kept for a while, and not for ever. */
+/* Handles of destroyed runtimes are kept for a while, but not forever. */
 static void many_destroyed_runtimes_keep_little_memory(void)
 {
     size_t before = 0;
@@ -196,7 +196,7 @@ static int compute(void *arg)
     weft_runtime *rt = arg;
     _Atomic(uint64_t) sum = 0;
     atomic_store(&is_inside, true);
-    /* Goes on until the runtime refuses tasks, and a little longer. */
+    /* Continues until the runtime rejects tasks, and a little longer. */
     weft_fiber_spec spec = { .function = return_0 };
     while (weft_runtime_go(rt, NULL, &spec) != WEFT_ESHUTDOWN) {
         CHECK_EQ(weft_for(0, 10000, sum_slowly, &sum, NULL), 0);
@@ -213,7 +213,7 @@ static void *run_inside(void *rt)
     return NULL;
 }
 
-/* On a worker: stays until the shutdown. */
+/* On a worker: waits until the shutdown. */
 static int stay(void *arg)
 {
     (void)arg;
@@ -236,7 +236,7 @@ static void *spawn_wait_inside(void *rt)
     return NULL;
 }
 
-static weft_runtime *start_with_room_for_one(void)
+static weft_runtime *start_with_inject_capacity_1(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 1;
@@ -244,7 +244,7 @@ static weft_runtime *start_with_room_for_one(void)
     return test_start_with(&config);
 }
 
-/* Holds the worker until it is cancelled. */
+/* Keeps the worker busy until it is canceled. */
 static int hold_worker(weft_co *co, void *state)
 {
     (void)co;
@@ -255,8 +255,8 @@ static int hold_worker(weft_co *co, void *state)
     return 0;
 }
 
-/* The worker is held, and the inject queue is full. */
-static void jam(weft_runtime *rt)
+/* Keeps the worker busy and fills the inject queue. */
+static void fill_inject_queue(weft_runtime *rt)
 {
     static atomic_bool is_held;
     atomic_bool *held = &is_held;
@@ -272,18 +272,19 @@ static void jam(weft_runtime *rt)
 }
 
 /*
- * Goal:   a destroy waits for calls that other threads have begun and that block in the runtime.
- * Method: a sanitizer reports what they use of it after it was freed.
+ * Goal:   a destroy waits for calls that other threads have begun and that block in the
+ *         runtime.
+ * Method: a sanitizer reports any use-after-free.
  */
-static void destroy_waits_for_calls_under_way(void)
+static void destroy_waits_for_calls_in_progress(void)
 {
     static void *(*const insiders[])(void *) = { run_inside, broadcast_inside, spawn_wait_inside };
     for (unsigned i = 0; i < 30; i++) {
         pthread_t thread;
         bool waits = insiders[i % 3] == spawn_wait_inside;
-        weft_runtime *rt = waits ? start_with_room_for_one() : test_start(2);
+        weft_runtime *rt = waits ? start_with_inject_capacity_1() : test_start(2);
         if (waits) {
-            jam(rt);
+            fill_inject_queue(rt);
         }
         atomic_store(&is_inside, false);
         CHECK_EQ(pthread_create(&thread, NULL, insiders[i % 3], rt), 0);
@@ -300,9 +301,9 @@ static void destroy_waits_for_calls_under_way(void)
 
 /* --- Calls with handles of tasks, wakers and timers ------------------------------------------- */
 
-/* What outlives its runtime. */
+/* Objects that outlive their runtime. */
 struct rig {
-    weft_task *task; /* waits for the gate until it is cancelled */
+    weft_task *task; /* waits for the gate until it is canceled */
     struct gate gate;
     weft_waker *waker;
     weft_timer timer;
@@ -326,7 +327,7 @@ static void use_retain_and_detach(struct rig *rig)
     weft_detach(weft_task_retain(rig->task));
 }
 
-static void note_join(struct rig *rig, int err, int result)
+static void record_join(struct rig *rig, int err, int result)
 {
     rig->is_joined = err == 0;
     CHECK(err == 0 ? result == WEFT_ECANCELED : err == -EAGAIN || err == WEFT_ETIMEDOUT);
@@ -337,7 +338,7 @@ static void use_join(struct rig *rig)
     int result = 0;
     if (!rig->is_joined) {
         int err = weft_join(rig->task, &result, WEFT_NEVER);
-        note_join(rig, err, result);
+        record_join(rig, err, result);
     }
 }
 
@@ -346,7 +347,7 @@ static void use_join_with_deadline(struct rig *rig)
     int result = 0;
     if (!rig->is_joined) {
         int err = weft_join(rig->task, &result, weft_after(100 * WEFT_US));
-        note_join(rig, err, result);
+        record_join(rig, err, result);
     }
 }
 
@@ -355,7 +356,7 @@ static void use_try_join(struct rig *rig)
     int result = 0;
     if (!rig->is_joined) {
         int err = weft_try_join(rig->task, &result);
-        note_join(rig, err, result);
+        record_join(rig, err, result);
     }
 }
 
@@ -470,8 +471,8 @@ static void *use_until_over(void *arg)
 
 /*
  * Goal:   handles of tasks, wakers and timers outlive their runtime.
- * Method: a plain thread uses them all the time while the runtime is destroyed, and after it. A
- *         sanitizer reports what is used after it was freed.
+ * Method: a plain thread uses them continuously while the runtime is destroyed, and afterwards.
+ *         A sanitizer reports any use-after-free.
  */
 static void handles_outlive_their_runtime(void)
 {
@@ -494,9 +495,9 @@ static void handles_outlive_their_runtime(void)
 }
 
 TEST_MAIN({
-    TEST(use_of_destroyed_runtime_aborts_with_a_sentence),
-    TEST(destroy_inside_its_par_run_aborts_with_a_sentence),
+    TEST(use_of_destroyed_runtime_aborts_with_message),
+    TEST(destroy_inside_par_run_aborts_with_message),
     TEST_NATIVE(many_destroyed_runtimes_keep_little_memory, "takes memory itself"),
-    TEST(destroy_waits_for_calls_under_way),
+    TEST(destroy_waits_for_calls_in_progress),
     TEST(handles_outlive_their_runtime),
 })

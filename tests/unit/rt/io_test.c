@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a runtime does its I/O, as it tells.
+ * io_test.c - the I/O backend that a runtime reports.
  */
 #include <weft/io.h>
 
@@ -9,7 +9,7 @@
 #include "rt.h"
 #include "test.h"
 
-static void a_runtime_tells_how_it_does_its_io(void)
+static void runtime_reports_io_backend_and_reason(void)
 {
     static const weft_io_backend backends[] = { WEFT_IO_AUTO, WEFT_IO_EPOLL };
     for (unsigned i = 0; i < 2; i++) {
@@ -20,7 +20,7 @@ static void a_runtime_tells_how_it_does_its_io(void)
         CHECK_EQ(weft_runtime_io(rt, &info), 0);
         CHECK(strcmp(info.backend, "epoll") == 0 || strcmp(info.backend, "io_uring") == 0);
         CHECK(strlen(info.reason) > 0);
-        /* It is decided once. */
+        /* The backend is chosen once. */
         weft_io_info again = { 0 };
         CHECK_EQ(weft_runtime_io(rt, &again), 0);
         CHECK_EQ(strcmp(again.backend, info.backend), 0);
@@ -29,4 +29,4 @@ static void a_runtime_tells_how_it_does_its_io(void)
     }
 }
 
-TEST_MAIN({ TEST(a_runtime_tells_how_it_does_its_io) })
+TEST_MAIN({ TEST(runtime_reports_io_backend_and_reason) })

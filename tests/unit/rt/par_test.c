@@ -14,16 +14,16 @@ static int return_worker(void *arg)
     return weft_worker_current();
 }
 
-static int run_on_a_worker(void *arg)
+static int run_on_worker(void *arg)
 {
     return weft_par_run(arg, return_worker, NULL);
 }
 
-static void the_function_runs_on_the_thread_of_its_caller(void)
+static void par_run_calls_function_on_calling_thread(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(weft_par_run(rt, return_worker, NULL), -1);
-    CHECK_EQ(test_run(rt, run_on_a_worker, rt), 0);
+    CHECK_EQ(test_run(rt, run_on_worker, rt), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -57,7 +57,7 @@ static int broadcast(void *arg)
     return 0;
 }
 
-static void a_broadcast_comes_to_each_worker_once(void)
+static void broadcast_runs_once_on_each_worker(void)
 {
     weft_runtime *rt = test_start(WORKERS);
     CHECK_EQ(broadcast(rt), 0);
@@ -78,13 +78,13 @@ static int hold(void *arg)
 
 static int broadcast_and_count(void *arg)
 {
-    _Atomic(uint64_t) over = 0; /* in this frame */
+    _Atomic(uint64_t) over = 0; /* lives in this frame */
     CHECK_EQ(weft_par_broadcast(arg, hold, &over), 0);
     CHECK_EQ(over, 1);
     return weft_cancelled() ? 5 : 6;
 }
 
-static void a_cancelled_broadcast_waits_for_all(void)
+static void canceled_broadcast_waits_for_all_workers(void)
 {
     weft_runtime *rt = test_start(1);
     weft_runtime *caller = test_start(1);
@@ -98,7 +98,7 @@ static void a_cancelled_broadcast_waits_for_all(void)
     weft_runtime_destroy(rt);
 }
 
-static void after_a_shutdown_a_broadcast_is_refused(void)
+static void broadcast_after_shutdown_returns_eshutdown(void)
 {
     weft_runtime *rt = test_start(2);
     weft_runtime_shutdown(rt);
@@ -107,8 +107,8 @@ static void after_a_shutdown_a_broadcast_is_refused(void)
 }
 
 TEST_MAIN({
-    TEST(the_function_runs_on_the_thread_of_its_caller),
-    TEST(a_broadcast_comes_to_each_worker_once),
-    TEST(a_cancelled_broadcast_waits_for_all),
-    TEST(after_a_shutdown_a_broadcast_is_refused),
+    TEST(par_run_calls_function_on_calling_thread),
+    TEST(broadcast_runs_once_on_each_worker),
+    TEST(canceled_broadcast_waits_for_all_workers),
+    TEST(broadcast_after_shutdown_returns_eshutdown),
 })

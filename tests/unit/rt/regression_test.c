@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bugs that were there once, each with the shortest way to it.
+ * regression_test.c - regression tests: the shortest reproduction of each fixed bug.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,21 +32,21 @@ static int nothing(void *arg)
     return 0;
 }
 
-static int end_body(weft_co *co, void *state)
+static int end_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     return 0;
 }
 
-static int two_jobs_body(weft_co *co, void *state)
+static int two_jobs_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     weft_task *a;
     weft_task *b;
     weft_task *c;
-    weft_spec spec = { .body = end_body };
+    weft_spec spec = { .body = end_task };
     CHECK_EQ(weft_spawn_blocking(&a, nothing, NULL), 0);
     CHECK_EQ(weft_spawn_blocking(&b, nothing, NULL), 0);
     CHECK_EQ(weft_spawn(&c, &spec), 0);
@@ -58,17 +58,17 @@ static int two_jobs_body(weft_co *co, void *state)
     return 0;
 }
 
-static void ids_of_jobs_spawned_on_a_worker_are_unique(void)
+static void blocking_jobs_spawned_on_worker_have_unique_ids(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *task;
-    weft_spec spec = { .body = two_jobs_body };
+    weft_spec spec = { .body = two_jobs_task };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
     weft_runtime_destroy(rt);
 }
 
-static int wait_body(weft_co *co, void *state)
+static int wait_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -77,7 +77,7 @@ static int wait_body(weft_co *co, void *state)
 
 static _Atomic(uint64_t) waiting;
 
-static int until_cancelled(void *arg)
+static int wait_until_canceled(void *arg)
 {
     (void)arg;
     while (!weft_cancelled()) {
@@ -86,7 +86,7 @@ static int until_cancelled(void *arg)
     return 0;
 }
 
-static int last_job_body(weft_co *co, void *state)
+static int last_job_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -94,13 +94,13 @@ static int last_job_body(weft_co *co, void *state)
         atomic_fetch_add(&waiting, 1);
         return WEFT_PENDING;
     }
-    /* Until the last worker's walk over all tasks has gone past the first slabs. */
+    /* Yields until the last worker's walk over all tasks has passed the first slabs. */
     struct wf_sched *sched = wf_worker_current()->sched;
     unsigned *yields = state;
     if (wf_load_relaxed(&sched->drain.acknowledged) < 2 || ++*yields < 50) {
         return WEFT_YIELDED;
     }
-    int err = weft_spawn_blocking(NULL, until_cancelled, NULL);
+    int err = weft_spawn_blocking(NULL, wait_until_canceled, NULL);
     CHECK(err == 0 || err == WEFT_ESHUTDOWN);
     return 0;
 }
@@ -111,14 +111,14 @@ static void *shut_down(void *arg)
     return NULL;
 }
 
-static void a_job_spawned_during_the_shutdown_is_refused_or_cancelled(void)
+static void job_spawned_during_shutdown_is_rejected_or_canceled(void)
 {
     atomic_store(&waiting, 0);
     weft_runtime *rt = test_start(2);
-    /* Many that only make the walk over all tasks long; it begins at the last. */
+    /* Most tasks only make the walk over all tasks long. The walk begins at the last task. */
     uint64_t many = test_scale(100000);
     for (uint64_t i = 0; i < many + 50; i++) {
-        weft_spec spec = { .body = i < many ? wait_body : last_job_body, .state_size = 32 };
+        weft_spec spec = { .body = i < many ? wait_task : last_job_task, .state_size = 32 };
         while (weft_runtime_spawn(rt, NULL, &spec) == -EAGAIN) {
             (void)sched_yield();
         }
@@ -143,7 +143,7 @@ static void *spawn_until_refused(void *arg)
     return NULL;
 }
 
-static void no_thread_runs_after_the_shutdown(void)
+static void no_pool_thread_runs_after_shutdown(void)
 {
     uint64_t rounds = test_scale(300);
     for (uint64_t i = 0; i < rounds; i++) {
@@ -185,7 +185,7 @@ static void *submit_main(void *arg)
     return NULL;
 }
 
-static void no_job_is_left_without_a_thread(void)
+static void no_blocking_job_is_queued_without_thread(void)
 {
     uint64_t refused = 0;
     uint64_t rounds = test_scale(200);
@@ -216,13 +216,13 @@ static void no_job_is_left_without_a_thread(void)
         }
         weft_runtime_destroy(rt);
     }
-    CHECK_GE(refused, rounds); /* No thread could be started: one at least is refused. */
+    CHECK_GE(refused, rounds); /* No thread can start: each round rejects at least one job. */
 }
 
-static void a_thread_is_named_before_it_may_be_gone(void)
+static void pool_thread_is_named_before_it_can_exit(void)
 {
     if (!test_is_sanitized()) {
-        /* Too large for the cache of stacks: unmapped by the join. */
+        /* Too large for libc's stack cache, so the join unmaps it. */
         test_set_default_stack(64 << 20);
     }
     weft_config config = WEFT_CONFIG_INIT;
@@ -243,7 +243,7 @@ static _Atomic(uint64_t) armed;
 static _Atomic(uint64_t) long_running;
 static _Atomic(uint64_t) long_go_on;
 
-static int long_body(weft_co *co, void *state)
+static int long_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -254,11 +254,11 @@ static int long_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Puts four tasks into the inject queue while the other worker sleeps, without
- * telling it: what remains of a race in which the other worker looked around
- * and went to sleep between another's wf_inject_pop() and wf_ring_push_list().
- * The end of its poll is the end of a tick, whose maintenance fetches them. */
-static int inject_body(weft_co *co, void *state)
+/* Pushes four tasks to the inject queue while the other worker is parked, and does not wake it.
+ * This is the state that a race left behind: the other worker searched and parked between a
+ * worker's wf_inject_pop() and wf_ring_push_list(). The end of this task's poll is the end of a
+ * tick, and the tick's maintenance fetches the four tasks. */
+static int inject_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -266,7 +266,7 @@ static int inject_body(weft_co *co, void *state)
     struct wf_sched *sched = worker->sched;
     struct wf_qlist list = { 0 };
     while (list.count < 4) {
-        weft_spec spec = { .body = long_body };
+        weft_spec spec = { .body = long_task };
         test_be_worker(NULL);
         CHECK_EQ(wf_spawn(sched, NULL, &spec), 0);
         test_be_worker(worker);
@@ -281,14 +281,14 @@ static int inject_body(weft_co *co, void *state)
     return 0;
 }
 
-static void the_rest_of_a_batch_brought_by_maintenance_is_announced(void)
+static void maintenance_that_fetches_batch_wakes_other_worker(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 2;
     config.tick_polls = 1;
     weft_runtime *rt;
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
-    weft_spec spec = { .body = inject_body };
+    weft_spec spec = { .body = inject_task };
     CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
     test_wait_for(&long_running, 1);
     weft_time deadline = weft_now() + 3 * WEFT_S;
@@ -300,18 +300,18 @@ static void the_rest_of_a_batch_brought_by_maintenance_is_announced(void)
     weft_runtime_destroy(rt);
 }
 
-/* A wake that is lost, by hand. */
+/* A lost wake-up, made by hand. */
 static struct wf_sched *hand;
 static struct wf_task *lost;
 
-static int lost_body(weft_co *co, void *state)
+static int lost_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     return 0;
 }
 
-static void lose_a_wake(void *ctx, unsigned worker)
+static void lose_wake(void *ctx, unsigned worker)
 {
     (void)ctx;
     (void)worker;
@@ -321,22 +321,22 @@ static void lose_a_wake(void *ctx, unsigned worker)
     }
 }
 
-static void one_lost_wake_is_counted(void)
+static void lost_wake_is_counted_as_unannounced_work(void)
 {
     struct wf_sched_options options = test_sched_options(1);
     options.inject_capacity = 100;
     options.park_timeout_ns = 1000000;
     options.seed = 1;
-    options.on_park = lose_a_wake;
+    options.on_park = lose_wake;
     hand = test_sched_create(&options);
-    weft_spec spec = { .body = lost_body };
+    weft_spec spec = { .body = lost_task };
     CHECK_EQ(wf_spawn(hand, NULL, &spec), 0);
     struct wf_qlist list = { 0 };
     wf_inject_pop(&hand->inject, 1, &list);
     lost = wf_task_of(list.first);
     struct wf_worker *worker = &hand->workers[0];
     test_be_worker(worker);
-    /* As the loop of a worker does. */
+    /* Like the worker loop. */
     for (unsigned i = 0; i < 20; i++) {
         struct wf_task *task = wf_worker_next(worker);
         if (task == NULL) {
@@ -355,13 +355,13 @@ static void one_lost_wake_is_counted(void)
     wf_sched_fini(hand);
 }
 
-static int forking_body(weft_co *co, void *state)
+static int forking_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     pid_t child = fork();
     if (child == 0) {
-        weft_spec spec = { .body = end_body };
+        weft_spec spec = { .body = end_task };
         int err = weft_spawn(NULL, &spec);
         _exit(err == 0 ? 3 : 4);
     }
@@ -370,18 +370,18 @@ static int forking_body(weft_co *co, void *state)
     return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
 }
 
-static void a_spawn_in_a_child_forked_by_a_body_aborts(void)
+static void spawn_in_child_forked_by_stackless_task_aborts(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *task;
-    weft_spec spec = { .body = forking_body };
+    weft_spec spec = { .body = forking_task };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK_EQ(test_join_within(task, 10 * WEFT_S), 6); /* SIGABRT */
     weft_runtime_destroy(rt);
 }
 
-/* A body that yields for ever, awaited by a plain thread. */
-static int yield_body(weft_co *co, void *state)
+/* A stackless task that yields forever, awaited by a plain thread. */
+static int yield_task(weft_co *co, void *state)
 {
     (void)state;
     int err;
@@ -392,17 +392,17 @@ static int yield_body(weft_co *co, void *state)
     WEFT_END(co, err);
 }
 
-static void a_deadline_ends_a_wait_for_what_wakes_itself(void)
+static void deadline_ends_await_of_self_waking_future(void)
 {
     weft_co_future future;
-    weft_co_init(&future, yield_body, NULL);
+    weft_co_init(&future, yield_task, NULL);
     CHECK_EQ(weft_await(&future.future, weft_now() + 5 * WEFT_MS), WEFT_ETIMEDOUT);
 }
 
-/* A job that waits for a task which only ends when it is cancelled itself. */
+/* A blocking job that joins a task. The task ends only when it is canceled itself. */
 static _Atomic(uint64_t) job_waits;
 
-static int join_it(void *arg)
+static int join_until_canceled(void *arg)
 {
     atomic_fetch_add(&job_waits, 1);
     int err = weft_join(arg, NULL, WEFT_NEVER);
@@ -411,15 +411,15 @@ static int join_it(void *arg)
     return err;
 }
 
-static void cancelling_a_job_ends_its_wait(void)
+static void cancel_of_blocking_job_ends_its_join(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *endless;
-    weft_spec spec = { .body = wait_body };
+    weft_spec spec = { .body = wait_task };
     CHECK_EQ(weft_runtime_spawn(rt, &endless, &spec), 0);
     for (uint64_t i = 1; i <= test_scale(200); i++) {
         weft_task *job;
-        CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, join_it, endless), 0);
+        CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, join_until_canceled, endless), 0);
         if (i % 2 == 0) {
             test_wait_for(&job_waits, i / 2);
         }
@@ -430,7 +430,7 @@ static void cancelling_a_job_ends_its_wait(void)
     weft_runtime_destroy(rt);
 }
 
-/* In a child: calls about a task of the parent's runtime. */
+/* In a child: calls on a task of the parent's runtime. */
 static weft_task *parents_task;
 
 static void join_parents_task(void)
@@ -443,10 +443,10 @@ static void cancel_parents_task(void)
     weft_cancel(parents_task);
 }
 
-static void calls_about_a_task_in_a_forked_child_abort(void)
+static void calls_on_task_in_forked_child_abort(void)
 {
     weft_runtime *rt = test_start(1);
-    weft_spec spec = { .body = wait_body };
+    weft_spec spec = { .body = wait_task };
     CHECK_EQ(weft_runtime_spawn(rt, &parents_task, &spec), 0);
     CHECK_ABORTS(join_parents_task, "weft_join: this process is a fork");
     CHECK_ABORTS(cancel_parents_task, "weft_cancel: this process is a fork");
@@ -454,8 +454,8 @@ static void calls_about_a_task_in_a_forked_child_abort(void)
     weft_runtime_destroy(rt);
 }
 
-/* Short polls, then long ones: how many run before the clock is looked at? */
-static int phases_body(weft_co *co, void *state)
+/* Short polls, then long ones. How many of them run before the worker reads the clock? */
+static int phases_task(weft_co *co, void *state)
 {
     int *i = state;
     int err;
@@ -473,11 +473,11 @@ static int phases_body(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-static void the_average_follows_when_polls_become_long(void)
+static void average_poll_time_follows_longer_polls(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *task;
-    weft_spec spec = { .body = phases_body, .state_size = sizeof(int) };
+    weft_spec spec = { .body = phases_task, .state_size = sizeof(int) };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
     weft_worker_stats stats;
@@ -493,8 +493,8 @@ struct shielded {
     int err;
 };
 
-/* Told that it is late, it finishes behind a shield. */
-static int shielded_body(weft_co *co, void *state)
+/* Finishes behind a shield although its deadline has passed. */
+static int shielded_task(weft_co *co, void *state)
 {
     struct shielded *s = state;
     WEFT_BEGIN(co);
@@ -513,8 +513,8 @@ static void *open_second(void *arg)
     return NULL;
 }
 
-/* The deadline has passed in the first await, or passes behind the shield. */
-static void a_deadline_does_not_cut_an_await_behind_a_shield(void)
+/* The deadline passes in the first await, or behind the shield. */
+static void deadline_does_not_end_await_behind_shield(void)
 {
     for (int i = 0; i < 40; i++) {
         struct shielded s = { .first = gate_make(CANCEL_AT_ONCE),
@@ -523,7 +523,7 @@ static void a_deadline_does_not_cut_an_await_behind_a_shield(void)
             gate_open(&s.first, 1);
         }
         weft_co_future future;
-        weft_co_init(&future, shielded_body, &s);
+        weft_co_init(&future, shielded_task, &s);
         pthread_t thread;
         CHECK_EQ(pthread_create(&thread, NULL, open_second, &s), 0);
         CHECK_EQ(weft_await(&future.future, 1), 44);
@@ -547,7 +547,7 @@ static void join_self(void)
     (void)test_join_within(task, 10 * WEFT_S);
 }
 
-static void a_job_that_joins_itself_aborts(void)
+static void blocking_job_that_joins_itself_aborts(void)
 {
     CHECK_ABORTS(join_self, "joins itself");
 }
@@ -556,7 +556,7 @@ struct yielder {
     uint32_t i;
 };
 
-static int yielder_body(weft_co *co, void *state)
+static int yielder_task(weft_co *co, void *state)
 {
     struct yielder *s = state;
     int err;
@@ -574,9 +574,9 @@ struct yielders {
     weft_join_future join;
 };
 
-static int yielders_body(weft_co *co, void *state)
+static int yielders_task(weft_co *co, void *state)
 {
-    static const weft_spec spec = { .body = yielder_body, .state_size = sizeof(struct yielder) };
+    static const weft_spec spec = { .body = yielder_task, .state_size = sizeof(struct yielder) };
     struct yielders *s = state;
     int err;
     WEFT_BEGIN(co);
@@ -591,12 +591,13 @@ static int yielders_body(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-/* A full ring fetched batch after batch, which went back by overflows. */
-static void a_full_ring_does_not_pass_its_tasks_around(void)
+/* The bug: a worker with a full ring kept fetching batches, which overflowed back to the inject
+ * queue. */
+static void full_ring_does_not_cycle_tasks_through_inject_queue(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *task;
-    weft_spec spec = { .body = yielders_body, .state_size = sizeof(struct yielders) };
+    weft_spec spec = { .body = yielders_task, .state_size = sizeof(struct yielders) };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
     weft_worker_stats stats;
@@ -606,16 +607,16 @@ static void a_full_ring_does_not_pass_its_tasks_around(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- What the system refuses -------------------------------------------------------------- */
+/* --- System calls that fail --------------------------------------------------------------- */
 
-/* No matter which error a sandbox answers with, there is another kind of guard. */
+/* Whatever error the sandbox returns, the stack gets another kind of guard. */
 static void use_fiber_without_madvise(const void *error)
 {
     sandbox_forbid(SYS_madvise, *(const int *)error);
     CHECK_EQ(weft_run(NULL, nothing, NULL), 0);
 }
 
-static void fiber_starts_where_a_sandbox_forbids_madvise(void)
+static void fiber_starts_when_sandbox_forbids_madvise(void)
 {
     static const int errors[] = { EPERM, EACCES, ENOSYS, ENOMEM };
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
@@ -630,7 +631,7 @@ static void run_without_keys(const void *left)
     while (pthread_key_create(&keys[count], NULL) == 0) {
         count++;
     }
-    if (*(const int *)left == 1) { /* of the two that the library needs */
+    if (*(const int *)left == 1) { /* one of the two that the library needs */
         CHECK_EQ(pthread_key_delete(keys[0]), 0);
     }
     weft_runtime *rt;
@@ -638,8 +639,8 @@ static void run_without_keys(const void *left)
     CHECK_EQ(weft_runtime_create(&rt, NULL), -EAGAIN);
 }
 
-/* First: the keys of the process are made once. */
-static void run_without_a_key_for_threads_returns_eagain(void)
+/* Must run first: a process creates its keys only once. */
+static void run_without_thread_key_returns_eagain(void)
 {
     static const int left[] = { 0, 1 };
     sandbox_run(run_without_keys, &left[0]);
@@ -647,21 +648,21 @@ static void run_without_a_key_for_threads_returns_eagain(void)
 }
 
 TEST_MAIN({
-    TEST(run_without_a_key_for_threads_returns_eagain),
-    TEST(fiber_starts_where_a_sandbox_forbids_madvise),
-    TEST(ids_of_jobs_spawned_on_a_worker_are_unique),
-    TEST(a_job_spawned_during_the_shutdown_is_refused_or_cancelled),
-    TEST(no_thread_runs_after_the_shutdown),
-    TEST_NATIVE(no_job_is_left_without_a_thread, "maps a stack of any size"),
-    TEST(a_thread_is_named_before_it_may_be_gone),
-    TEST(the_rest_of_a_batch_brought_by_maintenance_is_announced),
-    TEST(one_lost_wake_is_counted),
-    TEST(a_spawn_in_a_child_forked_by_a_body_aborts),
-    TEST(a_deadline_ends_a_wait_for_what_wakes_itself),
-    TEST(cancelling_a_job_ends_its_wait),
-    TEST(calls_about_a_task_in_a_forked_child_abort),
-    TEST(the_average_follows_when_polls_become_long),
-    TEST(a_deadline_does_not_cut_an_await_behind_a_shield),
-    TEST(a_job_that_joins_itself_aborts),
-    TEST(a_full_ring_does_not_pass_its_tasks_around),
+    TEST(run_without_thread_key_returns_eagain),
+    TEST(fiber_starts_when_sandbox_forbids_madvise),
+    TEST(blocking_jobs_spawned_on_worker_have_unique_ids),
+    TEST(job_spawned_during_shutdown_is_rejected_or_canceled),
+    TEST(no_pool_thread_runs_after_shutdown),
+    TEST_NATIVE(no_blocking_job_is_queued_without_thread, "maps a stack of any size"),
+    TEST(pool_thread_is_named_before_it_can_exit),
+    TEST(maintenance_that_fetches_batch_wakes_other_worker),
+    TEST(lost_wake_is_counted_as_unannounced_work),
+    TEST(spawn_in_child_forked_by_stackless_task_aborts),
+    TEST(deadline_ends_await_of_self_waking_future),
+    TEST(cancel_of_blocking_job_ends_its_join),
+    TEST(calls_on_task_in_forked_child_abort),
+    TEST(average_poll_time_follows_longer_polls),
+    TEST(deadline_does_not_end_await_behind_shield),
+    TEST(blocking_job_that_joins_itself_aborts),
+    TEST(full_ring_does_not_cycle_tasks_through_inject_queue),
 })

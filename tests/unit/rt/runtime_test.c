@@ -22,13 +22,13 @@
 #include "test.h"
 #include "timing.h"
 
-/* What a body sees of the runtime it runs on. */
+/* What a stackless task sees of the runtime that it runs on. */
 struct view {
     weft_runtime *rt;
     int worker;
 };
 
-static int view_body(weft_co *co, void *state)
+static int view_task(weft_co *co, void *state)
 {
     (void)co;
     struct view *view = *(struct view **)state;
@@ -42,7 +42,7 @@ static struct view look(weft_runtime *rt, uint32_t pinned)
     struct view view = { 0 };
     struct view *state = &view;
     weft_spec spec = {
-        .body = view_body, .state = &state, .state_size = sizeof state, .pinned = pinned
+        .body = view_task, .state = &state, .state_size = sizeof state, .pinned = pinned
     };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
@@ -50,7 +50,7 @@ static struct view look(weft_runtime *rt, uint32_t pinned)
     return view;
 }
 
-static void several_runtimes_live_side_by_side(void)
+static void runtimes_are_independent(void)
 {
     enum {
         COUNT = 5
@@ -67,7 +67,7 @@ static void several_runtimes_live_side_by_side(void)
             CHECK_EQ(view.worker, worker);
         }
     }
-    /* The end of one does not concern the others. */
+    /* Destroying one runtime does not affect the others. */
     weft_runtime_destroy(runtimes[2]);
     for (unsigned i = 0; i < COUNT; i++) {
         if (i != 2) {
@@ -77,7 +77,7 @@ static void several_runtimes_live_side_by_side(void)
     }
 }
 
-static void workers_are_as_many_as_the_config_says(void)
+static void runtime_has_configured_number_of_workers(void)
 {
     static const unsigned counts[] = { 1, 2, 7, 64, 65, 200 };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -88,7 +88,7 @@ static void workers_are_as_many_as_the_config_says(void)
     }
 }
 
-static void outside_there_is_no_runtime_and_no_worker(void)
+static void plain_thread_has_no_current_runtime_or_worker(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK(weft_runtime_current() == NULL);
@@ -96,14 +96,14 @@ static void outside_there_is_no_runtime_and_no_worker(void)
     weft_runtime_destroy(rt);
 }
 
-static void destroy_takes_null(void)
+static void destroy_accepts_null(void)
 {
     weft_runtime_destroy(NULL);
 }
 
 static _Atomic(uint64_t) ended;
 
-static int count_body(weft_co *co, void *state)
+static int count_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -116,14 +116,14 @@ static int spawning_main(void *arg)
     CHECK(weft_runtime_current() != NULL);
     CHECK_GE(weft_worker_current(), 0);
     CHECK_EQ(strcmp(weft_task_name(weft_task_current()), "main"), 0);
-    weft_spec spec = { .body = count_body };
+    weft_spec spec = { .body = count_task };
     weft_task *task;
     CHECK_EQ(weft_spawn(&task, &spec), 0);
     CHECK_EQ(test_join_soon(task), 0);
     return *(int *)arg;
 }
 
-static void run_returns_what_its_main_returns(void)
+static void run_returns_result_of_main(void)
 {
     static const int results[] = { 0, 1, -1, 12345, INT_MAX };
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
@@ -137,7 +137,7 @@ static int leaving_main(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < 100; i++) {
-        weft_spec spec = { .body = count_body };
+        weft_spec spec = { .body = count_task };
         CHECK_EQ(weft_spawn(NULL, &spec), 0);
     }
     return 3;
@@ -163,7 +163,7 @@ static int unreachable_main(void *arg)
     return 0;
 }
 
-static void run_with_a_bad_config_does_not_call_main(void)
+static void run_with_bad_config_does_not_call_main(void)
 {
     unsigned messages = 0;
     weft_config config = WEFT_CONFIG_INIT;
@@ -176,7 +176,7 @@ static void run_with_a_bad_config_does_not_call_main(void)
 
 static int run_function(void *arg);
 
-/* Each level checks that the one inside gives its runtime back. */
+/* Each level checks that the inner run restores its runtime. */
 static int nested_main(void *arg)
 {
     int depth = *(int *)arg;
@@ -190,7 +190,7 @@ static int nested_main(void *arg)
         sum += test_join_soon(task);
     }
     CHECK(weft_runtime_current() == mine);
-    weft_spec spec = { .body = count_body };
+    weft_spec spec = { .body = count_task };
     CHECK_EQ(weft_spawn(NULL, &spec), 0);
     weft_stats stats;
     weft_runtime_stats(mine, &stats);
@@ -208,7 +208,7 @@ static int run_function(void *arg)
     return result;
 }
 
-static void run_nests_in_a_blocking_job(void)
+static void run_nests_in_blocking_job(void)
 {
     int depth = 4;
     atomic_store(&ended, 0);
@@ -217,7 +217,7 @@ static void run_nests_in_a_blocking_job(void)
     CHECK(weft_runtime_current() == NULL);
 }
 
-/* Counts what is allocated and not given back. */
+/* Counts allocations that have not been freed. */
 static _Atomic(int64_t) bytes_out;
 static _Atomic(int64_t) blocks_out;
 
@@ -242,7 +242,7 @@ static int sum_function(void *arg)
     return *(int *)arg + 1;
 }
 
-/* Reads a line of a thread's status into value; returns false if it is gone. */
+/* Reads a line of a thread's status into value. Returns false if the thread is gone. */
 static bool read_status(const char *thread, const char *key, char *value, size_t size)
 {
     char path[300];
@@ -263,8 +263,8 @@ static bool read_status(const char *thread, const char *key, char *value, size_t
     return found;
 }
 
-/* Calls visit for each thread whose name begins with the prefix; returns how
- * many there are. */
+/* Calls visit for each thread whose name begins with the prefix. Returns the number of such
+ * threads. */
 static unsigned visit_threads(const char *prefix, void (*visit)(const char *thread))
 {
     DIR *folder = opendir("/proc/self/task");
@@ -305,7 +305,7 @@ static unsigned count_threads(void)
     return count;
 }
 
-/* A thread that was joined may still be listed for a moment. */
+/* A joined thread may still be listed for a moment. */
 static void check_threads(unsigned expected)
 {
     weft_time deadline = weft_now() + 20 * WEFT_S;
@@ -316,10 +316,10 @@ static void check_threads(unsigned expected)
 }
 
 /*
- * Goal:   a runtime that has come and gone leaves no memory and no thread.
- * Method: 200 of them, with tasks of several sizes and a blocking job.
+ * Goal:   a destroyed runtime leaves no memory and no thread behind.
+ * Method: 200 runtimes, each with tasks of several sizes and a blocking job.
  */
-static void two_hundred_runtimes_leave_nothing_behind(void)
+static void destroyed_runtimes_leave_no_memory_or_thread(void)
 {
     weft_allocator allocator = { .alloc = counting_alloc, .free = counting_free };
     check_no_thread("weft-");
@@ -333,7 +333,7 @@ static void two_hundred_runtimes_leave_nothing_behind(void)
         weft_runtime *rt;
         CHECK_EQ(weft_runtime_create(&rt, &config), 0);
         for (unsigned at = 0; at < 20; at++) {
-            weft_spec spec = { .body = count_body, .state_size = at * 100 };
+            weft_spec spec = { .body = count_task, .state_size = at * 100 };
             CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
         }
         weft_task *task;
@@ -351,7 +351,7 @@ static void two_hundred_runtimes_leave_nothing_behind(void)
     CHECK_LE(test_rss_bytes(), rss + 4 * 1024 * 1024);
 }
 
-static void a_handle_keeps_the_memory_and_nothing_else_after_the_end(void)
+static void handle_keeps_only_memory_after_destroy(void)
 {
     weft_allocator allocator = { .alloc = counting_alloc, .free = counting_free };
     check_no_thread("weft-");
@@ -361,11 +361,11 @@ static void a_handle_keeps_the_memory_and_nothing_else_after_the_end(void)
     weft_runtime *rt;
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
     weft_task *task;
-    weft_spec spec = { .body = count_body, .name = "last" };
+    weft_spec spec = { .body = count_task, .name = "last" };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     unsigned threads = count_threads();
     weft_runtime_destroy(rt);
-    check_threads(threads - 3); /* Two workers and the watch. */
+    check_threads(threads - 3); /* Two workers and the monitor. */
     CHECK(atomic_load(&bytes_out) > 0);
     CHECK(weft_task_is_done(task));
     CHECK_EQ(strcmp(weft_task_name(task), "last"), 0);
@@ -382,17 +382,17 @@ static struct {
     _Atomic(uint64_t) stopped[HOOK_WORKERS];
     _Atomic(uint64_t) parked[HOOK_WORKERS];
     _Atomic(uint64_t) unparked[HOOK_WORKERS];
-    _Atomic(uint64_t) asleep; /* now */
+    _Atomic(uint64_t) asleep; /* workers that are parked now */
 } hooks;
 
-static void note_start(void *ctx, unsigned worker)
+static void record_start(void *ctx, unsigned worker)
 {
     CHECK(ctx == &hooks);
     CHECK_EQ(weft_worker_current(), worker);
     atomic_fetch_add(&hooks.started[worker], 1);
 }
 
-static void note_stop(void *ctx, unsigned worker)
+static void record_stop(void *ctx, unsigned worker)
 {
     CHECK(ctx == &hooks);
     CHECK_EQ(atomic_load(&hooks.started[worker]), 1);
@@ -400,7 +400,7 @@ static void note_stop(void *ctx, unsigned worker)
     atomic_fetch_add(&hooks.stopped[worker], 1);
 }
 
-static void note_park(void *ctx, unsigned worker)
+static void record_park(void *ctx, unsigned worker)
 {
     CHECK(ctx == &hooks);
     CHECK_EQ(atomic_load(&hooks.started[worker]), 1);
@@ -410,7 +410,7 @@ static void note_park(void *ctx, unsigned worker)
     atomic_fetch_add(&hooks.asleep, 1);
 }
 
-static void note_unpark(void *ctx, unsigned worker)
+static void record_unpark(void *ctx, unsigned worker)
 {
     CHECK(ctx == &hooks);
     atomic_fetch_add(&hooks.unparked[worker], 1);
@@ -419,19 +419,19 @@ static void note_unpark(void *ctx, unsigned worker)
 }
 
 /*
- * Goal:   each hook is called on the worker's thread: start first and stop last,
- *         once, and each sleep between a park and an unpark.
- * Method: tasks one by one, with all workers asleep in between.
+ * Goal:   each hook is called on its worker's thread: start first and stop last, once each, and
+ *         each sleep is between a park and an unpark.
+ * Method: run tasks one by one, with all workers asleep in between.
  */
-static void hooks_are_called_once_or_in_pairs(void)
+static void start_and_stop_hooks_run_once_park_hooks_in_pairs(void)
 {
     memset(&hooks, 0, sizeof hooks);
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = HOOK_WORKERS;
-    config.on_start = note_start;
-    config.on_stop = note_stop;
-    config.on_park = note_park;
-    config.on_unpark = note_unpark;
+    config.on_start = record_start;
+    config.on_stop = record_stop;
+    config.on_park = record_park;
+    config.on_unpark = record_unpark;
     config.hook_ctx = &hooks;
     weft_runtime *rt;
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
@@ -465,7 +465,7 @@ static int waiting_function(void *arg)
     return 0;
 }
 
-/* A runtime with two workers, a watch and a thread of the blocking pool. */
+/* A runtime with two workers, a monitor and a blocking-pool thread. */
 static weft_runtime *create_named(const char *name)
 {
     weft_config config = WEFT_CONFIG_INIT;
@@ -486,7 +486,7 @@ static void destroy_named(weft_runtime *rt)
     weft_runtime_destroy(rt);
 }
 
-/* A thread that has just been started may have to come to its name first. */
+/* A thread that has just started may not have set its name yet. */
 static void check_named(const char *prefix, unsigned expected)
 {
     weft_time deadline = weft_now() + 20 * WEFT_S;
@@ -496,7 +496,7 @@ static void check_named(const char *prefix, unsigned expected)
     CHECK_EQ(visit_threads(prefix, NULL), expected);
 }
 
-static void threads_are_named_after_the_config(void)
+static void threads_have_configured_name(void)
 {
     check_no_thread("weft-");
     weft_runtime *rt = create_named("12345678");
@@ -531,7 +531,7 @@ static void check_signals(const char *thread)
     static const int asynchronous[] = { SIGTERM, SIGINT,  SIGHUP,  SIGCHLD,
                                         SIGALRM, SIGUSR1, SIGPIPE, SIGPROF };
     static const int synchronous[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT };
-    /* A thread that has not come to its function yet blocks everything. */
+    /* A thread that has not reached its function yet blocks all signals. */
     weft_time deadline = weft_now() + 20 * WEFT_S;
     while (is_blocked(signals_blocked_by(thread), SIGSEGV)) {
         CHECK_LT(weft_now(), deadline);
@@ -546,7 +546,7 @@ static void check_signals(const char *thread)
     }
 }
 
-static void workers_get_no_asynchronous_signals(void)
+static void workers_block_asynchronous_signals(void)
 {
     sigset_t mine;
     sigset_t before;
@@ -555,8 +555,8 @@ static void workers_get_no_asynchronous_signals(void)
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, &mine, &before), 0);
     weft_runtime *rt = create_named("signals");
     check_named("signals-", 4);
-    CHECK_EQ(visit_threads("signals-w", check_signals), 3); /* two workers and the watch */
-    /* The mask of the creator is what it was. */
+    CHECK_EQ(visit_threads("signals-w", check_signals), 3); /* two workers and the monitor */
+    /* The creator's signal mask is unchanged. */
     sigset_t after;
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, &before, &after), 0);
     for (int i = 1; i < SIGRTMAX; i++) {
@@ -571,11 +571,11 @@ static void *destroy_main(void *arg)
     return NULL;
 }
 
-static void a_runtime_may_be_made_and_ended_by_different_threads(void)
+static void other_thread_may_destroy_runtime(void)
 {
     for (unsigned i = 0; i < 10; i++) {
         weft_runtime *rt = test_start(2);
-        weft_spec spec = { .body = count_body };
+        weft_spec spec = { .body = count_task };
         CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
         pthread_t thread;
         CHECK_EQ(pthread_create(&thread, NULL, destroy_main, rt), 0);
@@ -614,19 +614,19 @@ static void run_needs_little_address_space(void)
     child_must_succeed(run_in_little_address_space, NULL);
 }
 
-/* Mistakes. Each runs in a child of its own. */
+/* Misuse. Each case runs in its own child process. */
 
 static weft_runtime *forked;
 
 static void spawn_in_child(void)
 {
-    weft_spec spec = { .body = count_body };
+    weft_spec spec = { .body = count_task };
     CHECK_EQ(weft_runtime_spawn(forked, NULL, &spec), 0);
 }
 
 static void spawn_wait_in_child(void)
 {
-    weft_spec spec = { .body = count_body };
+    weft_spec spec = { .body = count_task };
     CHECK_EQ(weft_runtime_spawn_wait(forked, NULL, &spec, WEFT_NEVER), 0);
 }
 
@@ -645,7 +645,7 @@ static void destroy_in_child(void)
     weft_runtime_destroy(forked);
 }
 
-static void calls_in_a_forked_child_abort_with_a_sentence(void)
+static void calls_in_forked_child_abort_with_message(void)
 {
     forked = test_start(2);
     while (wf_idle_unparked(&forked->sched->idle) != 0) {
@@ -657,23 +657,23 @@ static void calls_in_a_forked_child_abort_with_a_sentence(void)
     CHECK_ABORTS(shut_down_in_child, "weft_runtime_shutdown: this process is a fork");
     CHECK_ABORTS(destroy_in_child,
                  "call exec, or fork on a plain thread and create a runtime after fork");
-    /* The parent goes on. */
+    /* The parent continues. */
     CHECK(look(forked, 0).rt == forked);
     weft_runtime_destroy(forked);
 }
 
-static int end_at_once(void *arg)
+static int return_3(void *arg)
 {
     (void)arg;
     return 3;
 }
 
-static int run_in_child_of_fiber(void *arg)
+static int fork_and_run(void *arg)
 {
     (void)arg;
     pid_t child = fork();
     if (child == 0) {
-        CHECK_EQ(weft_run(NULL, end_at_once, NULL), 3);
+        CHECK_EQ(weft_run(NULL, return_3, NULL), 3);
         _exit(0);
     }
     int status;
@@ -682,18 +682,18 @@ static int run_in_child_of_fiber(void *arg)
     abort();
 }
 
-static void run_in_child_of_a_fiber(void)
+static void run_after_fork_in_fiber(void)
 {
-    (void)test_run(test_start(1), run_in_child_of_fiber, NULL);
+    (void)test_run(test_start(1), fork_and_run, NULL);
 }
 
-static void run_in_a_child_that_a_fiber_forked_aborts_with_a_sentence(void)
+static void run_in_child_forked_by_fiber_aborts_with_message(void)
 {
-    CHECK_ABORTS(run_in_child_of_a_fiber, "weft_run: this process is a fork of the one that made "
+    CHECK_ABORTS(run_after_fork_in_fiber, "weft_run: this process is a fork of the one that made "
                                           "the runtime");
 }
 
-/* Ends with an abort of its own if all is well. */
+/* Aborts on its own if everything works. */
 static void create_in_child(void)
 {
     weft_runtime *rt = test_start(2);
@@ -703,24 +703,24 @@ static void create_in_child(void)
     abort();
 }
 
-static void a_forked_child_may_create_a_runtime_of_its_own(void)
+static void forked_child_may_create_runtime(void)
 {
     weft_runtime_destroy(test_start(1));
     CHECK_ABORTS(create_in_child, "all is well");
 }
 
-static void spawn_without_a_runtime(void)
+static void spawn_without_runtime(void)
 {
-    weft_spec spec = { .body = count_body };
+    weft_spec spec = { .body = count_task };
     CHECK_EQ(weft_spawn(NULL, &spec), 0);
 }
 
-static void spawn_blocking_without_a_runtime(void)
+static void spawn_blocking_without_runtime(void)
 {
     CHECK_EQ(weft_spawn_blocking(NULL, waiting_function, NULL), 0);
 }
 
-static int run_body(weft_co *co, void *state)
+static int run_task(weft_co *co, void *state)
 {
     (void)co;
     int argument = 0;
@@ -728,7 +728,7 @@ static int run_body(weft_co *co, void *state)
     return weft_run(NULL, spawning_main, &argument);
 }
 
-static int shutdown_body(weft_co *co, void *state)
+static int shutdown_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -736,7 +736,7 @@ static int shutdown_body(weft_co *co, void *state)
     return 0;
 }
 
-static int destroy_body(weft_co *co, void *state)
+static int destroy_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -744,7 +744,7 @@ static int destroy_body(weft_co *co, void *state)
     return 0;
 }
 
-static void run_on_a_worker(weft_body_fn body)
+static void run_on_worker(weft_body_fn body)
 {
     weft_task *task;
     weft_spec spec = { .body = body };
@@ -752,64 +752,63 @@ static void run_on_a_worker(weft_body_fn body)
     (void)test_join_soon(task);
 }
 
-static void weft_run_on_a_worker(void)
+static void weft_run_on_worker(void)
 {
-    run_on_a_worker(run_body);
+    run_on_worker(run_task);
 }
 
-static void shut_down_on_a_worker(void)
+static void shut_down_on_worker(void)
 {
-    run_on_a_worker(shutdown_body);
+    run_on_worker(shutdown_task);
 }
 
-static void destroy_on_a_worker(void)
+static void destroy_on_worker(void)
 {
-    run_on_a_worker(destroy_body);
+    run_on_worker(destroy_task);
 }
 
-static void use_in_the_wrong_place_aborts_with_a_sentence(void)
+static void call_in_wrong_context_aborts_with_message(void)
 {
-    CHECK_ABORTS(spawn_without_a_runtime,
+    CHECK_ABORTS(spawn_without_runtime,
                  "weft_spawn: this thread belongs to no runtime; call weft_runtime_spawn with");
-    CHECK_ABORTS(spawn_blocking_without_a_runtime, "call weft_runtime_spawn_blocking with");
-    CHECK_ABORTS(weft_run_on_a_worker, "weft_run: called on a worker");
-    CHECK_ABORTS(shut_down_on_a_worker,
-                 "weft_runtime_shutdown: called on a thread of this runtime");
-    CHECK_ABORTS(destroy_on_a_worker, "called on a thread of this runtime");
+    CHECK_ABORTS(spawn_blocking_without_runtime, "call weft_runtime_spawn_blocking with");
+    CHECK_ABORTS(weft_run_on_worker, "weft_run: called on a worker");
+    CHECK_ABORTS(shut_down_on_worker, "weft_runtime_shutdown: called on a thread of this runtime");
+    CHECK_ABORTS(destroy_on_worker, "called on a thread of this runtime");
 }
 
-/* --- Handles that are left -------------------------------------------------------------------- */
+/* --- Remaining handles ------------------------------------------------------------------------ */
 
 static char held_text[1000];
 static unsigned held_messages;
 
-static void keep_held(void *ctx, const char *text)
+static void record_message(void *ctx, const char *text)
 {
     CHECK(ctx == &held_messages);
     held_messages++;
     (void)snprintf(held_text, sizeof held_text, "%s", text);
 }
 
-static weft_runtime *start_keeping(void)
+static weft_runtime *start_recording_messages(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 1;
-    config.on_message = keep_held;
+    config.on_message = record_message;
     config.message_ctx = &held_messages;
     held_messages = 0;
     return test_start_with(&config);
 }
 
-static void destroy_names_tasks_whose_handles_are_left(void)
+static void destroy_names_tasks_with_remaining_handles(void)
 {
-    weft_runtime *rt = start_keeping();
+    weft_runtime *rt = start_recording_messages();
     weft_task *tasks[3];
-    weft_fiber_spec fiber = { .function = end_at_once, .name = "forgotten" };
+    weft_fiber_spec fiber = { .function = return_3, .name = "forgotten" };
     weft_spec body = { .body = test_return_7 };
     char wanted[100];
     CHECK_EQ(weft_runtime_go(rt, &tasks[0], &fiber), 0);
     CHECK_EQ(weft_runtime_spawn(rt, &tasks[1], &body), 0);
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &tasks[2], end_at_once, NULL), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &tasks[2], return_3, NULL), 0);
     uint64_t id = weft_task_id(tasks[1]);
     weft_runtime_destroy(rt);
     CHECK_EQ(held_messages, 1);
@@ -826,10 +825,10 @@ static void destroy_names_tasks_whose_handles_are_left(void)
     weft_detach(tasks[2]);
 }
 
-static void destroy_names_the_one_task_whose_handle_is_left(void)
+static void destroy_names_only_task_with_remaining_handle(void)
 {
-    weft_runtime *rt = start_keeping();
-    weft_task *task = test_go(rt, end_at_once, NULL);
+    weft_runtime *rt = start_recording_messages();
+    weft_task *task = test_go(rt, return_3, NULL);
     weft_runtime_destroy(rt);
     CHECK_EQ(held_messages, 1);
     CHECK_HAS(held_text, "weft_runtime_destroy: 1 task has a handle that was neither joined nor");
@@ -865,7 +864,7 @@ static void shut_down_on_other_worker(void)
     (void)test_run(test_start(1), shut_it_down, test_start(1));
 }
 
-static void destroy_on_a_worker_of_another_runtime_aborts(void)
+static void destroy_on_worker_of_other_runtime_aborts(void)
 {
     CHECK_ABORTS(destroy_on_other_worker,
                  "weft_runtime_destroy: called on a worker of another runtime");
@@ -873,7 +872,7 @@ static void destroy_on_a_worker_of_another_runtime_aborts(void)
                  "weft_runtime_shutdown: called on a worker of another runtime");
 }
 
-static void destroy_off_the_workers_of_another_runtime_succeeds(void)
+static void destroy_off_workers_of_other_runtime_succeeds(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *job;
@@ -883,15 +882,15 @@ static void destroy_off_the_workers_of_another_runtime_succeeds(void)
     weft_runtime_destroy(rt);
 }
 
-static void destroy_names_few_of_many_tasks(void)
+static void destroy_names_first_of_many_tasks(void)
 {
     enum {
         TASKS = 20,
     };
-    weft_runtime *rt = start_keeping();
+    weft_runtime *rt = start_recording_messages();
     weft_task *tasks[TASKS];
     for (unsigned i = 0; i < TASKS; i++) {
-        tasks[i] = test_go(rt, end_at_once, NULL);
+        tasks[i] = test_go(rt, return_3, NULL);
     }
     weft_runtime_destroy(rt);
     CHECK_EQ(held_messages, 1);
@@ -902,46 +901,46 @@ static void destroy_names_few_of_many_tasks(void)
     }
 }
 
-/* Joined, detached, cancelled by the shutdown: nothing is left. */
-static void destroy_reports_nothing_when_all_handles_have_ended(void)
+/* All handles have been joined or detached, so none is left. */
+static void destroy_without_remaining_handles_reports_nothing(void)
 {
-    weft_runtime *rt = start_keeping();
-    CHECK_EQ(test_run(rt, end_at_once, NULL), 3);
-    weft_task *task = test_go(rt, end_at_once, NULL);
+    weft_runtime *rt = start_recording_messages();
+    CHECK_EQ(test_run(rt, return_3, NULL), 3);
+    weft_task *task = test_go(rt, return_3, NULL);
     weft_task *other = weft_task_retain(task);
     weft_detach(task);
     CHECK_EQ(test_join(other), 3);
     weft_task *job;
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, end_at_once, NULL), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, return_3, NULL), 0);
     CHECK_EQ(test_join(job), 3);
     weft_runtime_destroy(rt);
     CHECK_EQ(held_messages, 0);
 }
 
 TEST_MAIN({
-    TEST(destroy_names_tasks_whose_handles_are_left),
-    TEST(destroy_names_few_of_many_tasks),
-    TEST(destroy_reports_nothing_when_all_handles_have_ended),
+    TEST(destroy_names_tasks_with_remaining_handles),
+    TEST(destroy_names_first_of_many_tasks),
+    TEST(destroy_without_remaining_handles_reports_nothing),
     TEST(run_needs_little_address_space),
-    TEST(use_in_the_wrong_place_aborts_with_a_sentence),
-    TEST(calls_in_a_forked_child_abort_with_a_sentence),
-    TEST(run_in_a_child_that_a_fiber_forked_aborts_with_a_sentence),
-    TEST(destroy_on_a_worker_of_another_runtime_aborts),
-    TEST(destroy_off_the_workers_of_another_runtime_succeeds),
-    TEST(destroy_names_the_one_task_whose_handle_is_left),
-    TEST(a_forked_child_may_create_a_runtime_of_its_own),
-    TEST(several_runtimes_live_side_by_side),
-    TEST(workers_are_as_many_as_the_config_says),
-    TEST(outside_there_is_no_runtime_and_no_worker),
-    TEST(destroy_takes_null),
-    TEST(run_returns_what_its_main_returns),
+    TEST(call_in_wrong_context_aborts_with_message),
+    TEST(calls_in_forked_child_abort_with_message),
+    TEST(run_in_child_forked_by_fiber_aborts_with_message),
+    TEST(destroy_on_worker_of_other_runtime_aborts),
+    TEST(destroy_off_workers_of_other_runtime_succeeds),
+    TEST(destroy_names_only_task_with_remaining_handle),
+    TEST(forked_child_may_create_runtime),
+    TEST(runtimes_are_independent),
+    TEST(runtime_has_configured_number_of_workers),
+    TEST(plain_thread_has_no_current_runtime_or_worker),
+    TEST(destroy_accepts_null),
+    TEST(run_returns_result_of_main),
     TEST(run_waits_for_every_task),
-    TEST(run_with_a_bad_config_does_not_call_main),
-    TEST(run_nests_in_a_blocking_job),
-    TEST_NATIVE(two_hundred_runtimes_leave_nothing_behind, "takes memory itself"),
-    TEST(a_handle_keeps_the_memory_and_nothing_else_after_the_end),
-    TEST(hooks_are_called_once_or_in_pairs),
-    TEST(threads_are_named_after_the_config),
-    TEST(workers_get_no_asynchronous_signals),
-    TEST(a_runtime_may_be_made_and_ended_by_different_threads),
+    TEST(run_with_bad_config_does_not_call_main),
+    TEST(run_nests_in_blocking_job),
+    TEST_NATIVE(destroyed_runtimes_leave_no_memory_or_thread, "takes memory itself"),
+    TEST(handle_keeps_only_memory_after_destroy),
+    TEST(start_and_stop_hooks_run_once_park_hooks_in_pairs),
+    TEST(threads_have_configured_name),
+    TEST(workers_block_asynchronous_signals),
+    TEST(other_thread_may_destroy_runtime),
 })

@@ -48,7 +48,7 @@ static weft_worker_stats add_stats(const weft_runtime *rt)
     return sum;
 }
 
-static void there_is_no_worker_beyond_the_last(void)
+static void stats_of_nonexistent_worker_return_einval(void)
 {
     weft_runtime *rt = test_start(3);
     weft_worker_stats stats;
@@ -61,7 +61,7 @@ static void there_is_no_worker_beyond_the_last(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_new_runtime_has_done_nothing(void)
+static void new_runtime_has_initial_stats(void)
 {
     weft_runtime *rt = test_start(3);
     test_wait_until_asleep(rt);
@@ -93,7 +93,7 @@ struct parent {
     unsigned yields;
 };
 
-static int parent_body(weft_co *co, void *state)
+static int parent_task(weft_co *co, void *state)
 {
     struct parent *self = state;
     int err;
@@ -101,7 +101,7 @@ static int parent_body(weft_co *co, void *state)
     while (self->children > 0) {
         self->children--;
         struct parent child = { .yields = 2 };
-        weft_spec spec = { .body = parent_body, .state = &child, .state_size = sizeof child };
+        weft_spec spec = { .body = parent_task, .state = &child, .state_size = sizeof child };
         CHECK_EQ(weft_spawn(NULL, &spec), 0);
     }
     while (self->yields > 0) {
@@ -113,17 +113,17 @@ static int parent_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   the counters of all workers add up to what was done.
- * Method: a known number of tasks from outside and from workers, each with a
- *         known number of polls. Some workers steal; the sums must not change.
+ * Goal:   the counters of all workers add up to the known workload.
+ * Method: spawn a known number of tasks from outside and from workers, each with a known number
+ *         of polls. Some workers steal, which must not change the sums.
  */
-static void counters_add_up_after_a_known_workload(void)
+static void counters_match_known_workload(void)
 {
     uint64_t parents = test_scale(1000);
     weft_runtime *rt = test_start(test_workers(3));
     for (uint64_t i = 0; i < parents; i++) {
         struct parent state = { .children = 10, .yields = 3 };
-        weft_spec spec = { .body = parent_body, .state = &state, .state_size = sizeof state };
+        weft_spec spec = { .body = parent_task, .state = &state, .state_size = sizeof state };
         CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
     }
     weft_time deadline = weft_now() + 60 * WEFT_S;
@@ -136,7 +136,7 @@ static void counters_add_up_after_a_known_workload(void)
     CHECK_EQ(sum.polls, parents * (4 + 10 * 3));
     CHECK_EQ(sum.spawned, parents * 10);
     CHECK_EQ(sum.completed, parents * 11);
-    CHECK_GE(sum.injected_tasks, parents); /* And what overflowed. */
+    CHECK_GE(sum.injected_tasks, parents); /* Tasks that overflowed are counted, too. */
     CHECK_LE(sum.inject_fetches, sum.injected_tasks);
     CHECK_EQ(sum.budget_yields, 0);
     CHECK_EQ(sum.unannounced_work, 0);
@@ -145,7 +145,7 @@ static void counters_add_up_after_a_known_workload(void)
     CHECK_EQ(stats.tasks_alive, 0);
     CHECK_EQ(stats.inject_length, 0);
     weft_runtime_shutdown(rt);
-    /* Still there after the end. */
+    /* Still available after the shutdown. */
     CHECK_EQ(add_stats(rt).completed, parents * 11);
     for (unsigned i = 0; i < weft_runtime_workers(rt); i++) {
         CHECK_EQ(worker_stats_of(rt, i).state, WEFT_WORKER_STOPPED);
@@ -159,13 +159,13 @@ static struct {
     _Atomic(uint64_t) go_on;
 } blocker;
 
-static int blocker_body(weft_co *co, void *state)
+static int blocker_task(weft_co *co, void *state)
 {
     unsigned children = *(unsigned *)state;
     (void)co;
     for (unsigned i = 0; i < children; i++) {
         struct parent child = { 0 };
-        weft_spec spec = { .body = parent_body, .state = &child, .state_size = sizeof child };
+        weft_spec spec = { .body = parent_task, .state = &child, .state_size = sizeof child };
         CHECK_EQ(weft_spawn(NULL, &spec), 0);
     }
     atomic_fetch_add(&blocker.running, 1);
@@ -173,7 +173,7 @@ static int blocker_body(weft_co *co, void *state)
     return 0;
 }
 
-static void queues_and_states_show_what_waits(void)
+static void stats_show_queue_length_and_worker_state(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 2;
@@ -184,7 +184,7 @@ static void queues_and_states_show_what_waits(void)
     atomic_store(&blocker.running, 0);
     atomic_store(&blocker.go_on, 0);
     unsigned children = 20;
-    weft_spec spec = { .body = blocker_body,
+    weft_spec spec = { .body = blocker_task,
                        .state = &children,
                        .state_size = sizeof children,
                        .pinned = WEFT_PINNED_TO(1) };
@@ -206,13 +206,13 @@ static void queues_and_states_show_what_waits(void)
     weft_runtime_destroy(rt);
 }
 
-static void workers_that_search_are_counted(void)
+static void searching_workers_are_counted(void)
 {
     weft_runtime *rt = test_start(4);
     struct wf_idle *idle = &rt->sched->idle;
     test_wait_until_asleep(rt);
     for (unsigned i = 1; i <= 2; i++) {
-        wf_idle_search(idle); /* As a worker that begins to search. */
+        wf_idle_search(idle); /* Like a worker that begins to search. */
         CHECK_EQ(stats_of(rt).searching, i);
     }
     CHECK(!wf_idle_found(idle));
@@ -221,17 +221,17 @@ static void workers_that_search_are_counted(void)
     weft_runtime_destroy(rt);
 }
 
-static void the_inject_queue_shows_its_length(void)
+static void stats_show_inject_queue_length(void)
 {
     weft_runtime *rt = test_start(1);
     atomic_store(&blocker.running, 0);
     atomic_store(&blocker.go_on, 0);
     unsigned children = 0;
-    weft_spec spec = { .body = blocker_body, .state = &children, .state_size = sizeof children };
+    weft_spec spec = { .body = blocker_task, .state = &children, .state_size = sizeof children };
     CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
     test_wait_for(&blocker.running, 1);
     struct parent state = { 0 };
-    weft_spec waits = { .body = parent_body, .state = &state, .state_size = sizeof state };
+    weft_spec waits = { .body = parent_task, .state = &state, .state_size = sizeof state };
     for (unsigned i = 0; i < 30; i++) {
         CHECK_EQ(weft_runtime_spawn(rt, NULL, &waits), 0);
     }
@@ -241,7 +241,7 @@ static void the_inject_queue_shows_its_length(void)
     weft_runtime_destroy(rt);
 }
 
-/* An await that is always ready. */
+/* A future that is always ready. */
 static int ready_poll(weft_future *future)
 {
     (void)future;
@@ -256,7 +256,7 @@ static bool ready_cancel(weft_future *future)
 
 static const weft_future_ops ready_ops = { .poll = ready_poll, .cancel = ready_cancel };
 
-static int greedy_body(weft_co *co, void *state)
+static int greedy_task(weft_co *co, void *state)
 {
     static weft_future ready = { &ready_ops };
     unsigned *left = state;
@@ -270,11 +270,11 @@ static int greedy_body(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-static void polls_that_were_cut_short_are_counted(void)
+static void budget_yields_are_counted(void)
 {
     weft_runtime *rt = test_start(1);
     unsigned awaits = 128 * 10 + 1;
-    weft_spec spec = { .body = greedy_body, .state = &awaits, .state_size = sizeof awaits };
+    weft_spec spec = { .body = greedy_task, .state = &awaits, .state_size = sizeof awaits };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK_EQ(test_join_soon(task), 0);
@@ -284,7 +284,7 @@ static void polls_that_were_cut_short_are_counted(void)
     weft_runtime_destroy(rt);
 }
 
-static int busy_body(weft_co *co, void *state)
+static int busy_task(weft_co *co, void *state)
 {
     (void)co;
     weft_time until = weft_now() + *(weft_time *)state;
@@ -293,7 +293,8 @@ static int busy_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Not if the worker began late, or lost its core in between two looks at the clock. */
+/* Returns whether the times add up. They do not if the worker started late, or lost its core
+ * between two clock reads. */
 static bool times_add_up(void)
 {
     int64_t created = wf_clock_now();
@@ -301,7 +302,7 @@ static bool times_add_up(void)
     test_wait_until_asleep(rt);
     test_wait_ns(60 * WEFT_MS);
     weft_time duration = 60 * WEFT_MS;
-    weft_spec spec = { .body = busy_body, .state = &duration, .state_size = sizeof duration };
+    weft_spec spec = { .body = busy_task, .state = &duration, .state_size = sizeof duration };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     CHECK_EQ(test_join_soon(task), 0);
@@ -313,7 +314,7 @@ static bool times_add_up(void)
     CHECK_GE(stats.parked_ns, 55 * WEFT_MS);
     CHECK_GE(stats.running_ns, 60 * WEFT_MS);
 
-    /* The state that lasts is counted while it lasts. */
+    /* The current state counts while it lasts. */
     test_wait_ns(20 * WEFT_MS);
     CHECK_GE(worker_stats_of(rt, 0).parked_ns, stats.parked_ns + 20 * WEFT_MS);
     weft_runtime_shutdown(rt);
@@ -328,12 +329,11 @@ static bool times_add_up(void)
 }
 
 /*
- * Goal:   what a worker counts as running, searching and sleeping is the time
- *         that has passed.
- * Method: a worker sleeps for a while and computes for a while; the sum of its
- *         times is compared with the clock, and each of the two must show.
+ * Goal:   the times that a worker counts as running, searching and parked add up to wall time.
+ * Method: a worker sleeps for a while and computes for a while. The sum of its times is
+ *         compared with the clock, and each of the two must show.
  */
-static void times_add_up_to_the_time_that_passed(void)
+static void state_times_add_up_to_wall_time(void)
 {
     for (int i = 0; !times_add_up(); i++) {
         CHECK_LT(i, 100);
@@ -342,7 +342,7 @@ static void times_add_up_to_the_time_that_passed(void)
 
 static _Atomic(uint64_t) fork_begun;
 
-/* Until it is waited for. */
+/* Runs until its joiner waits for it. */
 static void begin_and_hold(void *arg)
 {
     weft_runtime *rt = arg;
@@ -365,7 +365,7 @@ static int fork_one(void *arg)
     return 0;
 }
 
-static void forks_that_were_taken_are_counted(void)
+static void stolen_forks_are_counted(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, fork_one, rt), 0);
@@ -373,7 +373,7 @@ static void forks_that_were_taken_are_counted(void)
     weft_worker_stats second = worker_stats_of(rt, 1);
     CHECK_EQ(first.stolen_forks + second.stolen_forks, 1);
     CHECK_EQ(first.fork_waits + second.fork_waits, 1);
-    /* Who waits is not who has it. */
+    /* The worker that waits is not the one that stole the fork. */
     CHECK(first.stolen_forks != first.fork_waits);
     weft_runtime_destroy(rt);
 }
@@ -415,7 +415,7 @@ static void *reader_main(void *arg)
         CHECK_GE(stats.tasks_spawned, spawned);
         CHECK_LE(stats.tasks_alive, stats.tasks_spawned);
         CHECK_LE(stats.parked, 4);
-        CHECK_LE(stats.searching, 5); /* A submitter may be one for a moment. */
+        CHECK_LE(stats.searching, 5); /* A submitter may count as searching for a moment. */
         spawned = stats.tasks_spawned;
         for (unsigned i = 0; i < 4; i++) {
             weft_worker_stats now = worker_stats_of(rt, i);
@@ -428,11 +428,11 @@ static void *reader_main(void *arg)
 }
 
 /*
- * Goal:   a reader gets whole values that only grow, while all is in motion.
- * Method: a thread reads as fast as it can while tasks are spawned from outside
- *         and from workers.
+ * Goal:   a reader gets whole values that only grow while the runtime is busy.
+ * Method: a thread reads as fast as it can while tasks are spawned from outside and from
+ *         workers.
  */
-static void a_reader_sees_counters_that_only_grow(void)
+static void concurrent_reader_sees_monotonic_counters(void)
 {
     atomic_store(&load_over, 0);
     weft_runtime *rt = test_start(4);
@@ -442,7 +442,7 @@ static void a_reader_sees_counters_that_only_grow(void)
         weft_task *tasks[20];
         for (unsigned i = 0; i < 20; i++) {
             struct parent state = { .children = 20, .yields = i };
-            weft_spec spec = { .body = parent_body, .state = &state, .state_size = sizeof state };
+            weft_spec spec = { .body = parent_task, .state = &state, .state_size = sizeof state };
             CHECK_EQ(weft_runtime_spawn(rt, &tasks[i], &spec), 0);
         }
         for (unsigned i = 0; i < 20; i++) {
@@ -457,14 +457,14 @@ static void a_reader_sees_counters_that_only_grow(void)
 }
 
 TEST_MAIN({
-    TEST(there_is_no_worker_beyond_the_last),
-    TEST(a_new_runtime_has_done_nothing),
-    TEST(counters_add_up_after_a_known_workload),
-    TEST(queues_and_states_show_what_waits),
-    TEST(workers_that_search_are_counted),
-    TEST(the_inject_queue_shows_its_length),
-    TEST(polls_that_were_cut_short_are_counted),
-    TEST(forks_that_were_taken_are_counted),
-    TEST(times_add_up_to_the_time_that_passed),
-    TEST(a_reader_sees_counters_that_only_grow),
+    TEST(stats_of_nonexistent_worker_return_einval),
+    TEST(new_runtime_has_initial_stats),
+    TEST(counters_match_known_workload),
+    TEST(stats_show_queue_length_and_worker_state),
+    TEST(searching_workers_are_counted),
+    TEST(stats_show_inject_queue_length),
+    TEST(budget_yields_are_counted),
+    TEST(stolen_forks_are_counted),
+    TEST(state_times_add_up_to_wall_time),
+    TEST(concurrent_reader_sees_monotonic_counters),
 })

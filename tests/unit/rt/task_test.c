@@ -23,7 +23,7 @@ static _Atomic(uint64_t) begun;
 static _Atomic(uint64_t) gate;
 static _Atomic(uint64_t) drops;
 
-static int end_body(weft_co *co, void *state)
+static int end_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -31,8 +31,8 @@ static int end_body(weft_co *co, void *state)
     return 7;
 }
 
-/* Waits for ever, without awaiting anything. */
-static int wait_body(weft_co *co, void *state)
+/* Stays pending forever without awaiting anything. */
+static int wait_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -40,8 +40,8 @@ static int wait_body(weft_co *co, void *state)
     return WEFT_PENDING;
 }
 
-/* Keeps its worker until the gate opens. */
-static int gate_body(weft_co *co, void *state)
+/* Occupies its worker until the gate opens. */
+static int gate_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -56,22 +56,22 @@ static void close_gate(void)
     atomic_store(&gate, 0);
 }
 
-static int spawning_body(weft_co *co, void *state)
+static int spawning_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
-    weft_spec spec = { .body = end_body };
+    weft_spec spec = { .body = end_task };
     weft_task *task;
     CHECK_EQ(weft_spawn(&task, &spec), 0);
     weft_detach(task);
     return weft_spawn(NULL, &spec);
 }
 
-static void spawn_needs_no_handle_on_a_worker(void)
+static void spawn_on_worker_needs_no_runtime_handle(void)
 {
     weft_runtime *rt = test_start(2);
     close_gate();
-    CHECK_EQ(test_join_soon(spawn(rt, spawning_body)), 0);
+    CHECK_EQ(test_join_soon(spawn(rt, spawning_task)), 0);
     test_wait_for(&begun, 2);
     weft_runtime_destroy(rt);
     CHECK_EQ(atomic_load(&begun), 2);
@@ -80,22 +80,22 @@ static void spawn_needs_no_handle_on_a_worker(void)
 static int spawning_main(void *arg)
 {
     (void)arg;
-    weft_spec spec = { .body = end_body };
+    weft_spec spec = { .body = end_task };
     weft_task *task;
     CHECK_EQ(weft_spawn(&task, &spec), 0);
     return test_join_soon(task);
 }
 
-static void spawn_needs_no_handle_inside_run(void)
+static void spawn_inside_run_needs_no_runtime_handle(void)
 {
     CHECK_EQ(weft_run(NULL, spawning_main, NULL), 7);
 }
 
-static void a_join_waits_until_its_deadline_and_leaves_the_handle(void)
+static void join_that_times_out_keeps_handle(void)
 {
     weft_runtime *rt = test_start(1);
     close_gate();
-    weft_task *task = spawn(rt, gate_body);
+    weft_task *task = spawn(rt, gate_task);
     int result = -99;
     weft_time deadline = weft_now() + 2 * WEFT_MS;
     CHECK_EQ(weft_join(task, &result, deadline), WEFT_ETIMEDOUT);
@@ -109,11 +109,11 @@ static void a_join_waits_until_its_deadline_and_leaves_the_handle(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_task_that_is_done_is_joined_at_once(void)
+static void finished_task_is_joined_immediately(void)
 {
     weft_runtime *rt = test_start(1);
     for (unsigned i = 0; i < 3; i++) {
-        weft_task *task = spawn(rt, end_body);
+        weft_task *task = spawn(rt, end_task);
         while (!weft_task_is_done(task)) {
             (void)sched_yield();
         }
@@ -121,7 +121,7 @@ static void a_task_that_is_done_is_joined_at_once(void)
         if (i == 0) {
             CHECK_EQ(weft_try_join(task, &result), 0);
         } else if (i == 1) {
-            CHECK_EQ(weft_join(task, &result, 0), 0); /* Late, but done. */
+            CHECK_EQ(weft_join(task, &result, 0), 0); /* Past the deadline, but done. */
         } else {
             CHECK_EQ(weft_try_join(task, NULL), 0);
             result = 7;
@@ -145,14 +145,14 @@ static void *join_in_thread(void *arg)
 }
 
 /*
- * Goal:   one joiner at a time: a second one is told.
- * Method: a thread joins; once try_join reports it, a second join is tried.
+ * Goal:   a task has one joiner at a time. A second one gets WEFT_EJOINED.
+ * Method: a thread joins. Once weft_try_join() reports it, a second join is tried.
  */
-static void a_second_joiner_is_refused(void)
+static void second_joiner_gets_ejoined(void)
 {
     weft_runtime *rt = test_start(1);
     close_gate();
-    struct joiner joiner = { .task = spawn(rt, gate_body) };
+    struct joiner joiner = { .task = spawn(rt, gate_task) };
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, join_in_thread, &joiner), 0);
     int result = -99;
@@ -175,12 +175,12 @@ static void count_drop(void *state)
     atomic_fetch_add(&drops, 1);
 }
 
-static void a_detached_task_runs_on(void)
+static void detached_task_continues(void)
 {
     weft_runtime *rt = test_start(1);
     close_gate();
     atomic_store(&drops, 0);
-    weft_spec spec = { .body = gate_body, .drop = count_drop };
+    weft_spec spec = { .body = gate_task, .drop = count_drop };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     test_wait_for(&begun, 1);
@@ -192,10 +192,10 @@ static void a_detached_task_runs_on(void)
     CHECK_EQ(atomic_load(&drops), 1);
 }
 
-static void further_handles_look_and_cancel_and_are_detached(void)
+static void retained_handle_can_query_cancel_and_detach(void)
 {
     weft_runtime *rt = test_start(2);
-    weft_task *task = spawn(rt, wait_body);
+    weft_task *task = spawn(rt, wait_task);
     weft_task *second = weft_task_retain(task);
     weft_task *third = weft_task_retain(second);
     CHECK(second == task);
@@ -205,16 +205,16 @@ static void further_handles_look_and_cancel_and_are_detached(void)
     CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
     CHECK(weft_task_is_done(second));
     weft_runtime_destroy(rt);
-    /* Still valid. */
+    /* The handle is still valid. */
     CHECK(weft_task_is_done(second));
     weft_cancel(second);
     weft_detach(second);
 }
 
-static void a_cancel_after_the_end_changes_nothing(void)
+static void cancel_after_end_has_no_effect(void)
 {
     weft_runtime *rt = test_start(1);
-    weft_task *task = spawn(rt, end_body);
+    weft_task *task = spawn(rt, end_task);
     while (!weft_task_is_done(task)) {
         (void)sched_yield();
     }
@@ -223,8 +223,8 @@ static void a_cancel_after_the_end_changes_nothing(void)
     weft_runtime_destroy(rt);
 }
 
-/* Has the last word, in spite of its cancellation. */
-static int stubborn_body(weft_co *co, void *state)
+/* Decides its own result in spite of the cancel. */
+static int stubborn_task(weft_co *co, void *state)
 {
     (void)co;
     unsigned *polls = state;
@@ -235,23 +235,23 @@ static int stubborn_body(weft_co *co, void *state)
     return ++*polls < 3 ? WEFT_YIELDED : 9;
 }
 
-static void a_body_decides_what_to_do_about_its_cancellation(void)
+static void stackless_task_may_ignore_cancel(void)
 {
     weft_runtime *rt = test_start(1);
     close_gate();
     weft_task *task;
-    weft_spec spec = { .body = stubborn_body, .state_size = sizeof(unsigned) };
+    weft_spec spec = { .body = stubborn_task, .state_size = sizeof(unsigned) };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     test_wait_for(&begun, 1);
     weft_cancel(task);
     CHECK_EQ(test_join_soon(task), 9);
-    /* Three after it was told, which may have been in its first. */
+    /* Three polls after the cancel, which may have arrived during the first poll. */
     CHECK_GE(atomic_load(&begun), 3);
     CHECK_LE(atomic_load(&begun), 4);
     weft_runtime_destroy(rt);
 }
 
-static int current_body(weft_co *co, void *state)
+static int current_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -265,20 +265,20 @@ static int current_body(weft_co *co, void *state)
     return (int)weft_task_id(self);
 }
 
-static void the_current_task_is_the_one_that_runs_here(void)
+static void current_task_is_running_task(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK(weft_task_current() == NULL);
     CHECK(!weft_cancelled());
     weft_task *task;
-    weft_spec spec = { .body = current_body, .name = "me" };
+    weft_spec spec = { .body = current_task, .name = "me" };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
     int id = (int)weft_task_id(task);
     CHECK_EQ(test_join_soon(task), id);
     weft_runtime_destroy(rt);
 }
 
-static int shield_body(weft_co *co, void *state)
+static int shield_task(weft_co *co, void *state)
 {
     int err = 0;
     (void)state;
@@ -300,7 +300,7 @@ static int shield_body(weft_co *co, void *state)
     CHECK(weft_cancelled());
     WEFT_YIELD(co, err);
     CHECK_EQ(err, WEFT_ECANCELED);
-    /* And once more. */
+    /* The shield works a second time. */
     weft_shield_enter();
     WEFT_YIELD(co, err);
     CHECK_EQ(err, 0);
@@ -308,10 +308,10 @@ static int shield_body(weft_co *co, void *state)
     WEFT_END(co, 3);
 }
 
-static void a_shield_defers_the_cancellation_until_the_last_is_left(void)
+static void nested_shields_defer_cancel_until_last_leave(void)
 {
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_join_soon(spawn(rt, shield_body)), 3);
+    CHECK_EQ(test_join_soon(spawn(rt, shield_task)), 3);
     weft_runtime_destroy(rt);
 }
 
@@ -321,8 +321,8 @@ struct shielded {
     int result;
 };
 
-/* Awaits under a shield, and then without one. */
-static int shielded_await_body(weft_co *co, void *state)
+/* Awaits under a shield, then without one. */
+static int shielded_await_task(weft_co *co, void *state)
 {
     struct shielded *self = state;
     int err = 0;
@@ -339,14 +339,14 @@ static int shielded_await_body(weft_co *co, void *state)
     WEFT_END(co, err);
 }
 
-static void an_await_under_a_shield_is_not_cut_short(void)
+static void cancel_does_not_end_shielded_await(void)
 {
     weft_runtime *rt = test_start(2);
     for (unsigned i = 0; i < test_scale(200); i++) {
         close_gate();
-        struct shielded state = { .child = spawn(rt, wait_body) };
+        struct shielded state = { .child = spawn(rt, wait_task) };
         weft_task *child = weft_task_retain(state.child);
-        weft_spec spec = { .body = shielded_await_body,
+        weft_spec spec = { .body = shielded_await_task,
                            .state = &state,
                            .state_size = sizeof state };
         weft_task *task;
@@ -375,35 +375,35 @@ static int blocking_main(void *arg)
     return test_join_soon(task);
 }
 
-static void spawn_blocking_needs_no_handle_inside_run(void)
+static void spawn_blocking_inside_run_needs_no_runtime_handle(void)
 {
     int argument = 13;
     CHECK_EQ(weft_run(NULL, blocking_main, &argument), 13);
 }
 
-/* Mistakes. Each runs in a child of its own. */
+/* Misuse. Each case runs in its own child process. */
 
-static void run_body(weft_body_fn body)
+static void run_task(weft_body_fn body)
 {
     (void)test_join_soon(spawn(test_start(1), body));
 }
 
-static int join_body(weft_co *co, void *state)
+static int join_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     weft_task *task;
-    weft_spec spec = { .body = end_body };
+    weft_spec spec = { .body = end_task };
     CHECK_EQ(weft_spawn(&task, &spec), 0);
     return weft_join(task, NULL, WEFT_NEVER);
 }
 
-static void join_on_a_worker(void)
+static void join_on_worker(void)
 {
-    run_body(join_body);
+    run_task(join_task);
 }
 
-static int leave_body(weft_co *co, void *state)
+static int leave_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -411,12 +411,12 @@ static int leave_body(weft_co *co, void *state)
     return 0;
 }
 
-static void leave_without_a_shield(void)
+static void leave_without_shield(void)
 {
-    run_body(leave_body);
+    run_task(leave_task);
 }
 
-static int deep_body(weft_co *co, void *state)
+static int deep_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -428,10 +428,10 @@ static int deep_body(weft_co *co, void *state)
 
 static void enter_too_many_shields(void)
 {
-    run_body(deep_body);
+    run_task(deep_task);
 }
 
-static int self_join_body(weft_co *co, void *state)
+static int self_join_task(weft_co *co, void *state)
 {
     static weft_join_future future;
     int err = 0;
@@ -442,34 +442,34 @@ static int self_join_body(weft_co *co, void *state)
     WEFT_END(co, err);
 }
 
-static void join_oneself(void)
+static void join_self(void)
 {
-    run_body(self_join_body);
+    run_task(self_join_task);
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
     CHECK_ABORTS(weft_shield_enter, "weft_shield_enter: no task runs here");
     CHECK_ABORTS(weft_shield_leave, "weft_shield_leave: no task runs here");
-    CHECK_ABORTS(join_on_a_worker, "weft_join: called on a worker");
-    CHECK_ABORTS(leave_without_a_shield, "weft_shield_leave: no shield is entered");
+    CHECK_ABORTS(join_on_worker, "weft_join: called on a worker");
+    CHECK_ABORTS(leave_without_shield, "weft_shield_leave: no shield is entered");
     CHECK_ABORTS(enter_too_many_shields, "weft_shield_enter: over 255 shields are nested");
-    CHECK_ABORTS(join_oneself, "a task joins itself");
+    CHECK_ABORTS(join_self, "a task joins itself");
 }
 
 TEST_MAIN({
-    TEST(mistakes_abort_with_a_sentence),
-    TEST(spawn_needs_no_handle_on_a_worker),
-    TEST(spawn_needs_no_handle_inside_run),
-    TEST(a_join_waits_until_its_deadline_and_leaves_the_handle),
-    TEST(a_task_that_is_done_is_joined_at_once),
-    TEST(a_second_joiner_is_refused),
-    TEST(a_detached_task_runs_on),
-    TEST(further_handles_look_and_cancel_and_are_detached),
-    TEST(a_cancel_after_the_end_changes_nothing),
-    TEST(a_body_decides_what_to_do_about_its_cancellation),
-    TEST(the_current_task_is_the_one_that_runs_here),
-    TEST(a_shield_defers_the_cancellation_until_the_last_is_left),
-    TEST(an_await_under_a_shield_is_not_cut_short),
-    TEST(spawn_blocking_needs_no_handle_inside_run),
+    TEST(misuse_aborts_with_message),
+    TEST(spawn_on_worker_needs_no_runtime_handle),
+    TEST(spawn_inside_run_needs_no_runtime_handle),
+    TEST(join_that_times_out_keeps_handle),
+    TEST(finished_task_is_joined_immediately),
+    TEST(second_joiner_gets_ejoined),
+    TEST(detached_task_continues),
+    TEST(retained_handle_can_query_cancel_and_detach),
+    TEST(cancel_after_end_has_no_effect),
+    TEST(stackless_task_may_ignore_cancel),
+    TEST(current_task_is_running_task),
+    TEST(nested_shields_defer_cancel_until_last_leave),
+    TEST(cancel_does_not_end_shielded_await),
+    TEST(spawn_blocking_inside_run_needs_no_runtime_handle),
 })

@@ -11,7 +11,7 @@
 #include "sched/worker.h"
 #include "test.h"
 
-/* A future that is ready at once. */
+/* A future that is ready immediately. */
 static int ready_poll(weft_future *future)
 {
     (void)future;
@@ -37,7 +37,7 @@ static int await_ready(void *arg)
     return 0;
 }
 
-static void a_future_that_is_ready_costs_no_wait(void)
+static void await_of_ready_future_does_not_suspend(void)
 {
     weft_runtime *rt = test_start(1);
     uint64_t count = 100;
@@ -51,7 +51,7 @@ static void a_future_that_is_ready_costs_no_wait(void)
     weft_runtime_destroy(rt);
 }
 
-/* One that counts while it has the worker to itself. */
+/* Counts its polls and yields to other tasks. */
 static _Atomic(uint64_t) turns;
 static _Atomic(uint64_t) stop;
 
@@ -75,7 +75,7 @@ static int await_ready_beside(void *arg)
     return test_join(task);
 }
 
-static void ready_awaits_yield_after_the_budget(void)
+static void ready_awaits_yield_after_budget(void)
 {
     weft_runtime *rt = test_start(1);
     uint64_t count = 100 * WF_WORKER_BUDGET;
@@ -88,7 +88,7 @@ static void ready_awaits_yield_after_the_budget(void)
     weft_runtime_destroy(rt);
 }
 
-/* A body as a future, on a fiber. */
+/* A stackless function as a future, on a fiber. */
 struct pair {
     struct gate gates[2];
     int sum;
@@ -115,7 +115,7 @@ static int await_body(void *arg)
     return weft_await(&future.future, WEFT_NEVER);
 }
 
-static void a_fiber_awaits_a_body(void)
+static void fiber_awaits_stackless_function(void)
 {
     weft_runtime *rt = test_start(2);
     struct pair pair = { .gates = { gate_make(CANCEL_AT_ONCE), gate_make(CANCEL_AT_ONCE) } };
@@ -130,7 +130,7 @@ static void a_fiber_awaits_a_body(void)
     weft_runtime_destroy(rt);
 }
 
-/* Mistakes. Each runs in a child of its own. */
+/* --- Misuse, each in a child process --- */
 
 static int await_in_poll(weft_future *future)
 {
@@ -182,17 +182,17 @@ static void run_body(weft_body_fn body)
     (void)test_join_soon(test_spawn(rt, body, NULL));
 }
 
-static void await_in_a_body(void)
+static void await_in_stackless_task(void)
 {
     run_body(awaiting_body);
 }
 
-static void yield_in_a_body(void)
+static void yield_in_stackless_task(void)
 {
     run_body(yielding_body);
 }
 
-static void sleep_in_a_body(void)
+static void sleep_in_stackless_task(void)
 {
     run_body(sleeping_body);
 }
@@ -212,29 +212,29 @@ static int looping_body(weft_co *co, void *state)
     return weft_for(0, 1, sleep_in_range, NULL, NULL);
 }
 
-static void sleep_in_a_loop_of_a_body(void)
+static void sleep_in_loop_of_body(void)
 {
     run_body(looping_body);
 }
 
-static void a_wait_where_nothing_can_wait_aborts_with_advice(void)
+static void wait_in_wrong_context_aborts_with_advice(void)
 {
-    CHECK_ABORTS(sleep_in_a_loop_of_a_body, "or call the algorithm on a fiber");
+    CHECK_ABORTS(sleep_in_loop_of_body, "or call the algorithm on a fiber");
     CHECK_ABORTS(await_in_a_poll, "poll the inner future instead");
-    CHECK_ABORTS(await_in_a_body, "weft_await: called on a worker outside of a fiber");
-    CHECK_ABORTS(yield_in_a_body, "use WEFT_YIELD() in a body");
-    CHECK_ABORTS(sleep_in_a_body, "await a weft_sleep_future in a body");
+    CHECK_ABORTS(await_in_stackless_task, "weft_await: called on a worker outside of a fiber");
+    CHECK_ABORTS(yield_in_stackless_task, "use WEFT_YIELD() in a body");
+    CHECK_ABORTS(sleep_in_stackless_task, "await a weft_sleep_future in a body");
 }
 
-static void a_plain_thread_may_yield(void)
+static void plain_thread_may_yield(void)
 {
     CHECK_EQ(weft_yield(), 0);
 }
 
 TEST_MAIN({
-    TEST(a_wait_where_nothing_can_wait_aborts_with_advice),
-    TEST(a_plain_thread_may_yield),
-    TEST(a_future_that_is_ready_costs_no_wait),
-    TEST(ready_awaits_yield_after_the_budget),
-    TEST(a_fiber_awaits_a_body),
+    TEST(wait_in_wrong_context_aborts_with_advice),
+    TEST(plain_thread_may_yield),
+    TEST(await_of_ready_future_does_not_suspend),
+    TEST(ready_awaits_yield_after_budget),
+    TEST(fiber_awaits_stackless_function),
 })

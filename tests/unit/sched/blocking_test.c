@@ -91,7 +91,7 @@ struct awaiter {
     weft_join_future join;
 };
 
-/* Spawns a job on a worker and awaits it. */
+/* Spawns a blocking job from a worker and awaits it. */
 static int awaiter_body(weft_co *co, void *state)
 {
     struct awaiter *self = state;
@@ -105,7 +105,7 @@ static int awaiter_body(weft_co *co, void *state)
     WEFT_END(co, self->result);
 }
 
-static void the_result_reaches_a_thread_and_a_task(void)
+static void job_result_reaches_thread_and_task(void)
 {
     weft_runtime *rt = create(4, WEFT_S);
     for (int i = -3; i < (int)test_scale(500); i++) {
@@ -120,7 +120,7 @@ static void the_result_reaches_a_thread_and_a_task(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_job_without_a_function_or_after_the_end_is_refused(void)
+static void job_without_function_or_after_shutdown_is_refused(void)
 {
     weft_runtime *rt = create(1, WEFT_S);
     weft_task *const untouched = (weft_task *)&gate;
@@ -136,7 +136,7 @@ static void a_job_without_a_function_or_after_the_end_is_refused(void)
     CHECK_EQ(atomic_load(&runs), 0);
 }
 
-static void a_detached_job_runs(void)
+static void detached_job_runs(void)
 {
     weft_runtime *rt = create(2, WEFT_S);
     close_gate();
@@ -159,7 +159,7 @@ enum {
     GROUP = 4
 };
 
-/* Does not leave before its group of four is complete. */
+/* Does not return before its group of four is complete. */
 static int group_function(void *arg)
 {
     (void)arg;
@@ -174,12 +174,12 @@ static int group_function(void *arg)
 }
 
 /*
- * Goal:   the pool grows to its limit, and not beyond.
- * Method: jobs that wait for each other in groups of four, as many as threads are
- *         allowed: with fewer threads they would wait for ever. A count of those
- *         inside shows that there are never more.
+ * Goal:   the pool grows to its limit and not beyond.
+ * Method: jobs wait for each other in groups of four, the maximum number of threads. With fewer
+ *         threads they would wait forever. A count of the jobs that run shows that there are
+ *         never more.
  */
-static void the_pool_grows_up_to_its_limit(void)
+static void pool_grows_up_to_its_limit(void)
 {
     enum {
         JOBS = 16
@@ -200,7 +200,7 @@ static void the_pool_grows_up_to_its_limit(void)
     }
 }
 
-static void jobs_beyond_the_limit_are_queued_in_order(void)
+static void jobs_beyond_limit_are_queued_in_order(void)
 {
     weft_runtime *rt = create(1, WEFT_S);
     close_gate();
@@ -226,11 +226,11 @@ static void jobs_beyond_the_limit_are_queued_in_order(void)
 }
 
 /*
- * Goal:   threads that have nothing to do end after the keep-alive time, and new
- *         ones come when there is work again.
+ * Goal:   idle threads end after the keep-alive time, and new threads start when work arrives
+ *         again.
  * Method: groups of jobs, then a wait until no thread is left, several times.
  */
-static void idle_threads_end_after_their_time(void)
+static void idle_threads_end_after_keep_alive(void)
 {
     weft_runtime *rt = create(GROUP, 2 * WEFT_MS);
     for (unsigned round = 0; round < 5; round++) {
@@ -251,7 +251,7 @@ static void idle_threads_end_after_their_time(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_thread_that_may_live_on_serves_the_next_job(void)
+static void idle_thread_runs_next_job(void)
 {
     weft_runtime *rt = create(GROUP, 3600 * (uint64_t)WEFT_S);
     close_gate();
@@ -263,16 +263,15 @@ static void a_thread_that_may_live_on_serves_the_next_job(void)
         }
         CHECK_EQ(stats_of(rt).blocking_threads, 1);
     }
-    /* It does not keep the shutdown waiting for an hour. */
+    /* It does not delay shutdown for an hour. */
     weft_runtime_destroy(rt);
 }
 
 /*
- * Goal:   jobs that come just when a thread's time is up are run.
- * Method: a keep-alive time about as long as the pause between two jobs; each job
- *         is joined.
+ * Goal:   a job that arrives just when a thread's keep-alive time ends is run.
+ * Method: a keep-alive time about as long as the pause between two jobs; each job is joined.
  */
-static void a_job_that_meets_the_end_of_a_thread_is_run(void)
+static void job_that_races_with_thread_end_is_run(void)
 {
     weft_runtime *rt = create(2, 50 * WEFT_US);
     close_gate();
@@ -286,7 +285,7 @@ static void a_job_that_meets_the_end_of_a_thread_is_run(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_queued_job_that_is_cancelled_ends_at_once_and_never_runs(void)
+static void canceled_queued_job_ends_immediately_without_running(void)
 {
     weft_runtime *rt = create(1, WEFT_S);
     close_gate();
@@ -309,9 +308,11 @@ static void a_queued_job_that_is_cancelled_ends_at_once_and_never_runs(void)
     CHECK_EQ(atomic_load(&runs), 2);
 }
 
-/* A thread has taken the job from the queue when the cancellation comes, and has
- * not begun it: so nobody takes it out of the queue. */
-static void a_job_cancelled_between_queue_and_start_never_runs(void)
+/*
+ * A thread has dequeued the job when the cancellation arrives, but has not started it. So the
+ * canceler does not remove it from the queue.
+ */
+static void job_canceled_between_queue_and_start_never_runs(void)
 {
     weft_runtime *rt = create(1, WEFT_S);
     close_gate();
@@ -328,8 +329,8 @@ static void a_job_cancelled_between_queue_and_start_never_runs(void)
     CHECK_EQ(atomic_load(&runs), 1);
 }
 
-/* The pool alone, of a scheduler that was not started. */
-static void close_ends_the_jobs_that_are_queued(void)
+/* Only the pool, of a scheduler that was not started. */
+static void close_ends_queued_jobs(void)
 {
     struct wf_sched_options options = {
         .workers = 1,
@@ -377,8 +378,8 @@ static void close_ends_the_jobs_that_are_queued(void)
     wf_sched_fini(sched);
 }
 
-/* Runs until it is cancelled, but for a shield in between. */
-static int until_cancelled(void *arg)
+/* Runs until it is canceled, and checks that a shield hides the cancellation. */
+static int until_canceled(void *arg)
 {
     (void)arg;
     CHECK(!weft_cancelled());
@@ -394,11 +395,11 @@ static int until_cancelled(void *arg)
     return 29;
 }
 
-static void a_running_job_sees_that_it_is_cancelled(void)
+static void running_job_sees_its_cancellation(void)
 {
     weft_runtime *rt = create(1, WEFT_S);
     close_gate();
-    weft_task *task = spawn(rt, until_cancelled, NULL);
+    weft_task *task = spawn(rt, until_canceled, NULL);
     test_wait_for(&runs, 1);
     int result = 0;
     CHECK_EQ(weft_join(task, &result, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
@@ -406,7 +407,7 @@ static void a_running_job_sees_that_it_is_cancelled(void)
     weft_cancel(task);
     CHECK_EQ(test_join_soon(task), 29);
     /* The next job on this thread is another task. */
-    task = spawn(rt, until_cancelled, NULL);
+    task = spawn(rt, until_canceled, NULL);
     test_wait_for(&runs, 2);
     weft_cancel(task);
     CHECK_EQ(test_join_soon(task), 29);
@@ -414,12 +415,12 @@ static void a_running_job_sees_that_it_is_cancelled(void)
 }
 
 /*
- * Goal:   a cancel that races with the start of a job ends it before it ran, or
- *         is seen by it; the job counts once.
- * Method: cancel right after the spawn, many times. The function waits for the
- *         cancellation, so it must be told.
+ * Goal:   a cancel that races with the start of a job ends it before it runs, or the job sees it.
+ *         The job counts once.
+ * Method: cancel right after the spawn, many times. The function waits for the cancellation, so
+ *         it must see it.
  */
-static int run_until_cancelled(void *arg)
+static int run_until_canceled(void *arg)
 {
     atomic_fetch_add((_Atomic(uint64_t) *)arg, 1);
     while (!weft_cancelled()) {
@@ -428,14 +429,14 @@ static int run_until_cancelled(void *arg)
     return 31;
 }
 
-static void a_cancel_at_the_start_is_not_lost(void)
+static void cancel_at_start_of_job_is_not_lost(void)
 {
     weft_runtime *rt = create(2, WEFT_S);
     uint64_t count = test_scale(2000);
     struct test_rounds rounds = test_rounds_begin();
     for (uint64_t i = 0; i < count || test_rounds_next(&rounds); i++) {
         _Atomic(uint64_t) begun = 0;
-        weft_task *task = spawn(rt, run_until_cancelled, &begun);
+        weft_task *task = spawn(rt, run_until_canceled, &begun);
         for (uint64_t spins = 0; spins < i % 50 * 100; spins++) {
             wf_cpu_relax();
         }
@@ -470,7 +471,7 @@ struct shielded_joiner {
 static _Atomic(uint64_t) told;
 static _Atomic(uint64_t) told_of_runs;
 
-/* Is told of its job's end even during the shutdown. */
+/* Is notified of its job's end even during shutdown. */
 static int shielded_joiner_body(weft_co *co, void *state)
 {
     struct shielded_joiner *self = state;
@@ -487,13 +488,13 @@ static int shielded_joiner_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   the shutdown cancels running jobs and waits for them, and ends queued
- *         ones; who joins one is told whether it ran.
- * Method: one thread of the pool, with a job that runs until it is cancelled;
- *         queued jobs with joining threads and joining tasks. The first may end
- *         before the shutdown has come to the others, so some of them may run.
+ * Goal:   shutdown cancels running jobs and waits for them, and ends queued jobs. Each joiner
+ *         learns whether its job ran.
+ * Method: one pool thread with a job that runs until it is canceled, and queued jobs with joining
+ *         threads and joining tasks. The first job may end before shutdown reaches the others, so
+ *         some of them may run.
  */
-static void shutdown_ends_queued_jobs_and_tells_their_joiners(void)
+static void shutdown_ends_queued_jobs_and_notifies_joiners(void)
 {
     for (unsigned round = 0; round < test_scale(60); round++) {
         weft_runtime *rt = create(1, WEFT_S);
@@ -501,7 +502,7 @@ static void shutdown_ends_queued_jobs_and_tells_their_joiners(void)
         atomic_store(&told, 0);
         atomic_store(&told_of_runs, 0);
         struct joiner joiners[4];
-        joiners[0].task = spawn(rt, until_cancelled, NULL);
+        joiners[0].task = spawn(rt, until_canceled, NULL);
         test_wait_for(&runs, 1);
         for (unsigned i = 1; i < 4; i++) {
             joiners[i].task = spawn(rt, count_function, NULL);
@@ -561,11 +562,10 @@ static void *storm_main(void *arg)
 }
 
 /*
- * Goal:   each job that was accepted while the runtime shut down is run or
- *         cancelled, and its joiner told which.
- * Method: threads spawn and join until they are refused.
+ * Goal:   each job accepted during shutdown is run or canceled, and its joiner learns which.
+ * Method: threads spawn and join until a spawn is refused.
  */
-static void every_job_accepted_during_the_shutdown_is_run_or_cancelled(void)
+static void jobs_accepted_during_shutdown_are_run_or_canceled(void)
 {
     memset(&storm, 0, sizeof storm);
     for (unsigned round = 0; round < test_scale(60); round++) {
@@ -594,7 +594,7 @@ static int answer_body(weft_co *co, void *state)
     return 41;
 }
 
-/* Inside of a job: spawns a task and another job, and joins them. */
+/* Runs inside a blocking job: spawns a task and another job, and joins both. */
 static int spawning_function(void *arg)
 {
     CHECK(weft_runtime_current() == arg);
@@ -612,7 +612,7 @@ static int spawning_function(void *arg)
     return 41 + test_join_soon(task);
 }
 
-static void a_job_may_spawn_and_join(void)
+static void blocking_job_may_spawn_and_join(void)
 {
     weft_runtime *rt = create(GROUP, WEFT_S);
     for (unsigned i = 0; i < test_scale(300); i++) {
@@ -622,7 +622,7 @@ static void a_job_may_spawn_and_join(void)
     weft_runtime_destroy(rt);
 }
 
-static void when_the_system_refuses_a_thread_another_does_the_job_or_nobody(void)
+static void failed_thread_creation_queues_or_refuses_job(void)
 {
     size_t usual = 1024 * 1024;
     weft_runtime *rt = create(GROUP, 3600 * (uint64_t)WEFT_S);
@@ -635,7 +635,7 @@ static void when_the_system_refuses_a_thread_another_does_the_job_or_nobody(void
     CHECK_EQ(stats_of(rt).blocking_queued, 0);
     CHECK_EQ(stats_of(rt).blocking_threads, 0);
 
-    /* With one thread there, jobs wait for it. */
+    /* With one running thread, jobs wait for it. */
     test_set_default_stack(usual);
     weft_task *first = spawn(rt, gate_function, NULL);
     test_wait_for(&runs, 1);
@@ -700,7 +700,7 @@ static void run_yielding(void)
     run_function(yielding_function);
 }
 
-static void mistakes_of_a_job_abort_with_a_sentence(void)
+static void misuse_in_blocking_job_aborts_with_message(void)
 {
     CHECK_ABORTS(run_shutdown, "weft_runtime_shutdown: called on a thread of this runtime");
     CHECK_ABORTS(run_destroy, "called on a thread of this runtime, which would wait for itself");
@@ -709,23 +709,22 @@ static void mistakes_of_a_job_abort_with_a_sentence(void)
 }
 
 TEST_MAIN({
-    TEST(mistakes_of_a_job_abort_with_a_sentence),
-    TEST(the_result_reaches_a_thread_and_a_task),
-    TEST(a_job_without_a_function_or_after_the_end_is_refused),
-    TEST(a_detached_job_runs),
-    TEST(the_pool_grows_up_to_its_limit),
-    TEST(jobs_beyond_the_limit_are_queued_in_order),
-    TEST(idle_threads_end_after_their_time),
-    TEST(a_thread_that_may_live_on_serves_the_next_job),
-    TEST(a_job_that_meets_the_end_of_a_thread_is_run),
-    TEST(a_queued_job_that_is_cancelled_ends_at_once_and_never_runs),
-    TEST(a_job_cancelled_between_queue_and_start_never_runs),
-    TEST(close_ends_the_jobs_that_are_queued),
-    TEST(a_running_job_sees_that_it_is_cancelled),
-    TEST(a_cancel_at_the_start_is_not_lost),
-    TEST(shutdown_ends_queued_jobs_and_tells_their_joiners),
-    TEST(every_job_accepted_during_the_shutdown_is_run_or_cancelled),
-    TEST(a_job_may_spawn_and_join),
-    TEST_NATIVE(when_the_system_refuses_a_thread_another_does_the_job_or_nobody,
-                "maps a stack of any size"),
+    TEST(misuse_in_blocking_job_aborts_with_message),
+    TEST(job_result_reaches_thread_and_task),
+    TEST(job_without_function_or_after_shutdown_is_refused),
+    TEST(detached_job_runs),
+    TEST(pool_grows_up_to_its_limit),
+    TEST(jobs_beyond_limit_are_queued_in_order),
+    TEST(idle_threads_end_after_keep_alive),
+    TEST(idle_thread_runs_next_job),
+    TEST(job_that_races_with_thread_end_is_run),
+    TEST(canceled_queued_job_ends_immediately_without_running),
+    TEST(job_canceled_between_queue_and_start_never_runs),
+    TEST(close_ends_queued_jobs),
+    TEST(running_job_sees_its_cancellation),
+    TEST(cancel_at_start_of_job_is_not_lost),
+    TEST(shutdown_ends_queued_jobs_and_notifies_joiners),
+    TEST(jobs_accepted_during_shutdown_are_run_or_canceled),
+    TEST(blocking_job_may_spawn_and_join),
+    TEST_NATIVE(failed_thread_creation_queues_or_refuses_job, "maps a stack of any size"),
 })

@@ -16,9 +16,9 @@ enum {
     RING = 5 /* callbacks that wait for each other in a ring */
 };
 
-/* One that runs on a thread of its own, and waits for the next one in the ring. */
+/* A callback that runs on its own thread and waits for the next one in the ring. */
 struct member {
-    struct wf_callback callback; /* under lock, as is_running */
+    struct wf_callback callback; /* guarded by lock, like is_running */
     bool is_running;
     bool has_waited;
     pthread_t thread;
@@ -29,7 +29,7 @@ static struct member members[RING];
 static unsigned ring;
 static _Atomic(uint64_t) began;
 
-/* Waits for a callback as a stop does. Returns whether it had to. */
+/* Waits for a callback as a stop does. Returns whether it had to wait. */
 static bool await_member(struct member *member)
 {
     struct wf_callback_wait wait;
@@ -61,8 +61,8 @@ static void *run_member(void *arg)
 }
 
 /*
- * Goal:   callbacks that wait for each other all return, however many there are; only the
- *         wait that would close the ring is refused, or finds a callback that has returned.
+ * Goal:   callbacks that wait for each other all return, however many there are. Only the wait
+ *         that would close the ring is refused, or finds a callback that has returned.
  * Method: all run before the first one waits. With one, the callback waits for itself.
  */
 static void ring_of_waits_is_not_closed(void)
@@ -85,7 +85,7 @@ static void ring_of_waits_is_not_closed(void)
 
 static struct member slow;
 static _Atomic(uint64_t) waiters;
-static int written; /* plain: who has waited sees it */
+static int written; /* plain: a thread that has waited sees it */
 
 static void *wait_for_slow(void *arg)
 {
@@ -163,7 +163,7 @@ static int remove_callback(void *arg)
     return 0;
 }
 
-static void remove_one_that_is_suspended(void)
+static void remove_suspended_callback(void)
 {
     weft_runtime *rt = test_start(1);
     (void)test_go(rt, cancel_token, NULL);
@@ -171,9 +171,9 @@ static void remove_one_that_is_suspended(void)
 }
 
 /* The remover blocks the only worker, which the callback needs to return. */
-static void suspended_callback_is_reported_instead_of_a_deadlock(void)
+static void suspended_callback_aborts_instead_of_deadlock(void)
 {
-    CHECK_ABORTS(remove_one_that_is_suspended,
+    CHECK_ABORTS(remove_suspended_callback,
                  "weft_on_cancel_remove: the callback of a timer or a token has waited");
 }
 
@@ -226,10 +226,10 @@ static int compute_in_callbacks(void *arg)
 
 /*
  * Goal:   a callback may compute in parallel.
- * Method: four workers take pieces, so that a callback that is run by a fiber is suspended at its
- *         joins, and may come back on another worker.
+ * Method: four workers steal chunks, so that a callback that runs on a fiber is suspended at its
+ *         joins and may resume on another worker.
  */
-static void callback_may_move_between_workers(void)
+static void callback_may_change_workers(void)
 {
     weft_runtime *rt = test_start(4);
     CHECK_EQ(test_run(rt, compute_in_callbacks, NULL), 0);
@@ -241,6 +241,6 @@ TEST_MAIN({
     TEST(ring_of_waits_is_not_closed),
     TEST(end_of_callback_ends_all_its_waits),
     TEST(nested_callback_does_not_wait_for_outer_one),
-    TEST(suspended_callback_is_reported_instead_of_a_deadlock),
-    TEST(callback_may_move_between_workers),
+    TEST(suspended_callback_aborts_instead_of_deadlock),
+    TEST(callback_may_change_workers),
 })

@@ -17,7 +17,7 @@
 #include "scheduler.h"
 #include "test.h"
 
-/* What has become of each task, by number. */
+/* The history of each task, by number. */
 enum {
     LIVES_MAX = 400 * 1000
 };
@@ -43,8 +43,10 @@ static uint32_t new_life(void)
     return life;
 }
 
-/* Each that was accepted was begun once and dropped once, and no other. Returns
- * how many were accepted. */
+/*
+ * Checks that each accepted task was started once and dropped once, and no other. Returns the
+ * number of accepted tasks.
+ */
 static uint32_t check_lives(void)
 {
     uint32_t accepted = 0;
@@ -60,7 +62,7 @@ static uint32_t check_lives(void)
 enum kind {
     ENDS,
     YIELDS,
-    WAITS,   /* for ever, without awaiting anything */
+    WAITS,   /* forever, without awaiting anything */
     SPAWNS,  /* one child, then waits */
     SHIELDS, /* yields under a shield, then waits */
     KINDS
@@ -83,7 +85,7 @@ static void life_drop(void *state)
     atomic_fetch_add(&lives[self->number].dropped, 1);
 }
 
-/* With a runtime, or on a worker without one. */
+/* Spawns on the given runtime, or on the current one if it is NULL. */
 static int spawn_life(weft_runtime *rt, uint32_t kind, uint32_t pinned)
 {
     struct life self = { .number = new_life(), .kind = kind };
@@ -161,7 +163,7 @@ static void check_nothing_alive(weft_runtime *rt)
     CHECK_EQ(wf_load_relaxed(&rt->sched->drain.debt), 0);
 }
 
-/* By hand: a scheduler that was not started, with this thread as its workers. */
+/* --- By hand: a scheduler that was not started, with this thread as its workers --- */
 
 static struct wf_sched *init(unsigned workers)
 {
@@ -198,7 +200,7 @@ static int wait_body(weft_co *co, void *state)
     return WEFT_PENDING;
 }
 
-static void an_empty_scheduler_stops_when_the_last_worker_has_acknowledged(void)
+static void empty_scheduler_stops_after_last_acknowledgment(void)
 {
     struct wf_sched *sched = init(3);
     CHECK_EQ(wf_drain_phase(&sched->drain), WF_PHASE_OPEN);
@@ -206,7 +208,7 @@ static void an_empty_scheduler_stops_when_the_last_worker_has_acknowledged(void)
     CHECK_EQ(wf_drain_phase(&sched->drain), WF_PHASE_CLOSING);
     for (unsigned i = 0; i < 3; i++) {
         CHECK_EQ(wf_load_relaxed(&sched->drain.is_over), 0);
-        /* Woken to hear of it. */
+        /* Woken to notice the shutdown. */
         CHECK_NE(wf_load_relaxed(&sched->workers[i].park.word), 0);
         acknowledge(&sched->workers[i]);
     }
@@ -219,7 +221,7 @@ static void an_empty_scheduler_stops_when_the_last_worker_has_acknowledged(void)
     wf_sched_fini(sched);
 }
 
-static void counts_of_workers_may_be_negative(void)
+static void live_task_count_of_worker_may_be_negative(void)
 {
     struct wf_sched *sched = init(2);
     struct wf_worker *workers = sched->workers;
@@ -232,10 +234,10 @@ static void counts_of_workers_may_be_negative(void)
         run_one(&workers[1]);
     }
     wf_drain_close(sched);
-    /* Ended four, spawned none. */
+    /* Completed four, spawned none. */
     acknowledge(&workers[1]);
     CHECK_EQ(wf_load_relaxed(&sched->drain.is_over), 0);
-    /* Ended none, spawned five: one is left. */
+    /* Completed none, spawned five: one is left. */
     acknowledge(&workers[0]);
     CHECK_EQ(wf_load_relaxed(&sched->drain.is_over), 0);
     CHECK_EQ(wf_load_relaxed(&sched->drain.debt), 1);
@@ -245,7 +247,7 @@ static void counts_of_workers_may_be_negative(void)
     wf_sched_fini(sched);
 }
 
-static void what_came_from_outside_is_waited_for(void)
+static void shutdown_waits_for_tasks_from_outside(void)
 {
     struct wf_sched *sched = init(1);
     struct wf_worker *worker = &sched->workers[0];
@@ -268,7 +270,7 @@ static void what_came_from_outside_is_waited_for(void)
     wf_sched_fini(sched);
 }
 
-static void a_worker_refuses_its_own_spawns_from_the_close_on(void)
+static void worker_refuses_its_own_spawns_after_close(void)
 {
     struct wf_sched *sched = init(1);
     weft_spec ends = { .body = end_body };
@@ -284,12 +286,12 @@ static void a_worker_refuses_its_own_spawns_from_the_close_on(void)
     wf_sched_fini(sched);
 }
 
-static void a_task_spawned_while_the_others_are_cancelled_is_cancelled_later(void)
+static void task_spawned_during_close_is_canceled_later(void)
 {
     struct wf_sched *sched = init(2);
     struct wf_worker *workers = sched->workers;
     wf_drain_close(sched);
-    /* A worker that looked at the phase just before. */
+    /* A worker that read the phase just before. */
     wf_store_relaxed(&sched->drain.phase, (uint32_t)WF_PHASE_OPEN);
     struct wf_task *task;
     weft_spec waits = { .body = wait_body };
@@ -309,14 +311,14 @@ static void a_task_spawned_while_the_others_are_cancelled_is_cancelled_later(voi
     wf_sched_fini(sched);
 }
 
-/* On runtimes that run. */
+/* --- On running runtimes --- */
 
 static struct {
     _Atomic(uint64_t) running;
     _Atomic(uint64_t) go_on;
 } blocker;
 
-/* Fills every queue of its worker, and keeps it until it may go on. */
+/* Fills every queue of its worker, and occupies it until go_on is set. */
 static int blocker_body(weft_co *co, void *state)
 {
     (void)co;
@@ -343,13 +345,12 @@ static void wait_for_closing(weft_runtime *rt)
 }
 
 /*
- * Goal:   shutdown ends tasks in every place: idle, running, in the LIFO slot,
- *         the ring, the inbox and the inject queue.
- * Method: idle ones first; then a body that fills the queues of its worker and
- *         does not return; then more from outside. With one worker nothing
- *         moves before the shutdown has begun.
+ * Goal:   shutdown ends tasks in every position: idle, running, in the LIFO slot, the ring, the
+ *         inbox and the inject queue.
+ * Method: idle tasks first, then a task that fills the queues of its worker and does not return,
+ *         then more from outside. With one worker nothing moves before shutdown has started.
  */
-static void shutdown_ends_tasks_wherever_they_are(void)
+static void shutdown_ends_tasks_in_every_queue(void)
 {
     for (unsigned round = 0; round < test_scale(40); round++) {
         forget_lives();
@@ -384,7 +385,7 @@ static void shutdown_ends_tasks_wherever_they_are(void)
 
 static _Atomic(uint64_t) computing;
 
-/* Does not return to its worker before it is cancelled. */
+/* Does not return to its worker before it is canceled. */
 static int computing_body(weft_co *co, void *state)
 {
     (void)co;
@@ -399,11 +400,11 @@ static int computing_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a body that computes for long is told of the shutdown while it does.
- * Method: every worker is busy with a body that looks for its cancellation and
- *         does not return before.
+ * Goal:   a task that computes for a long time sees the shutdown while it computes.
+ * Method: every worker is busy with a task that polls for its cancellation and does not return
+ *         before.
  */
-static void bodies_that_compute_are_told(void)
+static void computing_tasks_see_shutdown(void)
 {
     for (unsigned round = 0; round < test_scale(40); round++) {
         unsigned workers = 1 + round % 3;
@@ -427,7 +428,7 @@ struct spawner {
     weft_runtime *rt;
 };
 
-/* Spawns until it is refused, and then is refused for good. */
+/* Spawns until it is refused, then checks that it stays refused. */
 static void *spawner_main(void *arg)
 {
     struct spawner *self = arg;
@@ -437,7 +438,7 @@ static void *spawner_main(void *arg)
         while ((wf_inject_len(&self->rt->sched->inject) > 1000 ||
                 atomic_load(&lives_used) > LIVES_MAX / 2) &&
                wf_drain_phase(&self->rt->sched->drain) == WF_PHASE_OPEN) {
-            (void)sched_yield(); /* The others cannot keep up. */
+            (void)sched_yield(); /* The workers cannot keep up. */
         }
         err = spawn_life(self->rt, i % KINDS, i % 11 == 0 ? WEFT_PINNED : 0);
     }
@@ -448,12 +449,12 @@ static void *spawner_main(void *arg)
 }
 
 /*
- * Goal:   threads may spawn while the runtime shuts down; each task that was
- *         accepted runs and is dropped once, and no other.
- * Method: threads spawn tasks of all kinds until they are refused. A task is
- *         noted when it is accepted, when it is begun and when it is dropped.
+ * Goal:   threads may spawn while the runtime shuts down. Each accepted task runs and is dropped
+ *         once, and no other.
+ * Method: threads spawn tasks of all kinds until they are refused. A task is recorded when it is
+ *         accepted, when it starts and when it is dropped.
  */
-static void threads_may_spawn_during_the_shutdown(void)
+static void threads_may_spawn_during_shutdown(void)
 {
     enum {
         SPAWNERS = 3
@@ -484,9 +485,9 @@ static void threads_may_spawn_during_the_shutdown(void)
 }
 
 /*
- * Goal:   the shutdown may be called again, and by several threads at once; each
- *         call returns after everything has ended.
- * Method: four threads, while tasks wait that count their end.
+ * Goal:   shutdown may be called again, and by several threads at the same time. Each call
+ *         returns after everything has ended.
+ * Method: four threads, while waiting tasks exist that record their end.
  */
 static void *shut_down_and_look(void *arg)
 {
@@ -497,7 +498,7 @@ static void *shut_down_and_look(void *arg)
     return NULL;
 }
 
-static void shutdown_from_several_threads_returns_after_the_end_in_each(void)
+static void concurrent_shutdowns_all_return_after_end(void)
 {
     for (unsigned round = 0; round < test_scale(60); round++) {
         forget_lives();
@@ -555,11 +556,11 @@ static int spawning_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a body that is cancelled by the shutdown, and its drop function, may
- *         try to spawn and are told why they cannot.
- * Method: tasks that wait, and spawn when they are cancelled.
+ * Goal:   a task that shutdown cancels, and its drop function, may try to spawn, and get
+ *         WEFT_ESHUTDOWN.
+ * Method: waiting tasks that spawn when they are canceled.
  */
-static void a_spawn_on_the_way_out_is_refused(void)
+static void spawn_during_shutdown_returns_eshutdown(void)
 {
     for (unsigned round = 0; round < test_scale(40); round++) {
         memset(&last_words, 0, sizeof last_words);
@@ -576,10 +577,10 @@ static void a_spawn_on_the_way_out_is_refused(void)
 }
 
 /*
- * Goal:   what a task does under a shield is done to the end before the shutdown
- *         ends it, and it is told afterwards.
- * Method: tasks that yield five times under a shield, not all of them begun when
- *         the shutdown comes. Under the shield none sees itself cancelled.
+ * Goal:   a task finishes its work under a shield before shutdown ends it, and sees the
+ *         cancellation afterwards.
+ * Method: tasks that yield five times under a shield, not all of them started when shutdown
+ *         begins. Under the shield none sees itself canceled.
  */
 static void shielded_work_is_finished_first(void)
 {
@@ -612,7 +613,7 @@ struct joiner {
     bool shielded;
 };
 
-/* Awaits its child; under a shield to its end, else until it is cancelled. */
+/* Awaits its child: to its end under a shield, otherwise until it is canceled. */
 static int joiner_body(weft_co *co, void *state)
 {
     struct joiner *self = state;
@@ -641,9 +642,9 @@ static int joiner_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   tasks that await each other all end: an await is cut short, unless a
- *         shield covers it; then it comes to its end because the other task does.
- * Method: pairs of a task that waits for ever and one that joins it.
+ * Goal:   tasks that await each other all end. An await is cut short unless a shield covers it;
+ *         then it completes because the other task ends.
+ * Method: pairs of a task that waits forever and a task that joins it.
  */
 static void tasks_that_join_each_other_all_end(void)
 {
@@ -665,10 +666,10 @@ static void tasks_that_join_each_other_all_end(void)
 }
 
 /*
- * Goal:   far more workers than cores, and than bits in a word, end as well.
+ * Goal:   far more workers than cores, and than bits in a word, also stop.
  * Method: 200 workers, with and without tasks, some of them pinned to each.
  */
-static void two_hundred_workers_end(void)
+static void two_hundred_workers_stop(void)
 {
     for (uint32_t round = 0; round < 4; round++) {
         forget_lives();
@@ -685,17 +686,17 @@ static void two_hundred_workers_end(void)
 }
 
 TEST_MAIN({
-    TEST(an_empty_scheduler_stops_when_the_last_worker_has_acknowledged),
-    TEST(counts_of_workers_may_be_negative),
-    TEST(what_came_from_outside_is_waited_for),
-    TEST(a_worker_refuses_its_own_spawns_from_the_close_on),
-    TEST(a_task_spawned_while_the_others_are_cancelled_is_cancelled_later),
-    TEST(shutdown_ends_tasks_wherever_they_are),
-    TEST(bodies_that_compute_are_told),
-    TEST(threads_may_spawn_during_the_shutdown),
-    TEST(shutdown_from_several_threads_returns_after_the_end_in_each),
-    TEST(a_spawn_on_the_way_out_is_refused),
+    TEST(empty_scheduler_stops_after_last_acknowledgment),
+    TEST(live_task_count_of_worker_may_be_negative),
+    TEST(shutdown_waits_for_tasks_from_outside),
+    TEST(worker_refuses_its_own_spawns_after_close),
+    TEST(task_spawned_during_close_is_canceled_later),
+    TEST(shutdown_ends_tasks_in_every_queue),
+    TEST(computing_tasks_see_shutdown),
+    TEST(threads_may_spawn_during_shutdown),
+    TEST(concurrent_shutdowns_all_return_after_end),
+    TEST(spawn_during_shutdown_returns_eshutdown),
     TEST(shielded_work_is_finished_first),
     TEST(tasks_that_join_each_other_all_end),
-    TEST(two_hundred_workers_end),
+    TEST(two_hundred_workers_stop),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scheduler whose workers sleep in a driver instead of on a futex.
+ * driver_test.c - scheduler whose workers park in a driver instead of on a futex.
  */
 #include "sched/driver.h"
 
@@ -22,19 +22,19 @@ enum {
     WORKERS = 3
 };
 
-/* Sleeps elsewhere, like on a futex, and counts what it is asked to do. */
+/* Parks on another futex, and counts the calls. */
 struct fake_driver {
     struct wf_driver driver;
     struct wf_worker *worker;
-    struct fake_driver *all; /* of all workers */
+    struct fake_driver *all; /* drivers of all workers */
     struct wf_park elsewhere;
     _Atomic(uint64_t) parks;
     _Atomic(uint64_t) reached;
     _Atomic(uint64_t) polls;
     _Atomic(uint64_t) helped;
     _Atomic(bool) is_left;
-    _Atomic(bool) has_rest; /* which help does not get */
-    uint64_t wanted;        /* its worker: polls */
+    _Atomic(bool) has_rest; /* events that other workers cannot poll */
+    uint64_t wanted;        /* polls that its worker waits for */
 };
 
 static bool fake_park(struct wf_driver *driver, int64_t deadline)
@@ -126,12 +126,12 @@ static int yield_often(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a worker with a driver sleeps in it, is woken through it, and polls it
- *         between ticks; no task is lost.
- * Method: tasks one after the other from outside, to any worker and to a given
- *         one, with time for all to go to sleep in between.
+ * Goal:   a worker with a driver parks in it, is unparked through it, and polls it between ticks.
+ *         No task is lost.
+ * Method: tasks one after the other from outside, to any worker and to a given one, with time for
+ *         all workers to park in between.
  */
-static void a_worker_sleeps_in_its_driver(void)
+static void worker_parks_in_its_driver(void)
 {
     struct fake_driver drivers[WORKERS];
     struct wf_sched *sched = start(drivers);
@@ -157,7 +157,7 @@ static void a_worker_sleeps_in_its_driver(void)
     wf_sched_fini(sched);
 }
 
-/* Is long in one poll, until it was helped as often as wanted. */
+/* Stays in one poll until other workers have polled on its behalf three times. */
 static int compute(weft_co *co, void *state)
 {
     struct fake_driver *drivers = *(struct fake_driver **)state;
@@ -186,11 +186,11 @@ static void compute_on(struct wf_sched *sched, struct fake_driver *drivers, unsi
 }
 
 /*
- * Goal:   the events of a worker that is long in one poll are handled by others: by one
- *         that slept, or if there is none, by the watch.
- * Method: one that computes until that has happened; then all of them do.
+ * Goal:   another worker handles the events of a worker in a long poll: a parked worker, or the
+ *         monitor if there is none.
+ * Method: one task computes until that has happened, then one on each worker.
  */
-static void a_busy_worker_is_helped(void)
+static void other_worker_polls_on_behalf_of_busy_worker(void)
 {
     struct fake_driver drivers[WORKERS];
     struct wf_sched *sched = start(drivers);
@@ -202,7 +202,7 @@ static void a_busy_worker_is_helped(void)
     wf_sched_fini(sched);
 }
 
-static _Atomic(uint64_t) forking; /* fibers that have begun to */
+static _Atomic(uint64_t) forking; /* number of fibers that have started to fork */
 static _Atomic(uint64_t) done;
 
 static void do_nothing(void *arg)
@@ -210,7 +210,10 @@ static void do_nothing(void *arg)
     (void)arg;
 }
 
-/* Forks all the time, until all that do have got what they want: nobody else takes a fork. */
+/*
+ * Forks all the time, until all such fibers have what they wait for. No other worker steals a
+ * fork.
+ */
 static void fork_until(bool (*is_done)(struct fake_driver *own), struct fake_driver *own)
 {
     atomic_fetch_add(&forking, 1);
@@ -225,7 +228,7 @@ static void fork_until(bool (*is_done)(struct fake_driver *own), struct fake_dri
     }
 }
 
-/* A fiber that does so on each worker. */
+/* Runs such a fiber on each worker. */
 static void fork_on_all(struct fake_driver *drivers, int (*function)(void *arg),
                         struct wf_sched *sched, struct wf_task **tasks)
 {
@@ -267,11 +270,11 @@ static int fork_and_poll(void *arg)
 }
 
 /*
- * Goal:   events that come only to a worker that polls do come, though all workers fork all the
+ * Goal:   events that only a polling worker gets are delivered, although all workers fork all the
  *         time.
- * Method: a driver that others cannot help.
+ * Method: a driver that other workers cannot poll.
  */
-static void who_forks_polls_when_asked(void)
+static void forking_worker_polls_on_request(void)
 {
     struct fake_driver drivers[WORKERS];
     struct wf_task *tasks[WORKERS];
@@ -309,10 +312,10 @@ static int fork_and_serve(void *arg)
 }
 
 /*
- * Goal:   who forks, and has let a task run, polls before it goes on: the task may wait for an
- *         event now.
+ * Goal: a forking worker that has let a task run polls before it continues: the task may now wait
+ * for an event.
  */
-static void who_has_let_tasks_run_polls(void)
+static void forking_worker_polls_after_it_let_tasks_run(void)
 {
     struct fake_driver drivers[WORKERS];
     struct wf_task *tasks[WORKERS];
@@ -330,8 +333,8 @@ static void who_has_let_tasks_run_polls(void)
 }
 
 TEST_MAIN({
-    TEST(a_worker_sleeps_in_its_driver),
-    TEST(a_busy_worker_is_helped),
-    TEST(who_forks_polls_when_asked),
-    TEST(who_has_let_tasks_run_polls),
+    TEST(worker_parks_in_its_driver),
+    TEST(other_worker_polls_on_behalf_of_busy_worker),
+    TEST(forking_worker_polls_on_request),
+    TEST(forking_worker_polls_after_it_let_tasks_run),
 })

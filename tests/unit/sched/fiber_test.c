@@ -36,7 +36,7 @@ static int add_one(void *arg)
     return *(int *)arg + 1;
 }
 
-static void a_fiber_gets_its_argument_and_gives_its_result(void)
+static void fiber_gets_argument_and_returns_result(void)
 {
     weft_runtime *rt = test_start(2);
     static const int values[] = { 0, 41, -2, -4097, INT_MAX - 1, INT_MIN + 4 };
@@ -59,7 +59,7 @@ static int sum_bytes(void *arg)
     return sum;
 }
 
-static void an_argument_with_a_size_is_copied(void)
+static void argument_with_size_is_copied(void)
 {
     weft_runtime *rt = test_start(1);
     unsigned char bytes[1000];
@@ -72,7 +72,7 @@ static void an_argument_with_a_size_is_copied(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_bad_spec_is_refused(void)
+static void invalid_spec_is_refused(void)
 {
     weft_runtime *rt = test_start(2);
     static const weft_fiber_spec specs[] = {
@@ -88,7 +88,7 @@ static void a_bad_spec_is_refused(void)
     weft_runtime_destroy(rt);
 }
 
-/* Uses so many bytes of stack; the compiler cannot leave it out. */
+/* Uses the given number of bytes of stack, in a way that the compiler cannot optimize out. */
 static int use_stack(void *arg)
 {
     size_t bytes = *(size_t *)arg;
@@ -100,7 +100,7 @@ static int use_stack(void *arg)
     return array[bytes - 1];
 }
 
-/* The same, and has its stack while others want one. */
+/* The same, and keeps its stack while other fibers need one. */
 static int sleep_deep(void *arg)
 {
     CHECK_EQ(use_stack(arg), 2);
@@ -108,11 +108,11 @@ static int sleep_deep(void *arg)
     return weft_sleep_until(WEFT_NEVER);
 }
 
-static void a_stack_is_as_large_as_asked_for(void)
+static void stack_has_requested_size(void)
 {
     weft_runtime *rt = test_start(1);
     for (size_t size = 16 << 10; size <= 8 << 20; size *= 2) {
-        size_t bytes = size - (8 << 10); /* The rest is for frames, with room for checks. */
+        size_t bytes = size - (8 << 10); /* The rest is for frames, with space for checks. */
         weft_fiber_spec spec = { .function = use_stack, .arg = &bytes, .stack_size = size };
         weft_task *task;
         CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
@@ -121,7 +121,7 @@ static void a_stack_is_as_large_as_asked_for(void)
     weft_runtime_destroy(rt);
 }
 
-/* Who ran, in turn. */
+/* Names of the fibers in the order in which they ran. */
 static unsigned char order[64];
 static unsigned order_count;
 
@@ -151,7 +151,7 @@ static int start_two(void *arg)
     return 0;
 }
 
-static void a_yield_lets_others_run(void)
+static void yield_lets_others_run(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, start_two, NULL), 0);
@@ -172,7 +172,7 @@ static int yield_alone(void *arg)
     return 0;
 }
 
-static void a_yield_without_others_is_a_new_poll(void)
+static void yield_without_others_starts_new_poll(void)
 {
     weft_runtime *rt = test_start(1);
     uint64_t polls = stats_of(rt, 0).polls;
@@ -182,10 +182,9 @@ static void a_yield_without_others_is_a_new_poll(void)
 }
 
 /*
- * Goal:   whoever waits for the fiber it has just started goes straight there, and
- *         that one comes straight back.
- * Method: the runtime counts it; every now and then the loop comes first, for its
- *         other duties.
+ * Goal:   a joiner of the fiber that it has just started switches directly to it, and that fiber
+ *         switches directly back.
+ * Method: the runtime counts it. Now and then the worker loop runs first, for its other duties.
  */
 static int spawn_and_join(void *arg)
 {
@@ -199,7 +198,7 @@ static int spawn_and_join(void *arg)
     return 0;
 }
 
-static void a_join_hands_over(void)
+static void join_of_new_fiber_switches_directly(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 1;
@@ -230,8 +229,8 @@ static int start_many_and_wait(void *arg)
     return 0;
 }
 
-/* Goal: a fiber that begins where another has ended finds nothing of it. */
-static void a_fiber_begins_with_nothing_of_others(void)
+/* Goal: a fiber that starts where another has ended sees none of its state. */
+static void fiber_starts_without_state_of_others(void)
 {
     weft_runtime *rt = test_start(1);
     atomic_store(&runs, 0);
@@ -303,7 +302,7 @@ static void play_on(unsigned workers, uint64_t rounds)
     weft_runtime_destroy(rt);
 }
 
-static void a_wake_followed_by_a_wait_hands_over(void)
+static void wake_followed_by_wait_switches_directly(void)
 {
     play_on(1, 1000);
     play_on(2, test_scale(20000));
@@ -317,7 +316,7 @@ static int gate_await(void *arg)
     return weft_await(&gate->future, WEFT_NEVER);
 }
 
-static void a_cancelled_fiber_ends_its_wait(void)
+static void cancel_ends_wait_of_fiber(void)
 {
     weft_runtime *rt = test_start(2);
     struct gate gate = gate_make(CANCEL_AT_ONCE);
@@ -330,7 +329,7 @@ static void a_cancelled_fiber_ends_its_wait(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_wait_that_needs_time_to_cancel_gets_it(void)
+static void canceled_wait_gets_time_to_cancel(void)
 {
     weft_runtime *rt = test_start(2);
     struct gate gate = gate_make(CANCEL_LATER);
@@ -362,7 +361,7 @@ static int await_twice(void *arg)
     return weft_await(&gates[0].future, WEFT_NEVER);
 }
 
-static void a_shield_lets_a_cancelled_fiber_wait(void)
+static void shield_lets_canceled_fiber_wait(void)
 {
     weft_runtime *rt = test_start(2);
     struct gate gates[2] = { gate_make(CANCEL_AT_ONCE), gate_make(CANCEL_AT_ONCE) };
@@ -377,7 +376,7 @@ static void a_shield_lets_a_cancelled_fiber_wait(void)
     weft_runtime_destroy(rt);
 }
 
-static int cancelled_result(void *arg)
+static int canceled_result(void *arg)
 {
     (void)arg;
     return weft_cancelled() ? 1 : 0;
@@ -387,19 +386,19 @@ static int cancel_before_it_runs(void *arg)
 {
     (void)arg;
     weft_task *task;
-    CHECK_EQ(weft_go(&task, cancelled_result, NULL), 0);
+    CHECK_EQ(weft_go(&task, canceled_result, NULL), 0);
     weft_cancel(task);
     return test_join(task);
 }
 
-static void a_fiber_cancelled_before_it_runs_still_runs(void)
+static void fiber_canceled_before_it_runs_still_runs(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, cancel_before_it_runs, NULL), 1);
     weft_runtime_destroy(rt);
 }
 
-static void a_shutdown_ends_every_fiber(void)
+static void shutdown_ends_every_fiber(void)
 {
     enum {
         COUNT = 500
@@ -424,10 +423,10 @@ static void a_shutdown_ends_every_fiber(void)
 }
 
 /*
- * Goal:   a fiber that comes back on another worker finds its frame, its errno and
- *         the arithmetic as it left them.
- * Method: more fibers than workers, with values in locals, that yield often; and one
- *         of them moves each time.
+ * Goal:   a fiber that resumes on another worker finds its frame, errno and floating-point
+ *         control unchanged.
+ * Method: more fibers than workers, with values in locals, that yield often; and one of them
+ *         changes workers from time to time.
  */
 static int wander(void *arg)
 {
@@ -454,7 +453,7 @@ static int wander(void *arg)
     return 0;
 }
 
-static void a_fiber_finds_its_frame_after_a_move(void)
+static void fiber_keeps_its_frame_when_it_changes_worker(void)
 {
     enum {
         COUNT = 16
@@ -482,7 +481,7 @@ static int stay(void *arg)
     return 0;
 }
 
-static void a_pinned_fiber_stays_on_its_worker(void)
+static void pinned_fiber_stays_on_its_worker(void)
 {
     weft_runtime *rt = test_start(4);
     weft_task *tasks[4];
@@ -498,7 +497,7 @@ static void a_pinned_fiber_stays_on_its_worker(void)
     weft_runtime_destroy(rt);
 }
 
-/* Many that run one after the other share the memory of a stack. */
+/* Fibers that run one after the other reuse the memory of one stack. */
 static int count_run(void *arg)
 {
     (void)arg;
@@ -515,7 +514,7 @@ static int start_many(void *arg)
     return 0;
 }
 
-static void fibers_that_do_not_wait_share_a_stack(void)
+static void fibers_that_do_not_wait_share_stack(void)
 {
     weft_runtime *rt = test_start(1);
     uint64_t count = test_scale(20000);
@@ -526,13 +525,13 @@ static void fibers_that_do_not_wait_share_a_stack(void)
     atomic_store(&runs, 0);
     CHECK_EQ(test_run(rt, start_many, &count), 0);
     test_wait_for(&runs, count);
-    if (!test_is_sanitized()) { /* Their own memory comes and goes as they like. */
+    if (!test_is_sanitized()) { /* A sanitizer's own memory use is arbitrary. */
         CHECK_LT(test_rss_bytes(), before + count * 1024);
     }
     weft_runtime_destroy(rt);
 }
 
-/* What an idle runtime has given back was looked at: how deep it was used. */
+/* The runtime measures how deep a stack was used when it gives the stack back while idle. */
 static int start_deep_ones(void *arg)
 {
     (void)arg;
@@ -554,13 +553,13 @@ static int start_deep_ones(void *arg)
     return 0;
 }
 
-static void an_idle_runtime_gives_stacks_back(void)
+static void idle_runtime_gives_stacks_back(void)
 {
     weft_runtime *rt = test_start(2);
     atomic_store(&runs, 0);
     CHECK_EQ(test_run(rt, start_deep_ones, NULL), 0);
     weft_stats stats = { 0 };
-    while (stats.fiber_stack_used_max < 100 << 10) { /* Else the test's time is over. */
+    while (stats.fiber_stack_used_max < 100 << 10) { /* Otherwise the test times out. */
         weft_runtime_stats(rt, &stats);
         (void)sched_yield();
     }
@@ -570,7 +569,7 @@ static void an_idle_runtime_gives_stacks_back(void)
     weft_runtime_destroy(rt);
 }
 
-/* Mistakes. Each runs in a child of its own. */
+/* --- Misuse, each in a child process --- */
 
 static int return_pending(void *arg)
 {
@@ -597,7 +596,7 @@ static int suspend_with_mutex(void *arg)
     return 0;
 }
 
-static void wait_with_a_mutex(void)
+static void wait_with_mutex(void)
 {
     weft_runtime *rt = test_start(1);
     (void)test_run(rt, suspend_with_mutex, NULL);
@@ -612,13 +611,13 @@ static int suspend_with_lock(void *arg)
     return 0;
 }
 
-static void wait_with_a_lock(void)
+static void wait_with_lock(void)
 {
     weft_runtime *rt = test_start(1);
     (void)test_run(rt, suspend_with_lock, NULL);
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void return_of_pending_aborts_with_message(void)
 {
     CHECK_ABORTS(end_with_pending, "returned WEFT_PENDING or WEFT_YIELDED");
 }
@@ -626,32 +625,32 @@ static void mistakes_abort_with_a_sentence(void)
 static void wait_with_lock_held_aborts(void)
 {
     if (wf_futex_robust_list() != NULL) {
-        CHECK_ABORTS(wait_with_a_mutex, "while it holds a lock of this thread (pthread mutex)");
+        CHECK_ABORTS(wait_with_mutex, "while it holds a lock of this thread (pthread mutex)");
     } else {
         test_skip("the emulator has no robust mutexes");
     }
-    CHECK_ABORTS(wait_with_a_lock, "waits while it holds a lock of this thread (pool)");
+    CHECK_ABORTS(wait_with_lock, "waits while it holds a lock of this thread (pool)");
 }
 
 TEST_MAIN({
-    TEST(mistakes_abort_with_a_sentence),
+    TEST(return_of_pending_aborts_with_message),
     TEST_DEBUG(wait_with_lock_held_aborts),
-    TEST(a_fiber_gets_its_argument_and_gives_its_result),
-    TEST(an_argument_with_a_size_is_copied),
-    TEST(a_bad_spec_is_refused),
-    TEST(a_stack_is_as_large_as_asked_for),
-    TEST(a_yield_lets_others_run),
-    TEST(a_yield_without_others_is_a_new_poll),
-    TEST(a_join_hands_over),
-    TEST(a_fiber_begins_with_nothing_of_others),
-    TEST(a_wake_followed_by_a_wait_hands_over),
-    TEST(a_cancelled_fiber_ends_its_wait),
-    TEST(a_wait_that_needs_time_to_cancel_gets_it),
-    TEST(a_shield_lets_a_cancelled_fiber_wait),
-    TEST(a_fiber_cancelled_before_it_runs_still_runs),
-    TEST(a_shutdown_ends_every_fiber),
-    TEST(a_fiber_finds_its_frame_after_a_move),
-    TEST(a_pinned_fiber_stays_on_its_worker),
-    TEST(fibers_that_do_not_wait_share_a_stack),
-    TEST(an_idle_runtime_gives_stacks_back),
+    TEST(fiber_gets_argument_and_returns_result),
+    TEST(argument_with_size_is_copied),
+    TEST(invalid_spec_is_refused),
+    TEST(stack_has_requested_size),
+    TEST(yield_lets_others_run),
+    TEST(yield_without_others_starts_new_poll),
+    TEST(join_of_new_fiber_switches_directly),
+    TEST(fiber_starts_without_state_of_others),
+    TEST(wake_followed_by_wait_switches_directly),
+    TEST(cancel_ends_wait_of_fiber),
+    TEST(canceled_wait_gets_time_to_cancel),
+    TEST(shield_lets_canceled_fiber_wait),
+    TEST(fiber_canceled_before_it_runs_still_runs),
+    TEST(shutdown_ends_every_fiber),
+    TEST(fiber_keeps_its_frame_when_it_changes_worker),
+    TEST(pinned_fiber_stays_on_its_worker),
+    TEST(fibers_that_do_not_wait_share_stack),
+    TEST(idle_runtime_gives_stacks_back),
 })

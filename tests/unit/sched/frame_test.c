@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal:   a task that returns with an open scope or join set in its frame or its state aborts with
- *         a sentence; objects elsewhere may outlive the task that has begun them.
+ * frame_test.c - open scopes and join sets of a task that returns.
+ *
+ * Goal:   a task that returns with an open scope or join set in its frame or its state aborts
+ *         with a message. Objects elsewhere may outlive the task that began them.
  * Method: tasks of each kind leave one open, in a child process.
  */
 #include "sched/frame.h"
@@ -19,8 +21,10 @@ static int wait_for_cancel(void *arg)
     return weft_sleep(60 * WEFT_S);
 }
 
-/* A sanitizer may keep local variables apart from the stack, so that the library does not know them
- * as the task's. */
+/*
+ * Returns whether a sanitizer keeps local variables off the stack, so that the library does not
+ * recognize them as the task's.
+ */
 static bool has_fake_stack(void)
 {
     volatile char local = 0;
@@ -28,7 +32,7 @@ static bool has_fake_stack(void)
     return distance > 1 << 16;
 }
 
-/* --- Mistakes ------------------------------------------------------------------------------ */
+/* --- Misuse -------------------------------------------------------------------------------- */
 
 static int leave_scope(void *arg)
 {
@@ -86,7 +90,7 @@ static int leave_in_fork(void *arg)
 
 struct body_state {
     weft_scope scope;
-    char more[600]; /* more than a slot of a slab */
+    char more[600]; /* more than a slab slot */
 };
 
 static int leave_in_state(weft_co *co, void *state)
@@ -163,7 +167,7 @@ static void stackless_task_that_returns_with_open_scope_aborts(void)
     CHECK_ABORTS(make_mistake_in_body, "returned with a scope or a join set that was not ended");
 }
 
-/* --- What is allowed ----------------------------------------------------------------------- */
+/* --- Allowed uses -------------------------------------------------------------------------- */
 
 static weft_scope elsewhere;
 
@@ -209,7 +213,7 @@ static int end_of_another(void *scope)
     return weft_scope_end(scope);
 }
 
-/* The owner begins and ends others meanwhile. */
+/* Meanwhile the owner begins and ends other scopes. */
 static int let_another_end(void *arg)
 {
     weft_scope scope;
@@ -271,7 +275,7 @@ static int end_in_state(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-static void scopes_that_were_ended_do_not_count(void)
+static void ended_scopes_do_not_count(void)
 {
     weft_task *task;
     weft_runtime *rt = test_start(2);
@@ -291,5 +295,5 @@ TEST_MAIN({
     TEST(stackless_task_that_returns_with_open_scope_aborts),
     TEST(scope_elsewhere_may_outlive_task),
     TEST(scope_may_be_ended_by_another_fiber),
-    TEST(scopes_that_were_ended_do_not_count),
+    TEST(ended_scopes_do_not_count),
 })

@@ -33,11 +33,11 @@ static bool never_cancel(weft_future *future)
 static const weft_future_ops ready_ops = { .poll = ready_poll, .cancel = never_cancel };
 static weft_future ready = { &ready_ops };
 
-/* --- Awaiting in a body ----------------------------------------------------------- */
+/* --- Awaiting in a stackless task ------------------------------------------------- */
 
 struct simple {
     struct gate gate;
-    _Atomic(uint64_t) polls; /* of the body */
+    _Atomic(uint64_t) polls; /* of the stackless task */
     int result;
     int second;
 };
@@ -52,7 +52,7 @@ static int simple_body(weft_co *co, void *state)
     WEFT_END(co, simple->result);
 }
 
-static void an_await_that_is_ready_does_not_wait(void)
+static void await_of_ready_future_does_not_wait(void)
 {
     weft_runtime *rt = test_start(1);
     struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
@@ -63,7 +63,7 @@ static void an_await_that_is_ready_does_not_wait(void)
     weft_runtime_destroy(rt);
 }
 
-static void an_await_goes_on_when_the_future_has_news(void)
+static void await_continues_when_future_wakes_task(void)
 {
     weft_runtime *rt = test_start(1);
     struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
@@ -77,7 +77,7 @@ static void an_await_goes_on_when_the_future_has_news(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_cancelled_await_ends_and_later_ones_do_not_start(void)
+static void cancel_ends_await_and_later_awaits_do_not_start(void)
 {
     weft_runtime *rt = test_start(1);
     struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
@@ -92,7 +92,7 @@ static void a_cancelled_await_ends_and_later_ones_do_not_start(void)
     weft_waker_drop(simple.gate.waker);
 }
 
-static void a_cancel_that_needs_time_is_waited_for(void)
+static void await_waits_for_slow_cancel(void)
 {
     weft_runtime *rt = test_start(1);
     struct simple simple = { .gate = gate_make(CANCEL_LATER) };
@@ -101,7 +101,7 @@ static void a_cancel_that_needs_time_is_waited_for(void)
     weft_cancel(task);
     test_wait_for(&simple.gate.cancels, 1);
     CHECK(!weft_task_is_done(task));
-    CHECK_EQ(simple.polls, 1); /* The body does not run before it is over. */
+    CHECK_EQ(simple.polls, 1); /* The task's function does not run before that. */
     gate_open(&simple.gate, WEFT_ECANCELED);
     CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(simple.gate.polls, 2);
@@ -109,7 +109,7 @@ static void a_cancel_that_needs_time_is_waited_for(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_result_that_is_faster_than_the_cancel_is_kept(void)
+static void result_that_beats_cancel_is_kept(void)
 {
     weft_runtime *rt = test_start(1);
     struct simple simple = { .gate = gate_make(CANCEL_LATER) };
@@ -132,7 +132,7 @@ static int cancel_self_then_await_body(weft_co *co, void *state)
     WEFT_END(co, simple->result);
 }
 
-static void an_await_after_the_cancellation_gives_ecanceled_at_once(void)
+static void await_after_cancel_returns_ecanceled_immediately(void)
 {
     weft_runtime *rt = test_start(1);
     struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
@@ -149,7 +149,7 @@ static int stubborn_body(weft_co *co, void *state)
     return WEFT_PENDING;
 }
 
-static void a_body_that_ignores_its_cancellation_is_ended(void)
+static void stackless_task_that_ignores_cancel_is_ended(void)
 {
     weft_runtime *rt = test_start(1);
     _Atomic(uint64_t) polls = 0;
@@ -157,7 +157,7 @@ static void a_body_that_ignores_its_cancellation_is_ended(void)
     test_wait_for(&polls, 1);
     weft_cancel(task);
     CHECK_EQ(test_join(task), WEFT_ECANCELED);
-    CHECK_EQ(polls, 2); /* It was told once. */
+    CHECK_EQ(polls, 2); /* It was notified once. */
     weft_runtime_destroy(rt);
 }
 
@@ -169,22 +169,22 @@ static int forget_await_body(weft_co *co, void *state)
     return 0;
 }
 
-static void end_with_an_await_pending(void)
+static void end_with_await_pending(void)
 {
     struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
     (void)test_join(test_spawn(test_start(1), forget_await_body, &simple));
 }
 
-static void a_body_that_ends_with_an_await_pending_aborts(void)
+static void stackless_task_that_ends_during_await_aborts(void)
 {
-    CHECK_ABORTS(end_with_an_await_pending, "returned while an await of its was pending");
+    CHECK_ABORTS(end_with_await_pending, "returned while an await of its was pending");
 }
 
 /* --- Yielding ----------------------------------------------------------------------- */
 
 struct turns {
     _Atomic(uint64_t) count;
-    int log[8]; /* one worker writes it */
+    int log[8]; /* written by one worker */
 };
 
 static int turns_body(weft_co *co, void *state)
@@ -208,11 +208,11 @@ static int plug_body(weft_co *co, void *state)
     return 0;
 }
 
-static void a_yield_lets_others_run_first(void)
+static void yield_lets_other_tasks_run_first(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 1;
-    config.inject_interval_min = 65535; /* All three come in one batch. */
+    config.inject_interval_min = 65535; /* All three arrive in one batch. */
     config.inject_interval_max = 65535;
     weft_runtime *rt;
     CHECK_EQ(weft_runtime_create(&rt, &config), 0);
@@ -235,7 +235,7 @@ static void a_yield_lets_others_run_first(void)
     weft_runtime_destroy(rt);
 }
 
-static int yield_cancelled_body(weft_co *co, void *state)
+static int yield_canceled_body(weft_co *co, void *state)
 {
     int *error = test_arg(state);
     WEFT_BEGIN(co);
@@ -244,11 +244,11 @@ static int yield_cancelled_body(weft_co *co, void *state)
     WEFT_END(co, *error);
 }
 
-static void a_yield_of_a_cancelled_task_gives_ecanceled(void)
+static void yield_of_canceled_task_returns_ecanceled(void)
 {
     weft_runtime *rt = test_start(1);
     int error = 0;
-    CHECK_EQ(test_join(test_spawn(rt, yield_cancelled_body, &error)), WEFT_ECANCELED);
+    CHECK_EQ(test_join(test_spawn(rt, yield_canceled_body, &error)), WEFT_ECANCELED);
     weft_runtime_destroy(rt);
 }
 
@@ -298,7 +298,7 @@ static uint64_t budget_yields(const weft_runtime *rt)
     return stats.budget_yields;
 }
 
-static void a_poll_is_cut_after_128_ready_awaits(void)
+static void poll_is_cut_after_128_ready_awaits(void)
 {
     static const struct {
         int awaits;
@@ -316,7 +316,7 @@ static void a_poll_is_cut_after_128_ready_awaits(void)
     weft_runtime_destroy(rt);
 }
 
-static void the_budget_is_the_tasks_and_not_each_bodys(void)
+static void budget_is_per_task_not_per_nested_future(void)
 {
     weft_runtime *rt = test_start(1);
     struct spender spender = { .awaits = 1000 };
@@ -326,7 +326,7 @@ static void the_budget_is_the_tasks_and_not_each_bodys(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_plain_thread_has_no_budget(void)
+static void plain_thread_has_no_budget(void)
 {
     struct spender spender = { .awaits = 1000 };
     weft_co_future future;
@@ -352,7 +352,7 @@ static int note_body(weft_co *co, void *state)
     return 0;
 }
 
-static void a_body_whose_awaits_are_always_ready_lets_others_run_and_can_be_cancelled(void)
+static void task_with_always_ready_awaits_lets_others_run(void)
 {
     weft_runtime *rt = test_start(1);
     struct spender spender = { 0 };
@@ -365,9 +365,9 @@ static void a_body_whose_awaits_are_always_ready_lets_others_run_and_can_be_canc
     weft_runtime_destroy(rt);
 }
 
-/* --- Bodies as futures ------------------------------------------------------------------- */
+/* --- Stackless functions as futures ------------------------------------------------------ */
 
-/* Awaits its gate, then yields, then answers. */
+/* Awaits its gate, then yields, then returns. */
 struct leaf {
     struct gate gate;
     weft_co_future future;
@@ -400,7 +400,7 @@ struct tree {
     _Atomic(uint64_t) polls;
 };
 
-/* One leaf after the other. */
+/* Awaits one leaf after the other. */
 static int sequence_body(weft_co *co, void *state)
 {
     struct tree *tree = state;
@@ -437,7 +437,7 @@ static int nested_body(weft_co *co, void *state)
     WEFT_END(co, tree->result + 1000);
 }
 
-/* As a task: its state is a pointer. */
+/* The same as a task, whose state is a pointer. */
 static weft_body_fn tree_main;
 
 static int tree_task_body(weft_co *co, void *state)
@@ -456,7 +456,7 @@ static void tree_init(struct tree *tree, weft_body_fn body, enum cancel_mode mod
     tree_main = body;
 }
 
-static void bodies_compose_in_sequence_in_loops_and_nested(void)
+static void stackless_functions_compose_in_sequence_loop_and_nested(void)
 {
     static const struct {
         weft_body_fn body;
@@ -474,9 +474,9 @@ static void bodies_compose_in_sequence_in_loops_and_nested(void)
         CHECK_EQ(test_join(task), rows[row].expected);
         for (int i = 0; i < 3; i++) {
             CHECK_EQ(tree.leaves[i].yielded, 0);
-            CHECK_EQ(tree.leaves[i].polls, 3); /* Begun, after the gate, after the yield. */
+            CHECK_EQ(tree.leaves[i].polls, 3); /* Start, after the gate, after the yield. */
         }
-        /* Each poll of the task is one of a leaf, or two at a change. */
+        /* Each poll of the task polls one leaf, or two when it moves to the next. */
         CHECK_EQ(tree.polls, 7);
     }
     weft_runtime_destroy(rt);
@@ -492,7 +492,7 @@ static void *open_leaves(void *arg)
     return NULL;
 }
 
-static void a_thread_awaits_a_body(void)
+static void plain_thread_awaits_stackless_function(void)
 {
     struct tree tree;
     tree_init(&tree, NULL, CANCEL_AT_ONCE);
@@ -505,7 +505,7 @@ static void a_thread_awaits_a_body(void)
     CHECK_EQ(tree.leaves[2].yielded, 0);
 }
 
-static void a_thread_that_gives_up_cancels_the_innermost_await(void)
+static void deadline_on_plain_thread_cancels_innermost_await(void)
 {
     struct tree tree;
     tree_init(&tree, NULL, CANCEL_AT_ONCE);
@@ -518,11 +518,11 @@ static void a_thread_that_gives_up_cancels_the_innermost_await(void)
     CHECK_EQ(tree.leaves[1].gate.cancels, 1);
     CHECK_EQ(tree.leaves[1].result, WEFT_ECANCELED);
     CHECK_EQ(tree.leaves[1].yielded, WEFT_ECANCELED);
-    CHECK_EQ(tree.leaves[2].polls, 0); /* The third was not even begun. */
+    CHECK_EQ(tree.leaves[2].polls, 0); /* The third never started. */
     weft_waker_drop(tree.leaves[1].gate.waker);
 }
 
-static void a_cancellation_is_delivered_to_the_innermost_await(void)
+static void cancel_reaches_innermost_await(void)
 {
     weft_runtime *rt = test_start(1);
     for (int slow = 0; slow < 2; slow++) {
@@ -537,7 +537,7 @@ static void a_cancellation_is_delivered_to_the_innermost_await(void)
             CHECK_EQ(tree.leaves[0].polls, 1);
             gate_open(&tree.leaves[0].gate, WEFT_ECANCELED);
         }
-        /* Each later await says so at once, and the bodies add it all up. */
+        /* Each later await returns it immediately, and the functions add it all up. */
         CHECK_EQ(test_join(task), 111 * WEFT_ECANCELED + 1000);
         CHECK_EQ(tree.leaves[0].result, WEFT_ECANCELED);
         CHECK_EQ(tree.leaves[0].yielded, WEFT_ECANCELED);
@@ -558,7 +558,7 @@ static int yield_until_told_body(weft_co *co, void *state)
     WEFT_END(co, *error);
 }
 
-static void a_body_that_keeps_yielding_does_not_hold_off_the_deadline(void)
+static void yielding_stackless_function_does_not_delay_deadline(void)
 {
     int error = 0;
     weft_co_future future;
@@ -593,7 +593,7 @@ static int outer_body(weft_co *co, void *state)
     WEFT_END(co, outer->result);
 }
 
-static void a_nested_body_that_ignores_its_cancellation_is_ended(void)
+static void nested_function_that_ignores_cancel_is_ended(void)
 {
     weft_runtime *rt = test_start(1);
     struct outer outer = { .leaf = make_leaf(CANCEL_AT_ONCE), .leaf_body = stubborn_leaf_body };
@@ -612,7 +612,7 @@ static void a_nested_body_that_ignores_its_cancellation_is_ended(void)
     CHECK_EQ(leaf.polls, 2);
 }
 
-static void stand_where_no_await_is(void)
+static void resume_at_line_without_await(void)
 {
     struct simple simple = { .gate = gate_make(CANCEL_AT_ONCE) };
     void *state = &simple;
@@ -620,9 +620,9 @@ static void stand_where_no_await_is(void)
     (void)simple_body(&co, &state);
 }
 
-static void a_body_that_stands_nowhere_aborts(void)
+static void resume_at_line_without_await_point_aborts(void)
 {
-    CHECK_ABORTS(stand_where_no_await_is, "a body stands at line 9999, where it has no await");
+    CHECK_ABORTS(resume_at_line_without_await, "a body stands at line 9999, where it has no await");
 }
 
 /* --- Shields -------------------------------------------------------------------------------- */
@@ -638,7 +638,7 @@ static int shielded_body(weft_co *co, void *state)
     WEFT_END(co, outer->result);
 }
 
-static void a_shield_around_an_await_defers_the_cancellation(void)
+static void shield_around_await_defers_cancel(void)
 {
     weft_runtime *rt = test_start(1);
     struct outer outer = { .leaf = make_leaf(CANCEL_AT_ONCE) };
@@ -653,8 +653,10 @@ static void a_shield_around_an_await_defers_the_cancellation(void)
     weft_runtime_destroy(rt);
 }
 
-/* Awaited where there is a stack, with a deadline that passes: a body that stands behind a
- * shield is not told, whether it awaits something or has kept its waker. */
+/*
+ * Awaits the function on a fiber, with a deadline that has passed. A function behind a shield is
+ * not canceled, whether it awaits a future or only kept its waker.
+ */
 static int await_shielded_body(void *arg)
 {
     weft_co_future future;
@@ -662,7 +664,7 @@ static int await_shielded_body(void *arg)
     return weft_await(&future.future, PAST);
 }
 
-static void a_shield_holds_off_a_deadline(void)
+static void shield_defers_deadline(void)
 {
     weft_runtime *rt = test_start(1);
     struct outer outer = { .leaf = make_leaf(CANCEL_AT_ONCE) };
@@ -701,11 +703,11 @@ static int await_recluse(void *arg)
     weft_co_future future;
     weft_co_init(&future, recluse_body, arg);
     int result = weft_await(&future.future, PAST);
-    CHECK(future.future.ops->cancel(&future.future)); /* It has ended: nothing happens. */
+    CHECK(future.future.ops->cancel(&future.future)); /* It has ended, so this does nothing. */
     return result;
 }
 
-static void a_body_that_only_waits_is_not_ended_behind_a_shield(void)
+static void pending_function_behind_shield_is_not_ended(void)
 {
     weft_runtime *rt = test_start(1);
     struct recluse recluse = { .waker = NULL };
@@ -717,7 +719,7 @@ static void a_body_that_only_waits_is_not_ended_behind_a_shield(void)
     weft_runtime_destroy(rt);
 }
 
-/* Told that it is cancelled, it cleans up behind a shield. */
+/* After it learns that it is canceled, it cleans up behind a shield. */
 static int cleanup_leaf_body(weft_co *co, void *state)
 {
     struct outer *outer = state;
@@ -743,7 +745,7 @@ static int cleanup_body(weft_co *co, void *state)
     WEFT_END(co, outer->total);
 }
 
-static void a_cancelled_body_may_await_behind_a_shield(void)
+static void canceled_task_may_await_behind_shield(void)
 {
     weft_runtime *rt = test_start(1);
     struct outer outer = { .leaf = make_leaf(CANCEL_AT_ONCE) };
@@ -765,7 +767,7 @@ static void a_cancelled_body_may_await_behind_a_shield(void)
 struct keeper {
     _Atomic(weft_waker *) waker;
     _Atomic(uint64_t) polls;
-    uint64_t ends_at; /* polls */
+    uint64_t ends_at; /* number of polls */
 };
 
 static int keeper_body(weft_co *co, void *state)
@@ -778,7 +780,7 @@ static int keeper_body(weft_co *co, void *state)
     return atomic_fetch_add(&keeper->polls, 1) + 1 < keeper->ends_at ? WEFT_PENDING : 0;
 }
 
-static void a_waker_can_be_cloned_woken_fired_and_dropped(void)
+static void waker_can_be_cloned_woken_fired_and_dropped(void)
 {
     weft_runtime *rt = test_start(1);
     struct keeper keeper = { .ends_at = 4 };
@@ -789,7 +791,7 @@ static void a_waker_can_be_cloned_woken_fired_and_dropped(void)
     test_wait_for(&keeper.polls, 2);
     weft_waker_fire(clone);
     test_wait_for(&keeper.polls, 3);
-    weft_waker_drop(weft_waker_clone(keeper.waker)); /* Wakes nobody. */
+    weft_waker_drop(weft_waker_clone(keeper.waker)); /* Wakes no task. */
     weft_waker_drop(NULL);
     weft_waker_fire(keeper.waker);
     CHECK_EQ(test_join(task), 0);
@@ -797,7 +799,7 @@ static void a_waker_can_be_cloned_woken_fired_and_dropped(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_waker_is_harmless_after_its_task(void)
+static void waker_is_harmless_after_its_task(void)
 {
     weft_runtime *rt = test_start(1);
     struct keeper keeper = { .ends_at = 1 };
@@ -809,7 +811,7 @@ static void a_waker_is_harmless_after_its_task(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_waker_is_harmless_after_its_runtime(void)
+static void waker_is_harmless_after_its_runtime(void)
 {
     enum {
         KEPT = 3
@@ -828,7 +830,7 @@ static void a_waker_is_harmless_after_its_runtime(void)
         weft_waker *clone = weft_waker_clone(waker);
         weft_waker_fire(waker);
         if (i == 2) {
-            weft_waker_fire(clone); /* The last of all: the heap goes. */
+            weft_waker_fire(clone); /* The last reference: frees the heap. */
         } else {
             weft_waker_drop(clone);
         }
@@ -858,11 +860,10 @@ static void *shooter_main(void *arg)
 }
 
 /*
- * Goal:   a waker that is fired while its task ends and its runtime is destroyed
- *         does no harm.
- * Method: a thread fires it while the test shuts down and destroys; many times.
+ * Goal:   firing a waker while its task ends and its runtime is destroyed is harmless.
+ * Method: a thread fires it while the test shuts the runtime down and destroys it, many times.
  */
-static void a_waker_may_be_fired_while_its_runtime_is_destroyed(void)
+static void waker_may_be_fired_while_runtime_is_destroyed(void)
 {
     struct shooter shooter = { .stop = 0 };
     struct test_rounds rounds = test_rounds_begin();
@@ -884,33 +885,33 @@ static void a_waker_may_be_fired_while_its_runtime_is_destroyed(void)
 }
 
 TEST_MAIN({
-    TEST(an_await_that_is_ready_does_not_wait),
-    TEST(an_await_goes_on_when_the_future_has_news),
-    TEST(a_cancelled_await_ends_and_later_ones_do_not_start),
-    TEST(a_cancel_that_needs_time_is_waited_for),
-    TEST(a_result_that_is_faster_than_the_cancel_is_kept),
-    TEST(an_await_after_the_cancellation_gives_ecanceled_at_once),
-    TEST(a_body_that_ignores_its_cancellation_is_ended),
-    TEST(a_body_that_ends_with_an_await_pending_aborts),
-    TEST(a_yield_lets_others_run_first),
-    TEST(a_yield_of_a_cancelled_task_gives_ecanceled),
-    TEST(a_poll_is_cut_after_128_ready_awaits),
-    TEST(the_budget_is_the_tasks_and_not_each_bodys),
-    TEST(a_plain_thread_has_no_budget),
-    TEST(a_body_whose_awaits_are_always_ready_lets_others_run_and_can_be_cancelled),
-    TEST(bodies_compose_in_sequence_in_loops_and_nested),
-    TEST(a_thread_awaits_a_body),
-    TEST(a_thread_that_gives_up_cancels_the_innermost_await),
-    TEST(a_body_that_keeps_yielding_does_not_hold_off_the_deadline),
-    TEST(a_cancellation_is_delivered_to_the_innermost_await),
-    TEST(a_nested_body_that_ignores_its_cancellation_is_ended),
-    TEST(a_body_that_stands_nowhere_aborts),
-    TEST(a_shield_around_an_await_defers_the_cancellation),
-    TEST(a_shield_holds_off_a_deadline),
-    TEST(a_body_that_only_waits_is_not_ended_behind_a_shield),
-    TEST(a_cancelled_body_may_await_behind_a_shield),
-    TEST(a_waker_can_be_cloned_woken_fired_and_dropped),
-    TEST(a_waker_is_harmless_after_its_task),
-    TEST(a_waker_is_harmless_after_its_runtime),
-    TEST(a_waker_may_be_fired_while_its_runtime_is_destroyed),
+    TEST(await_of_ready_future_does_not_wait),
+    TEST(await_continues_when_future_wakes_task),
+    TEST(cancel_ends_await_and_later_awaits_do_not_start),
+    TEST(await_waits_for_slow_cancel),
+    TEST(result_that_beats_cancel_is_kept),
+    TEST(await_after_cancel_returns_ecanceled_immediately),
+    TEST(stackless_task_that_ignores_cancel_is_ended),
+    TEST(stackless_task_that_ends_during_await_aborts),
+    TEST(yield_lets_other_tasks_run_first),
+    TEST(yield_of_canceled_task_returns_ecanceled),
+    TEST(poll_is_cut_after_128_ready_awaits),
+    TEST(budget_is_per_task_not_per_nested_future),
+    TEST(plain_thread_has_no_budget),
+    TEST(task_with_always_ready_awaits_lets_others_run),
+    TEST(stackless_functions_compose_in_sequence_loop_and_nested),
+    TEST(plain_thread_awaits_stackless_function),
+    TEST(deadline_on_plain_thread_cancels_innermost_await),
+    TEST(yielding_stackless_function_does_not_delay_deadline),
+    TEST(cancel_reaches_innermost_await),
+    TEST(nested_function_that_ignores_cancel_is_ended),
+    TEST(resume_at_line_without_await_point_aborts),
+    TEST(shield_around_await_defers_cancel),
+    TEST(shield_defers_deadline),
+    TEST(pending_function_behind_shield_is_not_ended),
+    TEST(canceled_task_may_await_behind_shield),
+    TEST(waker_can_be_cloned_woken_fired_and_dropped),
+    TEST(waker_is_harmless_after_its_task),
+    TEST(waker_is_harmless_after_its_runtime),
+    TEST(waker_may_be_fired_while_runtime_is_destroyed),
 })

@@ -28,7 +28,7 @@ static int compute(void *arg)
     return 5;
 }
 
-static void a_guest_gets_the_result(void)
+static void external_thread_gets_result(void)
 {
     for (unsigned workers = 1; workers <= 8; workers *= 2) {
         weft_runtime *rt = test_start(workers);
@@ -42,7 +42,7 @@ static void a_guest_gets_the_result(void)
 static _Atomic(uint64_t) kept;
 static _Atomic(uint64_t) enough;
 
-static int keep_a_worker(weft_co *co, void *state)
+static int keep_worker(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -89,18 +89,18 @@ static int fork_halves(void *arg)
 }
 
 /*
- * Goal:   a guest helps with what it waits for.
- * Method: one worker has the fork, which forks two halves that must run at once; the
- *         other worker is busy. So the guest is the only one who can.
+ * Goal:   an external thread helps with the fork that it waits for.
+ * Method: one worker has the fork, which forks two halves that must run at the same time. The
+ *         other worker is busy, so only the external thread can run the second half.
  */
-static void a_guest_helps_with_its_own_fork(void)
+static void external_thread_helps_with_its_own_fork(void)
 {
     weft_runtime *rt = test_start(2);
     for (unsigned i = 0; i < 20; i++) {
         atomic_store(&kept, 0);
         atomic_store(&enough, 0);
         atomic_store(&halves, 0);
-        weft_task *busy = test_spawn(rt, keep_a_worker, NULL);
+        weft_task *busy = test_spawn(rt, keep_worker, NULL);
         test_wait_for(&kept, 1);
         CHECK_EQ(weft_par_run(rt, fork_halves, NULL), 0);
         CHECK(pthread_equal(atomic_load(&other_half), pthread_self()));
@@ -110,7 +110,7 @@ static void a_guest_helps_with_its_own_fork(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Who helps -------------------------------------------------------------------------- */
+/* --- Help from workers ------------------------------------------------------------------ */
 
 static int meet_at_once(void *arg)
 {
@@ -120,12 +120,12 @@ static int meet_at_once(void *arg)
 }
 
 /*
- * Goal:   a long computation is shared, though nothing is awake when it begins and it
- *         comes to no fork or join for long.
- * Method: each of two waits for the other. Once in a while all is quiet for long enough
- *         that the watch sleeps, too.
+ * Goal:   a long computation is shared, although all threads sleep when it starts and it reaches
+ *         no fork or join for a long time.
+ * Method: each of two functions waits for the other. From time to time all is quiet for so long
+ *         that the monitor sleeps as well.
  */
-static void two_computations_run_at_once(void)
+static void two_computations_run_concurrently(void)
 {
     weft_runtime *rt = test_start(1);
     for (unsigned i = 0; i < 20; i++) {
@@ -149,8 +149,8 @@ static int fork_little(void *arg)
     return 0;
 }
 
-/* One that was interrupted may be taken for a long one. */
-static void a_small_call_wakes_nobody(void)
+/* A call that was interrupted may look like a long one. */
+static void small_call_wakes_no_worker(void)
 {
     enum {
         CALLS = 2000
@@ -165,9 +165,9 @@ static void a_small_call_wakes_nobody(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Many ------------------------------------------------------------------------------- */
+/* --- Many external threads -------------------------------------------------------------- */
 
-static void *compute_as_guest(void *arg)
+static void *compute_as_external_thread(void *arg)
 {
     for (uint64_t i = 0; i < test_scale(100); i++) {
         CHECK_EQ(weft_par_run(arg, compute, NULL), 5);
@@ -175,7 +175,7 @@ static void *compute_as_guest(void *arg)
     return NULL;
 }
 
-static void more_guests_than_places(void)
+static void external_threads_may_exceed_slots(void)
 {
     enum {
         THREADS = WF_GUESTS_MAX + 4
@@ -183,7 +183,7 @@ static void more_guests_than_places(void)
     weft_runtime *rt = test_start(2);
     pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
-        CHECK_EQ(pthread_create(&threads[i], NULL, compute_as_guest, rt), 0);
+        CHECK_EQ(pthread_create(&threads[i], NULL, compute_as_external_thread, rt), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -203,18 +203,18 @@ static int compute_in_both(void *arg)
     return compute(NULL);
 }
 
-static int compute_on_a_worker(void *arg)
+static int compute_on_worker(void *arg)
 {
     return weft_par_run(arg, compute, NULL);
 }
 
-static void a_guest_of_one_runtime_is_one_of_another(void)
+static void external_thread_may_use_two_runtimes(void)
 {
     weft_runtime *rt = test_start(2);
     other = test_start(2);
     for (uint64_t i = 0; i < test_scale(100); i++) {
         CHECK_EQ(weft_par_run(rt, compute_in_both, rt), 5);
-        CHECK_EQ(test_run(rt, compute_on_a_worker, rt), 5);
+        CHECK_EQ(test_run(rt, compute_on_worker, rt), 5);
     }
     weft_runtime_destroy(other);
     weft_runtime_destroy(rt);
@@ -227,20 +227,20 @@ static int descend_far(void *arg)
     return 0;
 }
 
-static void *descend_as_guest(void *arg)
+static void *descend_as_external_thread(void *arg)
 {
     CHECK_EQ(weft_par_run(arg, descend_far, NULL), 0);
     return NULL;
 }
 
-static void recursion_is_deeper_than_the_stack_of_a_thread(void)
+static void recursion_exceeds_stack_of_external_thread(void)
 {
     weft_runtime *rt = test_start(1);
     pthread_t thread;
     pthread_attr_t attributes;
     CHECK_EQ(pthread_attr_init(&attributes), 0);
     CHECK_EQ(pthread_attr_setstacksize(&attributes, 256 << 10), 0);
-    CHECK_EQ(pthread_create(&thread, &attributes, descend_as_guest, rt), 0);
+    CHECK_EQ(pthread_create(&thread, &attributes, descend_as_external_thread, rt), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(pthread_attr_destroy(&attributes), 0);
     weft_runtime_destroy(rt);
@@ -254,24 +254,24 @@ static int forget_to_join(void *arg)
     return 0;
 }
 
-static void leave_without_a_join(void)
+static void leave_without_join(void)
 {
     (void)weft_par_run(test_start(1), forget_to_join, NULL);
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void missing_join_aborts_with_message(void)
 {
-    CHECK_ABORTS(leave_without_a_join,
+    CHECK_ABORTS(leave_without_join,
                  "weft_par_run: the function (#0) returned with 1 forks that were not joined");
 }
 
 TEST_MAIN({
-    TEST(mistakes_abort_with_a_sentence),
-    TEST(a_guest_gets_the_result),
-    TEST(two_computations_run_at_once),
-    TEST(a_guest_helps_with_its_own_fork),
-    TEST(a_small_call_wakes_nobody),
-    TEST(more_guests_than_places),
-    TEST(a_guest_of_one_runtime_is_one_of_another),
-    TEST(recursion_is_deeper_than_the_stack_of_a_thread),
+    TEST(missing_join_aborts_with_message),
+    TEST(external_thread_gets_result),
+    TEST(two_computations_run_concurrently),
+    TEST(external_thread_helps_with_its_own_fork),
+    TEST(small_call_wakes_no_worker),
+    TEST(external_threads_may_exceed_slots),
+    TEST(external_thread_may_use_two_runtimes),
+    TEST(recursion_exceeds_stack_of_external_thread),
 })

@@ -11,9 +11,9 @@
 #include "test.h"
 #include "timing.h"
 
-/* --- An allocator that keeps books ------------------------------------------ */
+/* --- Counting allocator ----------------------------------------------------- */
 
-/* Stands before each allocation, at least this far. */
+/* Precedes each allocation, at least this far. */
 struct tag {
     size_t size;
     size_t align;
@@ -25,7 +25,7 @@ struct tag {
 static _Atomic(int64_t) bytes_out; /* allocated and not freed */
 static _Atomic(int64_t) blocks_out;
 static _Atomic(int64_t) allocations;
-static _Atomic(int64_t) fail_at; /* this allocation fails, from 1; 0: none does */
+static _Atomic(int64_t) fail_at; /* number of the allocation that fails, from 1; 0: none */
 
 static size_t offset_of(size_t align)
 {
@@ -67,7 +67,7 @@ static void count_free(void *ctx, void *ptr, size_t size, size_t align)
 
 static const weft_allocator counting = { count_alloc, count_free, &bytes_out };
 
-/* --- Tasks that are nothing but memory -------------------------------------- */
+/* --- Dummy tasks that only occupy memory ------------------------------------ */
 
 struct dummy {
     struct wf_task task;
@@ -77,7 +77,7 @@ struct dummy {
 };
 
 static _Atomic(uint64_t) sched_freed;
-static int sched_stands_for; /* its address is a scheduler to the heap */
+static int sched_stands_for; /* its address serves as the scheduler */
 
 static struct wf_sched *fake_sched(void)
 {
@@ -109,7 +109,7 @@ static struct wf_heap *create(unsigned workers)
     return heap;
 }
 
-/* Retires a heap that nobody holds a task of any more. */
+/* Retires a heap without references to its tasks. */
 static void retire_empty(struct wf_heap *heap)
 {
     wf_heap_retire(heap, free_fake_sched);
@@ -147,7 +147,7 @@ static void drop(struct dummy *dummy)
     wf_task_release(&dummy->task);
 }
 
-/* Frees as the owner of a slab, not as somebody outside. */
+/* Frees the task as the owner of a slab rather than from outside. */
 static void drop_on(struct dummy *dummy, unsigned slab)
 {
     CHECK_EQ(wf_state_refs(wf_state_release(&dummy->task.state)), 1);
@@ -164,7 +164,7 @@ static const size_t edge_sizes[] = {
 
 /* --- One thread ------------------------------------------------------------- */
 
-static void an_unused_heap_is_freed_at_once(void)
+static void unused_heap_is_freed_immediately(void)
 {
     static const unsigned workers[] = { 1, 2, 64, 200, 1024 };
     for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
@@ -175,7 +175,7 @@ static void an_unused_heap_is_freed_at_once(void)
     }
 }
 
-static void a_heap_may_be_retired_without_a_scheduler(void)
+static void heap_can_be_retired_without_scheduler(void)
 {
     struct wf_heap *heap = create(1);
     drop(alloc_complete(heap, 0, SMALL));
@@ -184,7 +184,7 @@ static void a_heap_may_be_retired_without_a_scheduler(void)
     CHECK_EQ(atomic_load(&sched_freed), 0);
 }
 
-static void tasks_of_every_size_are_aligned_and_apart(void)
+static void tasks_of_every_size_are_aligned_and_disjoint(void)
 {
     struct wf_heap *heap = create(2);
     for (unsigned slab = 0; slab <= heap->outside; slab++) {
@@ -210,11 +210,11 @@ static void tasks_of_every_size_are_aligned_and_apart(void)
     retire_empty(heap);
 }
 
-static void a_size_takes_its_class_and_not_more(void)
+static void size_is_rounded_up_to_its_class_only(void)
 {
     struct wf_heap *heap = create(1);
     for (size_t size = 64; size <= 1024; size += 64) {
-        /* Two of one class lie next to each other in a fresh chunk. */
+        /* Two slots of one class are adjacent in a fresh chunk. */
         char *one = (char *)wf_heap_alloc(heap, 0, size);
         char *two = (char *)wf_heap_alloc(heap, 0, size - 63);
         CHECK_EQ(two - one, (int64_t)size);
@@ -224,7 +224,7 @@ static void a_size_takes_its_class_and_not_more(void)
     retire_empty(heap);
 }
 
-static void a_large_task_is_a_block_of_its_own(void)
+static void large_task_is_its_own_block(void)
 {
     struct wf_heap *heap = create(1);
     int64_t before = atomic_load(&blocks_out);
@@ -238,7 +238,7 @@ static void a_large_task_is_a_block_of_its_own(void)
     retire_empty(heap);
 }
 
-static void a_task_freed_by_its_owner_is_used_again(void)
+static void task_freed_by_owner_is_reused(void)
 {
     struct wf_heap *heap = create(1);
     struct dummy *first = alloc_complete(heap, 0, SMALL);
@@ -251,7 +251,7 @@ static void a_task_freed_by_its_owner_is_used_again(void)
     retire_empty(heap);
 }
 
-static void remote_frees_come_home_to_their_slab(void)
+static void remote_frees_return_to_their_slab(void)
 {
     enum {
         COUNT = 5
@@ -266,9 +266,9 @@ static void remote_frees_come_home_to_their_slab(void)
     }
     struct dummy *foreign = alloc_complete(heap, 1, SMALL);
     for (int i = 0; i < COUNT; i++) {
-        CHECK(foreign != dummies[i]); /* Not in the slab of the one who freed. */
+        CHECK(foreign != dummies[i]); /* Not in the slab of the freeing worker. */
     }
-    /* The owner finds all of them again before it carves a new one. */
+    /* The owner finds all of them again before it carves a new slot. */
     for (int i = 0; i < COUNT; i++) {
         struct dummy *again = alloc_complete(heap, 0, SMALL);
         bool known = false;
@@ -284,7 +284,7 @@ static void remote_frees_come_home_to_their_slab(void)
     retire_empty(heap);
 }
 
-static void the_outside_slab_reuses_what_outsiders_free(void)
+static void outside_slab_reuses_slots_freed_from_outside(void)
 {
     struct wf_heap *heap = create(1);
     struct dummy *dummy = alloc_complete(heap, heap->outside, SMALL);
@@ -296,7 +296,7 @@ static void the_outside_slab_reuses_what_outsiders_free(void)
     retire_empty(heap);
 }
 
-static void a_slab_grows_by_chunks_and_keeps_them(void)
+static void slab_grows_by_chunks_and_keeps_them(void)
 {
     enum {
         COUNT = 5000
@@ -327,7 +327,7 @@ static void count_visit(struct wf_task *task)
     (void)atomic_fetch_add(&dummy->visits, 1);
 }
 
-static void visit_sees_exactly_the_tasks_that_are_not_complete(void)
+static void visit_sees_exactly_tasks_that_are_not_complete(void)
 {
     static const uint64_t lifecycles[] = { WF_STATE_IDLE, WF_STATE_RUNNING, WF_STATE_COMPLETE };
     static struct dummy *dummies[3][EDGES][3];
@@ -338,7 +338,7 @@ static void visit_sees_exactly_the_tasks_that_are_not_complete(void)
                 dummies[slab][i][n] =
                     alloc(heap, slab, edge_sizes[i], lifecycles[n] | WF_STATE_REF);
             }
-            drop(alloc_alive(heap, slab, edge_sizes[i])); /* A free slot between. */
+            drop(alloc_alive(heap, slab, edge_sizes[i])); /* A free slot in between. */
         }
     }
     wf_heap_visit(heap, count_visit);
@@ -356,7 +356,7 @@ static void visit_sees_exactly_the_tasks_that_are_not_complete(void)
     retire_empty(heap);
 }
 
-static struct dummy *drop_in_visit; /* the last reference but the visitor's */
+static struct dummy *drop_in_visit; /* the last reference except for the visitor's */
 static uint64_t visited;
 
 static void visit_and_end(struct wf_task *task)
@@ -369,7 +369,7 @@ static void visit_and_end(struct wf_task *task)
     (void)task;
 }
 
-static void a_task_may_end_while_it_is_visited(void)
+static void task_may_end_during_visit(void)
 {
     static const size_t sizes[] = { SMALL, 3000 };
     for (int i = 0; i < 2; i++) {
@@ -393,7 +393,7 @@ static void visit_within(struct wf_task *task)
     wf_heap_visit(heap_of_visit, count_visit);
 }
 
-static void a_visit_may_visit(void)
+static void visit_may_nest(void)
 {
     struct wf_heap *heap = create(1);
     struct dummy *dummies[3];
@@ -411,7 +411,7 @@ static void a_visit_may_visit(void)
 
 /* --- Retiring --------------------------------------------------------------- */
 
-static void retire_keeps_the_heap_until_the_last_release(void)
+static void retire_keeps_heap_until_last_release(void)
 {
     struct wf_heap *heap = create(2);
     struct dummy *dummies[EDGES];
@@ -434,7 +434,7 @@ static void retire_keeps_the_heap_until_the_last_release(void)
     CHECK_EQ(atomic_load(&bytes_out), 0);
 }
 
-static void each_kind_of_task_can_be_the_last_one(void)
+static void task_of_any_size_and_slab_can_be_last_release(void)
 {
     static const size_t sizes[] = { SMALL, 1024, 1025 };
     for (size_t i = 0; i < 3; i++) {
@@ -450,7 +450,7 @@ static void each_kind_of_task_can_be_the_last_one(void)
     }
 }
 
-/* A thread that has dropped the last reference and not yet freed the task. */
+/* A thread that has dropped the last reference but has not freed the task yet. */
 struct straggler {
     struct dummy *dummy;
     _Atomic(uint64_t) steps;
@@ -481,12 +481,12 @@ static void *retire_main(void *arg)
 }
 
 /*
- * Goal:   retire waits for a thread that is about to free a task, since that one
- *         still needs the heap.
- * Method: the thread stops in the task's destroy operation; retire gets time
- *         enough to go wrong; then the thread goes on.
+ * Goal:   retire waits for a thread that is about to free a task, because that thread still needs
+ *         the heap.
+ * Method: the thread stops in the task's destroy operation, retire gets enough time to go wrong,
+ *         then the thread continues.
  */
-static void retire_waits_for_who_is_about_to_free(void)
+static void retire_waits_for_pending_free(void)
 {
     static const struct wf_task_ops ops = { .kind = "slow", .destroy = straggler_destroy };
     static const size_t sizes[] = { SMALL, 1024, 3000 };
@@ -512,10 +512,12 @@ static void retire_waits_for_who_is_about_to_free(void)
     }
 }
 
-/* --- No memory -------------------------------------------------------------- */
+/* --- Out of memory ---------------------------------------------------------- */
 
-/* The n-th allocation of these fails: the heap, then a chunk for each slab and
- * class that is new, and each large task. */
+/*
+ * Each of these may be the n-th allocation, which fails: the heap, a chunk for each new slab and
+ * class, and each large task. Returns the number of failed allocations.
+ */
 static int allocations_refused(struct wf_heap *heap)
 {
     static const size_t sizes[] = { SMALL, 1024, 1025, SMALL, 70000 };
@@ -555,12 +557,12 @@ static void every_allocation_may_fail(void)
             break;
         }
     }
-    /* The heap, two chunks and two large tasks a slab. */
+    /* The heap, and two chunks and two large tasks per slab. */
     CHECK_GE(n, 1 + 2 * 4);
     atomic_store(&fail_at, 0);
 }
 
-static void a_refused_task_can_be_had_later(void)
+static void failed_allocation_can_be_retried(void)
 {
     struct wf_heap *heap = create(1);
     atomic_store(&fail_at, atomic_load(&allocations) + 1);
@@ -570,7 +572,7 @@ static void a_refused_task_can_be_had_later(void)
     retire_empty(heap);
 }
 
-static void a_size_beyond_memory_is_refused(void)
+static void size_beyond_memory_is_refused(void)
 {
     struct wf_heap *heap = create(1);
     static const size_t sizes[] = { SIZE_MAX, SIZE_MAX - 62, SIZE_MAX - 63, SIZE_MAX - 64,
@@ -584,7 +586,7 @@ static void a_size_beyond_memory_is_refused(void)
 /* --- Several threads -------------------------------------------------------- */
 
 enum {
-    STORM_SLABS = 3,   /* owned by one thread each */
+    STORM_SLABS = 3,   /* each owned by one thread */
     STORM_THREADS = 5, /* the last two are outside */
     STORM_BOXES = 64
 };
@@ -667,13 +669,12 @@ static void storm_end(struct storm *storm)
 }
 
 /*
- * Goal:   tasks that are freed by other threads than those that allocated them
- *         never overlap, and all memory comes back; visitors see whole tasks.
- * Method: five threads, two of them outside, put tasks into random boxes and free
- *         what they find there; every byte of a task is checked. Another thread
- *         visits all the time.
+ * Goal:   tasks freed by another thread than the allocating one never overlap, all memory is
+ *         returned, and visitors see whole tasks.
+ * Method: five threads, two of them outside, put tasks into random boxes and free what they find
+ *         there. Every byte of a task is checked. Another thread visits all the time.
  */
-static void a_storm_across_slabs_mixes_nothing_up(void)
+static void concurrent_alloc_and_free_across_slabs_keep_tasks_intact(void)
 {
     struct storm storm = { .heap = create(STORM_SLABS), .rounds = test_scale(60000) };
     struct storm_thread threads[STORM_THREADS];
@@ -690,17 +691,17 @@ static void a_storm_across_slabs_mixes_nothing_up(void)
     atomic_store(&storm.stop, 1);
     CHECK_EQ(pthread_join(visitor, NULL), 0);
     storm_end(&storm);
-    /* 64 boxes of at most 3 KiB, and slots that were on their way home. */
+    /* 64 boxes of at most 3 KiB, and slots on the way back to their slabs. */
     CHECK_LE(atomic_load(&bytes_out), 64 << 20);
     retire_empty(storm.heap);
 }
 
 /*
- * Goal:   a visit sees each task that stays alive once, while others come and go.
- * Method: some tasks stay, small and large ones; a storm goes on around them;
- *         after each visit all of them have been seen once more.
+ * Goal:   a visit sees each task that stays alive exactly once, while other tasks come and go.
+ * Method: some small and large tasks stay alive while other threads allocate and free. After each
+ *         visit all of them have been seen once more.
  */
-static void a_visit_misses_nobody_while_others_come_and_go(void)
+static void visit_misses_no_task_while_others_come_and_go(void)
 {
     static const size_t sizes[] = { SMALL, 200, 1024, 1025, 2000 };
     struct storm storm = { .heap = create(STORM_SLABS), .rounds = test_scale(60000) };
@@ -761,11 +762,11 @@ static void *holder_main(void *arg)
 }
 
 /*
- * Goal:   handles may be dropped while the heap is retired: it is freed once,
- *         after the last of them.
- * Method: two threads drop theirs, small and large, at the time of retire.
+ * Goal:   handles may be dropped while the heap is retired. It is freed once, after the last of
+ *         them.
+ * Method: two threads drop their handles of small and large tasks during retire.
  */
-static void handles_dropped_during_retire_free_the_heap_once(void)
+static void handles_dropped_during_retire_free_heap_once(void)
 {
     static const size_t sizes[HELD] = { SMALL, 1500, 300, SMALL, 1024, 5000 };
     struct holding holding = { .stop = 0 };
@@ -799,25 +800,25 @@ static void handles_dropped_during_retire_free_the_heap_once(void)
 }
 
 TEST_MAIN({
-    TEST(an_unused_heap_is_freed_at_once),
-    TEST(a_heap_may_be_retired_without_a_scheduler),
-    TEST(tasks_of_every_size_are_aligned_and_apart),
-    TEST(a_size_takes_its_class_and_not_more),
-    TEST(a_large_task_is_a_block_of_its_own),
-    TEST(a_task_freed_by_its_owner_is_used_again),
-    TEST(remote_frees_come_home_to_their_slab),
-    TEST(the_outside_slab_reuses_what_outsiders_free),
-    TEST(a_slab_grows_by_chunks_and_keeps_them),
-    TEST(visit_sees_exactly_the_tasks_that_are_not_complete),
-    TEST(a_task_may_end_while_it_is_visited),
-    TEST(a_visit_may_visit),
-    TEST(retire_keeps_the_heap_until_the_last_release),
-    TEST(each_kind_of_task_can_be_the_last_one),
-    TEST(retire_waits_for_who_is_about_to_free),
+    TEST(unused_heap_is_freed_immediately),
+    TEST(heap_can_be_retired_without_scheduler),
+    TEST(tasks_of_every_size_are_aligned_and_disjoint),
+    TEST(size_is_rounded_up_to_its_class_only),
+    TEST(large_task_is_its_own_block),
+    TEST(task_freed_by_owner_is_reused),
+    TEST(remote_frees_return_to_their_slab),
+    TEST(outside_slab_reuses_slots_freed_from_outside),
+    TEST(slab_grows_by_chunks_and_keeps_them),
+    TEST(visit_sees_exactly_tasks_that_are_not_complete),
+    TEST(task_may_end_during_visit),
+    TEST(visit_may_nest),
+    TEST(retire_keeps_heap_until_last_release),
+    TEST(task_of_any_size_and_slab_can_be_last_release),
+    TEST(retire_waits_for_pending_free),
     TEST(every_allocation_may_fail),
-    TEST(a_refused_task_can_be_had_later),
-    TEST(a_size_beyond_memory_is_refused),
-    TEST(a_storm_across_slabs_mixes_nothing_up),
-    TEST(a_visit_misses_nobody_while_others_come_and_go),
-    TEST(handles_dropped_during_retire_free_the_heap_once),
+    TEST(failed_allocation_can_be_retried),
+    TEST(size_beyond_memory_is_refused),
+    TEST(concurrent_alloc_and_free_across_slabs_keep_tasks_intact),
+    TEST(visit_misses_no_task_while_others_come_and_go),
+    TEST(handles_dropped_during_retire_free_heap_once),
 })

@@ -13,9 +13,9 @@
 
 static struct wf_idle idle;
 
-/* What has_work answers in the tests without threads. */
+/* What has_work returns in the tests without threads. */
 static uint64_t looks;
-static uint64_t looks_with_work; /* so many looks find some */
+static uint64_t looks_with_work; /* number of looks that find work */
 
 static bool look(void *arg)
 {
@@ -42,7 +42,7 @@ static void check_counts(uint32_t searching, uint32_t unparked)
     CHECK_EQ(wf_idle_unparked(&idle), unparked);
 }
 
-static void at_first_nobody_sleeps_and_nobody_searches(void)
+static void initially_no_worker_is_parked_or_searching(void)
 {
     static const uint32_t workers[] = { 1, 2, 63, 64, 65, 200, 1024 };
     for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
@@ -54,7 +54,7 @@ static void at_first_nobody_sleeps_and_nobody_searches(void)
     }
 }
 
-static void notify_with_nobody_parked_wakes_nobody(void)
+static void notify_without_parked_worker_wakes_none(void)
 {
     reset(4);
     CHECK_EQ(notify(), WF_IDLE_NOBODY);
@@ -62,7 +62,7 @@ static void notify_with_nobody_parked_wakes_nobody(void)
     CHECK_EQ(looks, 0);
 }
 
-static void notify_takes_the_one_that_is_parked_and_counts_it_as_searching(void)
+static void notify_claims_parked_worker_and_counts_it_searching(void)
 {
     reset(4);
     wf_idle_park(&idle, 2, false);
@@ -74,7 +74,7 @@ static void notify_takes_the_one_that_is_parked_and_counts_it_as_searching(void)
     CHECK_EQ(looks, 0);
 }
 
-static void notify_while_somebody_searches_wakes_nobody(void)
+static void notify_while_worker_searches_wakes_none(void)
 {
     reset(4);
     wf_idle_park(&idle, 1, false);
@@ -84,21 +84,21 @@ static void notify_while_somebody_searches_wakes_nobody(void)
     check_counts(1, 3);
 }
 
-static void notify_after_a_claim_waits_for_the_claimed_one(void)
+static void notify_after_claim_waits_for_claimed_worker(void)
 {
     reset(4);
     wf_idle_park(&idle, 0, false);
     wf_idle_park(&idle, 1, false);
     uint32_t first = notify();
     CHECK_LT(first, 2);
-    CHECK_EQ(notify(), WF_IDLE_NOBODY); /* The first is still on its way. */
+    CHECK_EQ(notify(), WF_IDLE_NOBODY); /* The first is still waking. */
     CHECK(wf_idle_unpark(&idle, first));
     CHECK_EQ(notify(), WF_IDLE_NOBODY); /* It searches. */
     CHECK(wf_idle_found(&idle));
     CHECK_EQ(notify(), 1 - first);
 }
 
-static void unpark_after_a_claim_returns_true_and_the_counts_stay(void)
+static void unpark_after_claim_returns_true_and_keeps_counts(void)
 {
     reset(3);
     wf_idle_park(&idle, 0, false);
@@ -109,7 +109,7 @@ static void unpark_after_a_claim_returns_true_and_the_counts_stay(void)
     check_counts(0, 3);
 }
 
-static void unpark_without_a_claim_returns_false(void)
+static void unpark_without_claim_returns_false(void)
 {
     reset(3);
     wf_idle_park(&idle, 0, false);
@@ -119,7 +119,7 @@ static void unpark_without_a_claim_returns_false(void)
     CHECK_EQ(notify(), WF_IDLE_NOBODY);
 }
 
-static void a_searcher_that_parks_searches_no_more(void)
+static void searcher_that_parks_is_no_longer_searching(void)
 {
     reset(2);
     wf_idle_search(&idle);
@@ -130,7 +130,7 @@ static void a_searcher_that_parks_searches_no_more(void)
     check_counts(1, 2);
 }
 
-static void at_most_half_of_the_workers_search_by_themselves(void)
+static void at_most_half_of_workers_search_on_their_own(void)
 {
     static const uint32_t workers[] = { 1, 2, 3, 4, 5, 8, 65, 1024 };
     for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
@@ -147,7 +147,7 @@ static void at_most_half_of_the_workers_search_by_themselves(void)
     }
 }
 
-static void search_of_one_that_has_seen_work_passes_the_cap(void)
+static void search_after_seeing_work_ignores_cap(void)
 {
     reset(2);
     CHECK(wf_idle_try_search(&idle));
@@ -156,7 +156,7 @@ static void search_of_one_that_has_seen_work_passes_the_cap(void)
     check_counts(2, 2);
 }
 
-static void found_tells_the_last_searcher(void)
+static void found_returns_true_for_last_searcher(void)
 {
     reset(8);
     for (int i = 0; i < 3; i++) {
@@ -168,7 +168,7 @@ static void found_tells_the_last_searcher(void)
     check_counts(0, 8);
 }
 
-static void every_worker_of_many_is_claimed_exactly_once(void)
+static void every_parked_worker_is_claimed_exactly_once(void)
 {
     static const uint32_t workers[] = { 1, 2, 64, 65, 200, 1024 };
     for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
@@ -193,7 +193,7 @@ static void every_worker_of_many_is_claimed_exactly_once(void)
     }
 }
 
-static void each_single_sleeper_of_many_is_found(void)
+static void each_single_parked_worker_is_found(void)
 {
     reset(200);
     for (uint32_t worker = 0; worker < 200; worker++) {
@@ -205,15 +205,17 @@ static void each_single_sleeper_of_many_is_found(void)
     CHECK_EQ(looks, 0);
 }
 
-/* The moment in which a sleeper that woke by itself has cleared its bit, while
- * the notifier has reserved its wake: the counts say "parked", no bit is set. */
+/*
+ * Sets up the moment in which a parked worker that woke by itself has cleared its bit, while the
+ * notifier has reserved its wake: the counts say "parked", but no bit is set.
+ */
 static void make_sleeper_vanish(uint32_t worker)
 {
     wf_idle_park(&idle, worker, false);
     atomic_store(&idle.parked[worker / 64], 0);
 }
 
-static void a_claim_of_one_who_woke_by_itself_is_taken_back(void)
+static void claim_of_worker_that_woke_by_itself_is_undone(void)
 {
     reset(2);
     make_sleeper_vanish(1);
@@ -222,7 +224,7 @@ static void a_claim_of_one_who_woke_by_itself_is_taken_back(void)
     check_counts(0, 1);
 }
 
-static void a_claim_that_failed_is_tried_again_while_there_is_work(void)
+static void failed_claim_is_retried_while_work_remains(void)
 {
     reset(2);
     make_sleeper_vanish(1);
@@ -234,13 +236,13 @@ static void a_claim_that_failed_is_tried_again_while_there_is_work(void)
 
 static bool look_while_another_parks(void *arg)
 {
-    CHECK_EQ(wf_idle_searching(arg), 0); /* Taken back before the look. */
+    CHECK_EQ(wf_idle_searching(arg), 0); /* Undone before the look. */
     looks++;
     wf_idle_park(arg, 0, false);
     return true;
 }
 
-static void a_claim_that_failed_finds_the_next_sleeper(void)
+static void failed_claim_finds_next_parked_worker(void)
 {
     reset(2);
     make_sleeper_vanish(1);
@@ -255,7 +257,7 @@ static void found_without_searching(void)
     (void)wf_idle_found(&idle);
 }
 
-static void park_of_everybody_and_one_more(void)
+static void park_more_workers_than_exist(void)
 {
     reset(1);
     wf_idle_park(&idle, 0, false);
@@ -272,15 +274,15 @@ static void init_with_too_many_workers(void)
     wf_idle_init(&idle, WF_IDLE_WORKERS_MAX + 1);
 }
 
-static void counts_that_would_go_below_zero_abort(void)
+static void count_underflow_aborts(void)
 {
     CHECK_ABORTS(found_without_searching, "searching_of(old) > 0");
-    CHECK_ABORTS(park_of_everybody_and_one_more, "unparked_of(old) > 0");
+    CHECK_ABORTS(park_more_workers_than_exist, "unparked_of(old) > 0");
     CHECK_ABORTS(init_without_workers, "workers >= 1");
     CHECK_ABORTS(init_with_too_many_workers, "workers <= ");
 }
 
-/* The worker that parks and unparks, and who notifies. */
+/* The worker that parks and unparks, and the notifier. */
 static bool was_claimed;
 static uint32_t claimed_worker;
 
@@ -308,9 +310,9 @@ static void park_contested(void)
 }
 
 /*
- * Goal:   a sleeper that wakes by itself at any moment of a notification, and the
- *         other way round: it is claimed, or not, and both know which.
- * Method: each side is interrupted by the other after each of its instructions.
+ * Goal:   when a worker unparks by itself during a notification, or the other way round, it is
+ *         claimed or not, and both sides agree.
+ * Method: interrupt each side by the other after each of its instructions.
  */
 static void unpark_and_notify_may_interrupt_each_other(void)
 {
@@ -334,8 +336,8 @@ static void unpark_and_notify_may_interrupt_each_other(void)
 }
 
 /*
- * Goal:   a notification at any moment of parking finds the worker, or nobody.
- * Method: parking is interrupted after each of its instructions.
+ * Goal:   a notification during parking finds the worker or none.
+ * Method: interrupt parking after each of its instructions.
  */
 static void notify_may_interrupt_park(void)
 {
@@ -355,8 +357,8 @@ enum {
 };
 
 /*
- * The protocol with a queue that is a number. Workers take from it, search and
- * sleep as those of the scheduler do.
+ * The protocol with a queue that is a counter. Its workers take from it, search and park like
+ * those of the scheduler.
  */
 struct machine {
     struct wf_idle idle;
@@ -369,7 +371,7 @@ struct machine {
     _Atomic(uint64_t) park_count; /* before each park */
     _Atomic(uint32_t) stop;
     _Atomic(uint64_t) next_index;
-    int64_t end; /* of the submitting */
+    int64_t end; /* when submitting ends */
 };
 
 static struct machine machine;
@@ -401,7 +403,7 @@ static bool machine_take(void)
     return false;
 }
 
-/* Sleeps until there is a reason not to. Returns whether it searches now. */
+/* Parks unless there is a reason not to. Returns whether the worker now searches. */
 static bool machine_park(uint32_t index, bool searching)
 {
     (void)atomic_fetch_add(&machine.park_count, 1);
@@ -455,9 +457,11 @@ static bool all_parked(void)
     return true;
 }
 
-/* Has a wake been lost? Between two looks at all sleepers, in which none of them
- * came back, all slept at once; if there was work then, and nobody was about to
- * submit some or to notify, there will be no end to it. */
+/*
+ * Returns whether a wake was lost. If all workers are parked at two consecutive looks and none
+ * came back in between, all were parked at the same time. If work was queued then, and no thread
+ * was about to submit or notify, it stays queued forever.
+ */
 static bool is_stuck(void)
 {
     uint64_t notified = atomic_load(&machine.notified);
@@ -490,7 +494,7 @@ static void *machine_submitter(void *arg)
             machine_notify();
             (void)atomic_fetch_add(&machine.notified, 1);
             if (wf_rng_below(&rng, 2) == 0) {
-                wait_until_done(submitted); /* Lets the workers come to rest. */
+                wait_until_done(submitted); /* Lets the workers park. */
             }
         }
     }
@@ -551,12 +555,12 @@ static void machine_run(uint32_t workers, bool nudges)
 }
 
 /*
- * Goal:   nothing stays queued while all workers sleep.
- * Method: workers park as the scheduler's do, two threads submit a few at a time
- *         and often wait until all is done, so that the workers keep falling
- *         asleep. In the end the counts must be as in the beginning.
+ * Goal:   no task stays queued while all workers are parked.
+ * Method: workers park like the scheduler's. Two threads submit a few tasks at a time and often
+ *         wait until all are done, so that the workers keep parking. At the end the counts must
+ *         be as at the start.
  */
-static void nothing_stays_queued_while_all_sleep(void)
+static void no_task_stays_queued_while_all_workers_are_parked(void)
 {
     machine_run(1, false);
     machine_run(2, false);
@@ -565,11 +569,11 @@ static void nothing_stays_queued_while_all_sleep(void)
 }
 
 /*
- * Goal:   who wakes by itself and who is claimed at the same moment are counted
- *         right, and a claim that fails loses no wake.
- * Method: the same, while one more thread ends sleeps without a reason.
+ * Goal:   a worker that unparks by itself while it is claimed is counted correctly, and a failed
+ *         claim loses no wake.
+ * Method: the same, while another thread causes spurious wake-ups.
  */
-static void wakes_for_no_reason_do_not_upset_the_counts(void)
+static void spurious_wakes_keep_counts_correct(void)
 {
     machine_run(1, true);
     machine_run(2, true);
@@ -645,37 +649,37 @@ static void run_claims(unsigned claimers)
 }
 
 /*
- * Goal:   one sleeper is taken by at most one notifier, it knows whether it was,
- *         and all are counted right, also if it wakes by itself meanwhile.
- * Method: one or two threads notify while the worker unparks, again and again.
+ * Goal:   a parked worker is claimed by at most one notifier, knows whether it was, and the
+ *         counts are correct, also if it unparks by itself meanwhile.
+ * Method: one or two threads notify while the worker unparks, over and over.
  */
-static void a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself(void)
+static void parked_worker_is_claimed_once_or_unparks_by_itself(void)
 {
     run_claims(1);
     run_claims(2);
 }
 
 TEST_MAIN({
-    TEST(at_first_nobody_sleeps_and_nobody_searches),
-    TEST(notify_with_nobody_parked_wakes_nobody),
-    TEST(notify_takes_the_one_that_is_parked_and_counts_it_as_searching),
-    TEST(notify_while_somebody_searches_wakes_nobody),
-    TEST(notify_after_a_claim_waits_for_the_claimed_one),
-    TEST(unpark_after_a_claim_returns_true_and_the_counts_stay),
-    TEST(unpark_without_a_claim_returns_false),
-    TEST(a_searcher_that_parks_searches_no_more),
-    TEST(at_most_half_of_the_workers_search_by_themselves),
-    TEST(search_of_one_that_has_seen_work_passes_the_cap),
-    TEST(found_tells_the_last_searcher),
-    TEST(every_worker_of_many_is_claimed_exactly_once),
-    TEST(each_single_sleeper_of_many_is_found),
-    TEST(a_claim_of_one_who_woke_by_itself_is_taken_back),
-    TEST(a_claim_that_failed_is_tried_again_while_there_is_work),
-    TEST(a_claim_that_failed_finds_the_next_sleeper),
-    TEST(counts_that_would_go_below_zero_abort),
+    TEST(initially_no_worker_is_parked_or_searching),
+    TEST(notify_without_parked_worker_wakes_none),
+    TEST(notify_claims_parked_worker_and_counts_it_searching),
+    TEST(notify_while_worker_searches_wakes_none),
+    TEST(notify_after_claim_waits_for_claimed_worker),
+    TEST(unpark_after_claim_returns_true_and_keeps_counts),
+    TEST(unpark_without_claim_returns_false),
+    TEST(searcher_that_parks_is_no_longer_searching),
+    TEST(at_most_half_of_workers_search_on_their_own),
+    TEST(search_after_seeing_work_ignores_cap),
+    TEST(found_returns_true_for_last_searcher),
+    TEST(every_parked_worker_is_claimed_exactly_once),
+    TEST(each_single_parked_worker_is_found),
+    TEST(claim_of_worker_that_woke_by_itself_is_undone),
+    TEST(failed_claim_is_retried_while_work_remains),
+    TEST(failed_claim_finds_next_parked_worker),
+    TEST(count_underflow_aborts),
     TEST_STEPS(unpark_and_notify_may_interrupt_each_other),
     TEST_STEPS(notify_may_interrupt_park),
-    TEST(nothing_stays_queued_while_all_sleep),
-    TEST(wakes_for_no_reason_do_not_upset_the_counts),
-    TEST(a_sleeper_is_taken_by_one_notifier_or_wakes_by_itself),
+    TEST(no_task_stays_queued_while_all_workers_are_parked),
+    TEST(spurious_wakes_keep_counts_correct),
+    TEST(parked_worker_is_claimed_once_or_unparks_by_itself),
 })

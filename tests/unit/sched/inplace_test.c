@@ -39,7 +39,7 @@ static void wait_until_queued(weft_runtime *rt, uint64_t count)
     }
 }
 
-/* The job that has hosted a fiber ends a little later than the call. */
+/* The blocking job that hosted a fiber ends slightly later than the call. */
 static void wait_until_none_alive(weft_runtime *rt)
 {
     while (stats_of(rt).tasks_alive > 0) {
@@ -47,7 +47,7 @@ static void wait_until_none_alive(weft_runtime *rt)
     }
 }
 
-static _Atomic(uint64_t) begun; /* functions that wait for the word to be opened */
+static _Atomic(uint64_t) begun; /* number of functions that wait for opened */
 static _Atomic(uint64_t) opened;
 static _Atomic(uint64_t) calls; /* of count_call() */
 
@@ -72,7 +72,7 @@ static int count_call(void *arg)
     return 100 + (int)atomic_fetch_add(&calls, 1);
 }
 
-/* The fiber's function is just the call, with a deadline. */
+/* The fiber's function: only the call, with a deadline. */
 static int block_until(void *arg)
 {
     return weft_block_in_place(count_call, NULL, *(weft_time *)arg);
@@ -84,7 +84,7 @@ static int block(void *arg)
     return weft_block_in_place(count_call, NULL, WEFT_NEVER);
 }
 
-/* The pool's only thread is busy until opened. */
+/* Occupies the pool's only thread until opened is set. */
 static weft_task *occupy(weft_runtime *rt)
 {
     reset();
@@ -94,7 +94,7 @@ static weft_task *occupy(weft_runtime *rt)
     return task;
 }
 
-/* The thread that is busy ends its job; what comes later is served. */
+/* Lets the busy thread finish its job, and checks that the next call is served. */
 static void check_pool_serves(weft_runtime *rt, weft_task *busy)
 {
     CHECK_EQ(stats_of(rt).blocking_queued, 0);
@@ -105,7 +105,7 @@ static void check_pool_serves(weft_runtime *rt, weft_task *busy)
     wait_until_none_alive(rt);
 }
 
-/* --- What the function is given, and what it gives ---------------------------- */
+/* --- Arguments and results ---------------------------------------------------- */
 
 static int change_errno(void *arg)
 {
@@ -122,7 +122,7 @@ static int check_errno(void *arg)
     return 0;
 }
 
-static void the_result_and_errno_come_back(void)
+static void result_and_errno_are_returned(void)
 {
     static const int values[] = { 0, 41, -5, INT_MAX, WEFT_ECANCELED, -EAGAIN };
     weft_runtime *rt = create(2, 2);
@@ -182,7 +182,7 @@ static int look_from_fiber(void *arg)
     return 0;
 }
 
-static void the_function_is_the_fiber_on_another_thread(void)
+static void function_runs_as_fiber_on_another_thread(void)
 {
     struct place place = { .rt = create(2, 2) };
     CHECK_EQ(weft_local_create(&place.key, NULL), 0);
@@ -208,11 +208,11 @@ static int open_it(void *arg)
 }
 
 /*
- * Goal:   while the function blocks, the worker goes on with others.
- * Method: one worker. The function waits for something that only another fiber on
- *         that worker does.
+ * Goal:   while the function blocks, the worker runs other tasks.
+ * Method: one worker. The function waits for something that only another fiber on that worker
+ *         does.
  */
-static void the_worker_runs_others_meanwhile(void)
+static void worker_runs_other_tasks_meanwhile(void)
 {
     weft_runtime *rt = create(1, 1);
     for (unsigned i = 0; i < test_scale(100); i++) {
@@ -236,7 +236,7 @@ static struct {
     _Atomic(uint64_t) most;
 } group;
 
-/* Does not leave before its group of four is complete. */
+/* Does not return before its group of four is complete. */
 static int meet_group(void *arg)
 {
     uint64_t inside = atomic_fetch_add(&group.inside, 1) + 1;
@@ -256,11 +256,10 @@ static int block_with_group(void *arg)
 
 /*
  * Goal:   a hundred fibers share a pool of four threads.
- * Method: functions that wait for each other in groups of four: with fewer threads
- *         they would wait for ever. A count of those inside shows that there are
- *         never more.
+ * Method: functions that wait for each other in groups of four. With fewer threads they would
+ *         wait forever. A count of the functions that run shows that there are never more.
  */
-static void a_hundred_at_once_share_four_threads(void)
+static void hundred_concurrent_calls_share_four_threads(void)
 {
     weft_runtime *rt = create(2, GROUP);
     for (unsigned round = 0; round < test_scale(20); round++) {
@@ -291,7 +290,7 @@ static int block_thrice_pinned(void *arg)
     return 0;
 }
 
-static void a_pinned_fiber_comes_back_to_its_worker(void)
+static void pinned_fiber_returns_to_its_worker(void)
 {
     enum {
         WORKERS = 3,
@@ -313,7 +312,7 @@ static void a_pinned_fiber_comes_back_to_its_worker(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Where there is no worker to leave --------------------------------------- */
+/* --- Callers that do not run on a worker ------------------------------------- */
 
 static int is_same_thread(void *arg)
 {
@@ -334,7 +333,7 @@ static int call_twice_inside(void *arg)
     return weft_block_in_place(call_here, arg, WEFT_NEVER);
 }
 
-static void off_the_workers_it_is_just_called(void)
+static void call_outside_of_workers_runs_function_directly(void)
 {
     CHECK_EQ(call_here(NULL), 5);
     weft_runtime *rt = create(1, 1);
@@ -352,13 +351,13 @@ static int blocking_body(weft_co *co, void *state)
     return weft_block_in_place(count_call, NULL, WEFT_NEVER);
 }
 
-static void block_in_a_body(void)
+static void block_in_stackless_task(void)
 {
     weft_runtime *rt = create(1, 1);
     (void)test_join_soon(test_spawn(rt, blocking_body, NULL));
 }
 
-static int block_with_a_mutex(void *arg)
+static int block_with_mutex(void *arg)
 {
     static pthread_mutex_t mutex;
     pthread_mutexattr_t attributes;
@@ -369,15 +368,16 @@ static int block_with_a_mutex(void *arg)
     return weft_block_in_place(count_call, arg, WEFT_NEVER);
 }
 
-static void leave_with_a_mutex(void)
+static void leave_with_mutex(void)
 {
-    (void)test_run(create(1, 1), block_with_a_mutex, NULL);
+    (void)test_run(create(1, 1), block_with_mutex, NULL);
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(block_in_a_body, "weft_block_in_place: called on a worker outside of a fiber");
-    CHECK_ABORTS(block_in_a_body, "use weft_spawn_blocking() in a body");
+    CHECK_ABORTS(block_in_stackless_task,
+                 "weft_block_in_place: called on a worker outside of a fiber");
+    CHECK_ABORTS(block_in_stackless_task, "use weft_spawn_blocking() in a body");
 }
 
 static void leave_with_mutex_held_aborts(void)
@@ -386,12 +386,12 @@ static void leave_with_mutex_held_aborts(void)
         test_skip("the emulator has no robust mutexes");
         return;
     }
-    CHECK_ABORTS(leave_with_a_mutex, "holds a lock of this thread (pthread mutex)");
+    CHECK_ABORTS(leave_with_mutex, "holds a lock of this thread (pthread mutex)");
 }
 
-/* --- Not called: too late, cancelled, refused --------------------------------- */
+/* --- Not called: timed out, canceled, refused --------------------------------- */
 
-static void after_the_deadline_it_is_not_called(void)
+static void function_is_not_called_after_deadline(void)
 {
     weft_clock_pause();
     weft_runtime *rt = create(2, 1);
@@ -424,7 +424,7 @@ static int block_past_deadline(void *arg)
     return weft_block_in_place(open_after_deadline, NULL, weft_after(WEFT_MS));
 }
 
-static void a_deadline_means_nothing_once_it_is_called(void)
+static void deadline_has_no_effect_once_function_is_called(void)
 {
     weft_clock_pause();
     weft_runtime *rt = create(1, 1);
@@ -433,7 +433,7 @@ static void a_deadline_means_nothing_once_it_is_called(void)
     weft_clock_resume();
 }
 
-static void cancelled_while_it_waits_for_a_thread_it_is_not_called(void)
+static void function_is_not_called_if_canceled_while_queued(void)
 {
     weft_runtime *rt = create(2, 1);
     for (unsigned round = 0; round < test_scale(100); round++) {
@@ -447,7 +447,7 @@ static void cancelled_while_it_waits_for_a_thread_it_is_not_called(void)
     weft_runtime_destroy(rt);
 }
 
-static int block_cancelled(void *arg)
+static int block_canceled(void *arg)
 {
     while (!weft_cancelled()) {
         (void)weft_yield();
@@ -456,12 +456,12 @@ static int block_cancelled(void *arg)
 }
 
 /*
- * Goal:   a fiber that was cancelled before is refused: a thread that has come for
- *         it is let go, and no reference to the fiber is left behind.
- * Method: many in a row, so that the thread is awake and quick. The ledger shows
- *         what is left when the runtime has gone.
+ * Goal:   a fiber that was already canceled is refused. A thread that came for it is released,
+ *         and no reference to the fiber is leaked.
+ * Method: many in a row, so that the thread is awake and fast. The ledger shows what is left
+ *         after the runtime is destroyed.
  */
-static void cancelled_before_it_is_not_called(void)
+static void function_is_not_called_if_canceled_before(void)
 {
     struct ledger ledger = { 0 };
     weft_allocator allocator = ledger_allocator(&ledger);
@@ -472,7 +472,7 @@ static void cancelled_before_it_is_not_called(void)
     weft_runtime *rt = test_start_with(&config);
     reset();
     for (unsigned round = 0; round < test_scale(5000); round++) {
-        weft_task *task = test_go(rt, block_cancelled, NULL);
+        weft_task *task = test_go(rt, block_canceled, NULL);
         weft_cancel(task);
         CHECK_EQ(test_join_within(task, 20 * WEFT_S), WEFT_ECANCELED);
     }
@@ -482,7 +482,7 @@ static void cancelled_before_it_is_not_called(void)
     CHECK_EQ(atomic_load(&ledger.bytes), 0);
 }
 
-/* errno is not the runtime's to change. */
+/* The runtime must not change errno. */
 static int block_and_keep_errno(void *arg)
 {
     errno = EDOM;
@@ -491,7 +491,7 @@ static int block_and_keep_errno(void *arg)
     return err;
 }
 
-static void when_the_system_refuses_a_thread_it_is_not_called(void)
+static void function_is_not_called_if_thread_creation_fails(void)
 {
     size_t usual = 1024 * 1024;
     weft_runtime *rt = create(1, 2);
@@ -508,7 +508,7 @@ static void when_the_system_refuses_a_thread_it_is_not_called(void)
 
 static struct ledger poor;
 
-/* There is no memory for the job, once. */
+/* The allocation of the job fails once. */
 static int block_without_memory(void *arg)
 {
     poor.fail_at = atomic_load(&poor.calls) + 1;
@@ -519,7 +519,7 @@ static int block_without_memory(void *arg)
     return err;
 }
 
-static void without_memory_it_is_not_called(void)
+static void function_is_not_called_if_out_of_memory(void)
 {
     weft_allocator allocator = ledger_allocator(&poor);
     weft_config config = WEFT_CONFIG_INIT;
@@ -532,7 +532,7 @@ static void without_memory_it_is_not_called(void)
     CHECK_EQ(atomic_load(&poor.bytes), 0);
 }
 
-/* --- Cancelled while the function waits --------------------------------------- */
+/* --- Canceled while the function waits ---------------------------------------- */
 
 static struct gate gate;
 
@@ -550,7 +550,7 @@ static int await_inside(void *arg)
     return err;
 }
 
-static void a_cancel_ends_an_await_inside(void)
+static void cancel_ends_await_inside_function(void)
 {
     weft_runtime *rt = create(1, 1);
     for (unsigned round = 0; round < test_scale(200); round++) {
@@ -583,20 +583,22 @@ static int join_inside(void *arg)
     return weft_block_in_place(join_other, arg, WEFT_NEVER);
 }
 
-static int sleep_for_ever(void *arg)
+static int sleep_forever(void *arg)
 {
     (void)arg;
     return weft_sleep_until(WEFT_NEVER);
 }
 
-/* The cancellation meets the function before, in and, seldom, after the wait's
- * beginning; the join that it ends leaves the handle. */
-static void a_cancel_ends_a_join_inside(void)
+/*
+ * The cancellation arrives before the wait, during it and, rarely, after its start. The join that
+ * it ends leaves the handle valid.
+ */
+static void cancel_ends_join_inside_function(void)
 {
     weft_runtime *rt = create(2, 2);
     for (unsigned round = 0; round < test_scale(1000); round++) {
         reset();
-        weft_task *other = test_go(rt, sleep_for_ever, NULL);
+        weft_task *other = test_go(rt, sleep_forever, NULL);
         weft_task *task = test_go(rt, join_inside, other);
         test_wait_for(&begun, 1);
         for (unsigned spins = 0; spins < round % 50 * 40; spins++) {
@@ -629,7 +631,7 @@ static int await_shielded_inside(void *arg)
     return weft_block_in_place(await_shielded, arg, WEFT_NEVER);
 }
 
-static void a_shield_inside_defers_a_cancel(void)
+static void shield_inside_function_defers_cancel(void)
 {
     weft_runtime *rt = create(1, 1);
     for (unsigned round = 0; round < test_scale(200); round++) {
@@ -653,7 +655,7 @@ static int block_shielded(void *arg)
     return result;
 }
 
-static void a_shield_around_defers_a_cancel(void)
+static void shield_around_call_defers_cancel(void)
 {
     weft_runtime *rt = create(2, 1);
     weft_task *busy = occupy(rt);
@@ -687,7 +689,7 @@ static int wait_for_cancel(void *arg)
     return 0;
 }
 
-/* In the shutdown: the fiber wants to block and is refused, in time. */
+/* Shuts down: the fiber tries to block and is refused in time. */
 static void check_refused_in_shutdown(weft_runtime *rt, weft_task *task, int other)
 {
     atomic_store(&shut, 0);
@@ -700,21 +702,21 @@ static void check_refused_in_shutdown(weft_runtime *rt, weft_task *task, int oth
     CHECK_EQ(atomic_load(&calls), 0);
 }
 
-static void in_the_shutdown_it_is_not_called(void)
+static void function_is_not_called_during_shutdown(void)
 {
     for (unsigned round = 0; round < test_scale(50); round++) {
         weft_runtime *rt = create(2, 1);
         reset();
-        check_refused_in_shutdown(rt, test_go(rt, block_cancelled, NULL), WEFT_ECANCELED);
+        check_refused_in_shutdown(rt, test_go(rt, block_canceled, NULL), WEFT_ECANCELED);
     }
 }
 
 /*
- * Goal:   a fiber that waits for a thread when the shutdown comes is told; a shield
- *         keeps the cancellation from it, but there will be no thread for it.
- * Method: the pool's only thread has a job that runs until it is cancelled.
+ * Goal:   a fiber that waits for a thread when shutdown starts is woken. A shield hides the
+ *         cancellation from it, but no thread will be available.
+ * Method: the pool's only thread has a job that runs until it is canceled.
  */
-static void wait_for_a_thread_until_shutdown(int (*function)(void *arg), int other)
+static void wait_for_thread_until_shutdown(int (*function)(void *arg), int other)
 {
     weft_runtime *rt = create(2, 1);
     reset();
@@ -725,40 +727,40 @@ static void wait_for_a_thread_until_shutdown(int (*function)(void *arg), int oth
     check_refused_in_shutdown(rt, task, other);
 }
 
-static void the_shutdown_ends_the_wait_for_a_thread(void)
+static void shutdown_ends_wait_for_thread(void)
 {
     for (unsigned round = 0; round < test_scale(50); round++) {
-        wait_for_a_thread_until_shutdown(block, WEFT_ECANCELED);
+        wait_for_thread_until_shutdown(block, WEFT_ECANCELED);
     }
 }
 
-static void the_shutdown_ends_a_shielded_wait_for_a_thread(void)
+static void shutdown_ends_shielded_wait_for_thread(void)
 {
     for (unsigned round = 0; round < test_scale(50); round++) {
-        wait_for_a_thread_until_shutdown(block_shielded, WEFT_ECANCELED);
+        wait_for_thread_until_shutdown(block_shielded, WEFT_ECANCELED);
     }
 }
 
 TEST_MAIN({
-    TEST(mistakes_abort_with_a_sentence),
+    TEST(misuse_aborts_with_message),
     TEST_DEBUG(leave_with_mutex_held_aborts),
-    TEST(the_result_and_errno_come_back),
-    TEST(the_function_is_the_fiber_on_another_thread),
-    TEST(the_worker_runs_others_meanwhile),
-    TEST(a_hundred_at_once_share_four_threads),
-    TEST(a_pinned_fiber_comes_back_to_its_worker),
-    TEST(off_the_workers_it_is_just_called),
-    TEST(after_the_deadline_it_is_not_called),
-    TEST(a_deadline_means_nothing_once_it_is_called),
-    TEST(cancelled_while_it_waits_for_a_thread_it_is_not_called),
-    TEST(cancelled_before_it_is_not_called),
-    TEST_NATIVE(when_the_system_refuses_a_thread_it_is_not_called, "maps a stack of any size"),
-    TEST(without_memory_it_is_not_called),
-    TEST(a_cancel_ends_an_await_inside),
-    TEST(a_cancel_ends_a_join_inside),
-    TEST(a_shield_inside_defers_a_cancel),
-    TEST(a_shield_around_defers_a_cancel),
-    TEST(in_the_shutdown_it_is_not_called),
-    TEST(the_shutdown_ends_the_wait_for_a_thread),
-    TEST(the_shutdown_ends_a_shielded_wait_for_a_thread),
+    TEST(result_and_errno_are_returned),
+    TEST(function_runs_as_fiber_on_another_thread),
+    TEST(worker_runs_other_tasks_meanwhile),
+    TEST(hundred_concurrent_calls_share_four_threads),
+    TEST(pinned_fiber_returns_to_its_worker),
+    TEST(call_outside_of_workers_runs_function_directly),
+    TEST(function_is_not_called_after_deadline),
+    TEST(deadline_has_no_effect_once_function_is_called),
+    TEST(function_is_not_called_if_canceled_while_queued),
+    TEST(function_is_not_called_if_canceled_before),
+    TEST_NATIVE(function_is_not_called_if_thread_creation_fails, "maps a stack of any size"),
+    TEST(function_is_not_called_if_out_of_memory),
+    TEST(cancel_ends_await_inside_function),
+    TEST(cancel_ends_join_inside_function),
+    TEST(shield_inside_function_defers_cancel),
+    TEST(shield_around_call_defers_cancel),
+    TEST(function_is_not_called_during_shutdown),
+    TEST(shutdown_ends_wait_for_thread),
+    TEST(shutdown_ends_shielded_wait_for_thread),
 })

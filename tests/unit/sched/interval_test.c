@@ -6,8 +6,8 @@
 enum {
     US = 1000,
     MS = 1000 * 1000,
-    /* Ticks after which a change of the poll time has arrived to the last poll;
-     * a hundredth part of it remains after 44: 0.9^44 = 0.0097. */
+    /* Number of ticks after which the last poll of the old duration has no effect any more. After
+     * 44 ticks a hundredth of a change remains: 0.9^44 = 0.0097. */
     CONVERGED = 250,
     NEARLY = 44,
 };
@@ -19,7 +19,7 @@ static struct wf_interval fresh(void)
     return interval;
 }
 
-/* ticks ticks of 16 polls each. */
+/* Feeds the given number of ticks of 16 polls each. */
 static void feed(struct wf_interval *interval, uint64_t poll_ns, int ticks)
 {
     for (int i = 0; i < ticks; i++) {
@@ -34,14 +34,14 @@ static struct wf_interval converged(uint64_t poll_ns)
     return interval;
 }
 
-static void the_first_estimate_is_50_us_and_gives_20(void)
+static void first_estimate_is_50_us_and_gives_20_polls(void)
 {
     struct wf_interval interval = fresh();
     CHECK_EQ(interval.average_ns, 50 * US);
     CHECK_EQ(wf_interval_polls(&interval), 20);
 }
 
-static void each_poll_time_has_its_interval(void)
+static void each_poll_duration_has_its_interval(void)
 {
     static const struct {
         uint64_t poll_ns;
@@ -58,7 +58,7 @@ static void each_poll_time_has_its_interval(void)
     }
 }
 
-static void one_sample_moves_the_average_by_a_tenth(void)
+static void one_sample_moves_average_by_tenth(void)
 {
     struct wf_interval interval = fresh();
     wf_interval_sample(&interval, 60 * US, 1);
@@ -68,7 +68,7 @@ static void one_sample_moves_the_average_by_a_tenth(void)
     CHECK_EQ(interval.average_ns, 49 * US);
 }
 
-static void a_tick_is_one_sample_whatever_its_polls(void)
+static void tick_is_one_sample_for_any_number_of_polls(void)
 {
     struct wf_interval few = fresh();
     struct wf_interval many = fresh();
@@ -77,7 +77,7 @@ static void a_tick_is_one_sample_whatever_its_polls(void)
     CHECK(few.average_ns == many.average_ns);
 }
 
-static void one_outlier_moves_the_interval_by_less_than_half(void)
+static void one_outlier_moves_interval_by_less_than_half(void)
 {
     static const uint64_t poll_ns[] = { 1 * US, 10 * US, 50 * US, 100 * US };
     for (size_t i = 0; i < sizeof poll_ns / sizeof poll_ns[0]; i++) {
@@ -90,7 +90,7 @@ static void one_outlier_moves_the_interval_by_less_than_half(void)
     }
 }
 
-static void one_outlier_moves_the_interval_by_less_than_half_without_bounds(void)
+static void unbounded_interval_moves_by_less_than_half_per_outlier(void)
 {
     static const uint64_t poll_ns[] = { 10, 1 * US, 10 * US, 50 * US, 100 * US };
     for (size_t i = 0; i < sizeof poll_ns / sizeof poll_ns[0]; i++) {
@@ -105,7 +105,7 @@ static void one_outlier_moves_the_interval_by_less_than_half_without_bounds(void
     }
 }
 
-static void an_outlier_among_the_polls_of_a_tick_counts_as_its_share(void)
+static void outlier_within_tick_counts_as_its_share(void)
 {
     struct wf_interval interval = converged(10 * US);
     wf_interval_sample(&interval, UINT64_C(127) * 10 * US + 1 * MS, 128);
@@ -113,7 +113,7 @@ static void an_outlier_among_the_polls_of_a_tick_counts_as_its_share(void)
     CHECK_GE(wf_interval_polls(&interval), 92);
 }
 
-static void an_empty_tick_is_no_sample(void)
+static void empty_tick_is_not_sample(void)
 {
     struct wf_interval interval = converged(10 * US);
     double before = interval.average_ns;
@@ -123,7 +123,7 @@ static void an_empty_tick_is_no_sample(void)
     CHECK_EQ(wf_interval_polls(&interval), 100);
 }
 
-static void the_average_is_at_least_1_ns(void)
+static void average_is_at_least_1_ns(void)
 {
     struct wf_interval interval = fresh();
     for (int i = 0; i < 1000; i++) {
@@ -132,12 +132,12 @@ static void the_average_is_at_least_1_ns(void)
     }
     CHECK(interval.average_ns == 1);
     CHECK_EQ(wf_interval_polls(&interval), 255);
-    /* It still finds its way up from there. */
+    /* It still recovers from there. */
     feed(&interval, 100 * US, CONVERGED);
     CHECK_EQ(wf_interval_polls(&interval), 10);
 }
 
-static void converges_downward_within_44_ticks_to_a_hundredth(void)
+static void decrease_converges_to_hundredth_within_44_ticks(void)
 {
     struct wf_interval interval = converged(1 * MS);
     CHECK_EQ(wf_interval_polls(&interval), 8);
@@ -148,7 +148,7 @@ static void converges_downward_within_44_ticks_to_a_hundredth(void)
     CHECK_EQ(wf_interval_polls(&interval), 100);
 }
 
-static void converges_upward_within_44_ticks_to_a_hundredth(void)
+static void increase_converges_to_hundredth_within_44_ticks(void)
 {
     struct wf_interval interval = converged(50 * US);
     feed(&interval, 100 * US, NEARLY);
@@ -156,16 +156,16 @@ static void converges_upward_within_44_ticks_to_a_hundredth(void)
     CHECK_EQ(wf_interval_polls(&interval), 10);
 }
 
-static void a_second_outlier_in_a_row_counts_in_full(void)
+static void second_outlier_in_row_counts_in_full(void)
 {
     struct wf_interval interval = converged(10 * US);
     wf_interval_sample(&interval, 10 * MS, 1);
-    CHECK_EQ(interval.average_ns, 17 * US); /* As 80 us. */
+    CHECK_EQ(interval.average_ns, 17 * US); /* Counted as 80 us. */
     wf_interval_sample(&interval, 10 * MS, 1);
     CHECK_EQ(interval.average_ns / 10, 101530); /* 0.1 * 10 ms + 0.9 * 17 us */
 }
 
-static void outliers_that_are_apart_are_cut_each(void)
+static void separate_outliers_are_each_limited(void)
 {
     struct wf_interval interval = converged(10 * US);
     for (int i = 0; i < 5; i++) {
@@ -178,7 +178,7 @@ static void outliers_that_are_apart_are_cut_each(void)
     CHECK_EQ(wf_interval_polls(&interval), 100);
 }
 
-static void a_jump_of_a_thousand_times_arrives_within_60_ticks(void)
+static void thousandfold_increase_converges_within_60_ticks(void)
 {
     struct wf_interval interval = converged(1 * US);
     CHECK_EQ(wf_interval_polls(&interval), 255);
@@ -189,7 +189,7 @@ static void a_jump_of_a_thousand_times_arrives_within_60_ticks(void)
     CHECK(interval.average_ns <= 1 * MS);
 }
 
-static void bounds_and_target_are_the_callers(void)
+static void bounds_and_target_are_configurable(void)
 {
     struct wf_interval interval;
     wf_interval_init(&interval, 200 * US, 2, 127);
@@ -214,19 +214,19 @@ static void bounds_and_target_are_the_callers(void)
 }
 
 TEST_MAIN({
-    TEST(the_first_estimate_is_50_us_and_gives_20),
-    TEST(each_poll_time_has_its_interval),
-    TEST(one_sample_moves_the_average_by_a_tenth),
-    TEST(a_tick_is_one_sample_whatever_its_polls),
-    TEST(one_outlier_moves_the_interval_by_less_than_half),
-    TEST(one_outlier_moves_the_interval_by_less_than_half_without_bounds),
-    TEST(an_outlier_among_the_polls_of_a_tick_counts_as_its_share),
-    TEST(an_empty_tick_is_no_sample),
-    TEST(the_average_is_at_least_1_ns),
-    TEST(converges_downward_within_44_ticks_to_a_hundredth),
-    TEST(converges_upward_within_44_ticks_to_a_hundredth),
-    TEST(a_second_outlier_in_a_row_counts_in_full),
-    TEST(outliers_that_are_apart_are_cut_each),
-    TEST(a_jump_of_a_thousand_times_arrives_within_60_ticks),
-    TEST(bounds_and_target_are_the_callers),
+    TEST(first_estimate_is_50_us_and_gives_20_polls),
+    TEST(each_poll_duration_has_its_interval),
+    TEST(one_sample_moves_average_by_tenth),
+    TEST(tick_is_one_sample_for_any_number_of_polls),
+    TEST(one_outlier_moves_interval_by_less_than_half),
+    TEST(unbounded_interval_moves_by_less_than_half_per_outlier),
+    TEST(outlier_within_tick_counts_as_its_share),
+    TEST(empty_tick_is_not_sample),
+    TEST(average_is_at_least_1_ns),
+    TEST(decrease_converges_to_hundredth_within_44_ticks),
+    TEST(increase_converges_to_hundredth_within_44_ticks),
+    TEST(second_outlier_in_row_counts_in_full),
+    TEST(separate_outliers_are_each_limited),
+    TEST(thousandfold_increase_converges_within_60_ticks),
+    TEST(bounds_and_target_are_configurable),
 })

@@ -24,7 +24,7 @@ static void count(void *arg)
     atomic_fetch_add(&runs, 1);
 }
 
-/* --- What comes out ------------------------------------------------------------------ */
+/* --- Results ------------------------------------------------------------------------- */
 
 static int grow_trees(void *arg)
 {
@@ -48,12 +48,12 @@ static void every_fork_runs_once(void)
     }
 }
 
-static void a_fork_outside_of_a_runtime_runs_at_its_join(void)
+static void fork_outside_of_runtime_runs_at_its_join(void)
 {
     CHECK_EQ(grow_trees(NULL), 0);
 }
 
-/* More than a strand has slots. */
+/* More forks than a fork context has slots. */
 static int fork_very_many(void *arg)
 {
     (void)arg;
@@ -74,7 +74,7 @@ static int fork_very_many(void *arg)
     return 0;
 }
 
-static void a_fork_without_room_runs_at_its_join(void)
+static void fork_without_free_slot_runs_at_its_join(void)
 {
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
         weft_runtime *rt = test_start(workers);
@@ -83,7 +83,7 @@ static void a_fork_without_room_runs_at_its_join(void)
     }
 }
 
-/* --- Who runs it ---------------------------------------------------------------------- */
+/* --- The worker that runs a fork ------------------------------------------------------ */
 
 static _Atomic(uint64_t) begun;
 
@@ -97,11 +97,11 @@ static int meet_at_once(void *arg)
 }
 
 /*
- * Goal:   the first fork is offered at once, and an idle worker comes for it, however
- *         deep it sleeps.
- * Method: each of two waits for the other, without a fork or join in between.
+ * Goal:   the first fork is published immediately, and an idle worker steals it, however deeply
+ *         it sleeps.
+ * Method: each of two functions waits for the other, without a fork or join in between.
  */
-static void two_computations_run_at_once(void)
+static void two_computations_run_concurrently(void)
 {
     weft_runtime *rt = test_start(2);
     CHECK_EQ(test_run(rt, meet_at_once, NULL), 0);
@@ -131,11 +131,11 @@ static int wait_between(void *arg)
 }
 
 /*
- * Goal:   what a fiber has forked does not wait with it.
- * Method: it waits until everything has run, and only then joins it; its own worker has
- *         to do it if there is no other.
+ * Goal:   the forks of a suspended fiber still run.
+ * Method: it sleeps until all its forks have run, and only then joins them. Its own worker has to
+ *         run them if there is no other.
  */
-static void forks_of_a_fiber_that_waits_are_run(void)
+static void forks_of_suspended_fiber_are_run(void)
 {
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
         weft_runtime *rt = test_start(workers);
@@ -152,7 +152,7 @@ static void wait_and_count(void *arg)
     atomic_fetch_add(&runs, 1);
 }
 
-static int fork_what_waits(void *arg)
+static int fork_waiting_functions(void *arg)
 {
     (void)arg;
     for (uint64_t i = 0; i < test_scale(500); i++) {
@@ -161,14 +161,14 @@ static int fork_what_waits(void *arg)
     return 0;
 }
 
-static void forks_may_wait(void)
+static void forks_may_suspend(void)
 {
     for (unsigned workers = 1; workers <= 8; workers *= 2) {
         weft_runtime *rt = test_start(workers);
         atomic_store(&runs, 0);
         weft_task *tasks[4];
         for (unsigned i = 0; i < 4; i++) {
-            tasks[i] = test_go(rt, fork_what_waits, NULL);
+            tasks[i] = test_go(rt, fork_waiting_functions, NULL);
         }
         for (unsigned i = 0; i < 4; i++) {
             CHECK_EQ(test_join_soon(tasks[i]), 0);
@@ -197,7 +197,7 @@ static int move_between(void *arg)
     return 0;
 }
 
-static void a_fiber_may_move_between_fork_and_join(void)
+static void fiber_may_change_worker_between_fork_and_join(void)
 {
     weft_runtime *rt = test_start(4);
     CHECK_EQ(test_run(rt, move_between, NULL), 0);
@@ -219,7 +219,7 @@ static int fork_in_between(void *arg)
     return 0;
 }
 
-static int yield_in_a_join(void *arg)
+static int yield_in_join(void *arg)
 {
     (void)arg;
     for (uint64_t i = 1; i <= 100; i++) {
@@ -227,7 +227,7 @@ static int yield_in_a_join(void *arg)
         weft_task *other;
         atomic_store(&returning, 0);
         give_back_fork(&forked, i << 32);
-        test_wait_for(&returning, 1); /* Another worker has it. */
+        test_wait_for(&returning, 1); /* Another worker has stolen it. */
         weft_fiber_spec spec = { .function = fork_in_between,
                                  .pinned = WEFT_PINNED_TO((unsigned)weft_worker_current()) };
         CHECK_EQ(weft_go_with(&other, &spec), 0);
@@ -239,14 +239,14 @@ static int yield_in_a_join(void *arg)
 }
 
 /*
- * Goal:   the result of a fork that was taken is there after its join, whoever has run
+ * Goal:   the result of a stolen fork is available after its join, regardless of what ran
  *         meanwhile.
  * Method: the joiner is asked to yield, to a fiber that forks on the same worker.
  */
-static void a_join_that_yields_keeps_its_result(void)
+static void join_that_yields_keeps_its_result(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_run(rt, yield_in_a_join, NULL), 0);
+    CHECK_EQ(test_run(rt, yield_in_join, NULL), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -280,10 +280,11 @@ static int sleep_and_call_it_enough(void *arg)
 }
 
 /*
- * Goal:   tasks and timers get their turn while every worker computes.
- * Method: they compute until one has run: that comes from outside, is pinned, or sleeps.
+ * Goal:   tasks and timers run while every worker computes.
+ * Method: the workers compute until one task has run. It comes from outside, is pinned, or
+ *         sleeps.
  */
-static void forks_let_tasks_run(void)
+static void forking_workers_let_tasks_run(void)
 {
     for (unsigned i = 0; i < 9; i++) {
         unsigned workers = 1 + i / 3;
@@ -318,7 +319,7 @@ static int count_one(weft_co *co, void *state)
     return 0;
 }
 
-/* Has a full queue, and does not get round to it. */
+/* Has a full queue and does not return to its worker loop. */
 static int be_stuck(weft_co *co, void *state)
 {
     (void)co;
@@ -333,10 +334,10 @@ static int be_stuck(weft_co *co, void *state)
 }
 
 /*
- * Goal:   tasks whose worker has no time for them get their turn while all others fork.
- * Method: the worker waits for them.
+ * Goal:   tasks whose worker is stuck run while all other workers fork.
+ * Method: the stuck worker waits for them.
  */
-static void who_forks_takes_over_from_who_is_stuck(void)
+static void forking_worker_steals_tasks_of_stuck_worker(void)
 {
     weft_runtime *rt = test_start(2);
     atomic_store(&begun, 0);
@@ -355,7 +356,7 @@ static void who_forks_takes_over_from_who_is_stuck(void)
 
 static _Atomic(uint64_t) computed;
 
-static int stand_back_again_and_again(void *arg)
+static int yield_over_and_over(void *arg)
 {
     (void)arg;
     while (atomic_load(&enough) == 0) {
@@ -366,7 +367,7 @@ static int stand_back_again_and_again(void *arg)
     return 0;
 }
 
-/* How often it could go on so many times while nobody computed. */
+/* Counts the rounds in which it continued 40 times while no fiber computed. */
 static int talk(void *arg)
 {
     unsigned *undisturbed = arg;
@@ -383,18 +384,19 @@ static int talk(void *arg)
 }
 
 /*
- * Goal:   all who fork stand back together while tasks have something to do, for a while.
- * Method: a task counts how often it goes on many times in a row beside three that are asked to
- *         yield. It takes some ten microseconds, but the machine may be busy: it may fail often.
+ * Goal:   all forking fibers yield together for a while when tasks are runnable.
+ * Method: a task counts how often it continues many times in a row beside three fibers that are
+ *         asked to yield. It takes some ten microseconds, but the machine may be busy, so most
+ *         rounds may fail.
  */
-static void those_who_fork_stand_back_together(void)
+static void forking_fibers_yield_together(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *tasks[3];
     unsigned undisturbed = 0;
     atomic_store(&enough, 0);
     for (unsigned k = 0; k < 3; k++) {
-        tasks[k] = test_go(rt, stand_back_again_and_again, NULL);
+        tasks[k] = test_go(rt, yield_over_and_over, NULL);
     }
     CHECK_EQ(test_run(rt, talk, &undisturbed), 0);
     for (unsigned k = 0; k < 3; k++) {
@@ -404,7 +406,7 @@ static void those_who_fork_stand_back_together(void)
     weft_runtime_destroy(rt);
 }
 
-/* Has no forks: nobody can ask it to yield before its first safe point. */
+/* Has no forks: no thief can ask it to yield before its first safe point. */
 static int pause_until_enough(void *arg)
 {
     (void)arg;
@@ -423,8 +425,8 @@ static int say_enough(void *arg)
 }
 
 /*
- * Goal:   a computation that pauses lets queued tasks run, pinned ones included.
- * Method: it ends when the other one has run, on the same worker.
+ * Goal:   a computation that pauses lets queued tasks run, including pinned ones.
+ * Method: it ends after the other task has run on the same worker.
  */
 static void pause_lets_queued_tasks_run(void)
 {
@@ -452,8 +454,8 @@ static int pause_often(void *arg)
     return 0;
 }
 
-/* Outside of a runtime there is nothing to yield to. */
-static void pause_outside_of_a_runtime_does_nothing(void)
+/* Outside of a runtime there is no task to yield to. */
+static void pause_outside_of_runtime_does_nothing(void)
 {
     uint64_t pauses = 100000;
     CHECK_EQ(pause_often(&pauses), 0);
@@ -462,7 +464,7 @@ static void pause_outside_of_a_runtime_does_nothing(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Ends ----------------------------------------------------------------------------- */
+/* --- Cancellation and shutdown -------------------------------------------------------- */
 
 static _Atomic(uint64_t) release;
 
@@ -474,7 +476,7 @@ static void hold(void *arg)
     atomic_fetch_add(&runs, 1);
 }
 
-static int join_what_is_held(void *arg)
+static int join_held_fork(void *arg)
 {
     (void)arg;
     weft_forked forked;
@@ -485,15 +487,15 @@ static int join_what_is_held(void *arg)
     return weft_cancelled() ? 5 : 6;
 }
 
-/* The fork may use what is on the stack of the cancelled one. */
-static void a_cancelled_joiner_waits_for_its_fork(void)
+/* The fork may use the stack of the canceled joiner. */
+static void canceled_joiner_waits_for_its_fork(void)
 {
     weft_runtime *rt = test_start(2);
     for (unsigned i = 0; i < 20; i++) {
         atomic_store(&begun, 0);
         atomic_store(&release, 0);
         atomic_store(&runs, 0);
-        weft_task *task = test_go(rt, join_what_is_held, NULL);
+        weft_task *task = test_go(rt, join_held_fork, NULL);
         test_wait_for(&begun, 1);
         weft_cancel(task);
         CHECK_EQ(weft_join(task, NULL, weft_now() + WEFT_MS), WEFT_ETIMEDOUT);
@@ -503,14 +505,14 @@ static void a_cancelled_joiner_waits_for_its_fork(void)
     weft_runtime_destroy(rt);
 }
 
-/* A shutdown cancels this, too. */
+/* Shutdown cancels this as well. */
 static void wait_or_not(void *arg)
 {
     (void)arg;
     (void)weft_sleep(WEFT_US);
 }
 
-static int grow_until_cancelled(void *arg)
+static int grow_until_canceled(void *arg)
 {
     (void)arg;
     atomic_fetch_add(&begun, 1);
@@ -521,13 +523,13 @@ static int grow_until_cancelled(void *arg)
     return 0;
 }
 
-static void a_shutdown_waits_for_forks(void)
+static void shutdown_waits_for_forks(void)
 {
     for (unsigned i = 0; i < 20; i++) {
         weft_runtime *rt = test_start(1 + i % 4);
         atomic_store(&begun, 0);
         for (unsigned k = 0; k < 3; k++) {
-            weft_detach(test_go(rt, grow_until_cancelled, NULL));
+            weft_detach(test_go(rt, grow_until_canceled, NULL));
         }
         test_wait_for(&begun, 1);
         weft_runtime_destroy(rt);
@@ -542,20 +544,20 @@ static int forget_to_join(void *arg)
     return 0;
 }
 
-static void end_without_a_join(void)
+static void end_without_join(void)
 {
     weft_runtime *rt = test_start(1);
     (void)test_run(rt, forget_to_join, NULL);
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void missing_join_aborts_with_message(void)
 {
-    CHECK_ABORTS(end_without_a_join, "returned with 1 forks that were not joined");
+    CHECK_ABORTS(end_without_join, "returned with 1 forks that were not joined");
 }
 
 /* --- Depth ---------------------------------------------------------------------------- */
 
-/* Frames that need more than the largest stack. */
+/* Number of frames that exceed the largest stack. */
 static uint64_t deep(void)
 {
     return test_is_sanitized() ? 60000 : 200000;
@@ -585,7 +587,7 @@ static void descend_by_join2(void *arg)
     frame[0]++;
 }
 
-/* By each kind of call that looks at the stack; more than once, to and fro. */
+/* Uses each kind of call that checks the stack, more than once, back and forth. */
 static int descend_far(void *arg)
 {
     (void)arg;
@@ -604,14 +606,14 @@ static int descend_in_place(void *arg)
     return weft_block_in_place(descend_far, arg, WEFT_NEVER);
 }
 
-static int run_as_guest(void *arg)
+static int run_as_external_thread(void *arg)
 {
     return weft_par_run(weft_runtime_current(), descend_far, arg);
 }
 
-static int descend_as_guest_in_place(void *arg)
+static int descend_as_external_thread_in_place(void *arg)
 {
-    return weft_block_in_place(run_as_guest, arg, WEFT_NEVER);
+    return weft_block_in_place(run_as_external_thread, arg, WEFT_NEVER);
 }
 
 static int descend_in_body(weft_co *co, void *state)
@@ -634,7 +636,7 @@ static int descend_by_timer(void *arg)
     weft_event_reset(&timer_is_over);
     weft_timer_start(&timer, weft_now(), 0, descend_in_timer, arg);
     CHECK_EQ(weft_event_wait(&timer_is_over, WEFT_NEVER), 0);
-    test_grow(6); /* The callback has left its worker as it was. */
+    test_grow(6); /* The callback has restored its worker's state. */
     return 0;
 }
 
@@ -642,18 +644,19 @@ static int descend_in_job(void *arg)
 {
     weft_task *job;
     int result = -1;
-    CHECK_EQ(weft_spawn_blocking(&job, arg != NULL ? run_as_guest : descend_far, NULL), 0);
+    CHECK_EQ(weft_spawn_blocking(&job, arg != NULL ? run_as_external_thread : descend_far, NULL),
+             0);
     CHECK_EQ(weft_join(job, &result, WEFT_NEVER), 0);
     return result;
 }
 
-static void recursion_on_runtime_threads_is_as_deep_as_memory(void)
+static void recursion_on_runtime_threads_is_limited_by_memory_only(void)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
         weft_runtime *rt = test_start(workers);
         CHECK_EQ(test_run(rt, descend_far, NULL), 0);
         CHECK_EQ(test_run(rt, descend_in_place, NULL), 0);
-        CHECK_EQ(test_run(rt, descend_as_guest_in_place, NULL), 0);
+        CHECK_EQ(test_run(rt, descend_as_external_thread_in_place, NULL), 0);
         CHECK_EQ(test_run(rt, descend_in_job, NULL), 0);
         CHECK_EQ(test_run(rt, descend_in_job, &runs), 0);
         CHECK_EQ(test_run(rt, descend_by_timer, NULL), 0);
@@ -668,7 +671,7 @@ static void *descend_on_thread(void *arg)
     return NULL;
 }
 
-static void recursion_outside_of_a_runtime_is_as_deep_as_memory(void)
+static void recursion_outside_of_runtime_is_limited_by_memory_only(void)
 {
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, descend_on_thread, NULL), 0);
@@ -688,10 +691,13 @@ static void descend_until_low(void *arg)
     weft_join2(descend_until_low, arg, count, arg);
 }
 
-/* The end of the stack is near, and no other one can be had: the rest of this one is used. */
+/*
+ * The end of the stack is near and no other stack can be allocated, so the rest of this one is
+ * used.
+ */
 static int descend_without_memory(void *arg)
 {
-    test_grow(1); /* It has a strand. */
+    test_grow(1); /* It has a fork context. */
     CHECK_EQ(setrlimit(RLIMIT_AS, &(struct rlimit){ 0, 0 }), 0);
     descend_until_low(arg);
     return 0;
@@ -707,7 +713,7 @@ static void run_without_memory(void *arg)
     CHECK_EQ(test_join(task), 0);
 }
 
-static void recursion_without_memory_uses_the_rest_of_its_stack(void)
+static void recursion_without_memory_uses_rest_of_its_stack(void)
 {
     if (test_is_sanitized()) {
         test_skip("a sanitizer needs the address space");
@@ -722,7 +728,7 @@ enum {
 
 static _Atomic(uint64_t) guests_begun;
 
-/* All of them have forked before one goes deep: some have no strand. */
+/* All external threads have forked before any of them recurses, so some have no fork context. */
 static int descend_with_others(void *arg)
 {
     weft_forked forked;
@@ -735,13 +741,13 @@ static int descend_with_others(void *arg)
     return 0;
 }
 
-static void *be_one_of_many_guests(void *arg)
+static void *be_one_of_many_external_threads(void *arg)
 {
     CHECK_EQ(weft_par_run(arg, descend_with_others, NULL), 0);
     return NULL;
 }
 
-static void recursion_of_too_many_guests_is_as_deep_as_memory(void)
+static void recursion_of_many_external_threads_is_limited_by_memory(void)
 {
     weft_runtime *rt = test_start(2);
     pthread_t threads[MANY_GUESTS];
@@ -750,7 +756,7 @@ static void recursion_of_too_many_guests_is_as_deep_as_memory(void)
     CHECK_EQ(pthread_attr_init(&attributes), 0);
     CHECK_EQ(pthread_attr_setstacksize(&attributes, 256 << 10), 0);
     for (int i = 0; i < MANY_GUESTS; i++) {
-        CHECK_EQ(pthread_create(&threads[i], &attributes, be_one_of_many_guests, rt), 0);
+        CHECK_EQ(pthread_create(&threads[i], &attributes, be_one_of_many_external_threads, rt), 0);
     }
     for (int i = 0; i < MANY_GUESTS; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -760,24 +766,24 @@ static void recursion_of_too_many_guests_is_as_deep_as_memory(void)
 }
 
 TEST_MAIN({
-    TEST(recursion_on_runtime_threads_is_as_deep_as_memory),
-    TEST(recursion_outside_of_a_runtime_is_as_deep_as_memory),
-    TEST(recursion_without_memory_uses_the_rest_of_its_stack),
-    TEST(recursion_of_too_many_guests_is_as_deep_as_memory),
-    TEST(mistakes_abort_with_a_sentence),
+    TEST(recursion_on_runtime_threads_is_limited_by_memory_only),
+    TEST(recursion_outside_of_runtime_is_limited_by_memory_only),
+    TEST(recursion_without_memory_uses_rest_of_its_stack),
+    TEST(recursion_of_many_external_threads_is_limited_by_memory),
+    TEST(missing_join_aborts_with_message),
     TEST(every_fork_runs_once),
-    TEST(a_fork_outside_of_a_runtime_runs_at_its_join),
-    TEST(a_fork_without_room_runs_at_its_join),
-    TEST(two_computations_run_at_once),
-    TEST(forks_of_a_fiber_that_waits_are_run),
-    TEST(forks_may_wait),
-    TEST(a_fiber_may_move_between_fork_and_join),
-    TEST(a_join_that_yields_keeps_its_result),
-    TEST(forks_let_tasks_run),
-    TEST(who_forks_takes_over_from_who_is_stuck),
-    TEST(those_who_fork_stand_back_together),
+    TEST(fork_outside_of_runtime_runs_at_its_join),
+    TEST(fork_without_free_slot_runs_at_its_join),
+    TEST(two_computations_run_concurrently),
+    TEST(forks_of_suspended_fiber_are_run),
+    TEST(forks_may_suspend),
+    TEST(fiber_may_change_worker_between_fork_and_join),
+    TEST(join_that_yields_keeps_its_result),
+    TEST(forking_workers_let_tasks_run),
+    TEST(forking_worker_steals_tasks_of_stuck_worker),
+    TEST(forking_fibers_yield_together),
     TEST(pause_lets_queued_tasks_run),
-    TEST(pause_outside_of_a_runtime_does_nothing),
-    TEST(a_cancelled_joiner_waits_for_its_fork),
-    TEST(a_shutdown_waits_for_forks),
+    TEST(pause_outside_of_runtime_does_nothing),
+    TEST(canceled_joiner_waits_for_its_fork),
+    TEST(shutdown_waits_for_forks),
 })

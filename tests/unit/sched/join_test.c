@@ -20,9 +20,9 @@
 /* A deadline that has passed. */
 #define PAST ((weft_time)1)
 
-/* A task that ends when the test says so. */
+/* A task that ends when the test releases it. */
 struct held {
-    int result; /* before released is set */
+    int result; /* written before released is set */
     _Atomic(uint32_t) released;
     _Atomic(weft_waker *) waker;
     uint64_t written; /* plain: the joiner sees it */
@@ -60,7 +60,7 @@ static void wait_for_joiner(weft_task *task)
     }
 }
 
-/* --- The answer, on tasks that only count --------------------------------------- */
+/* --- The answer to a joiner, on fake tasks that count --------------------------- */
 
 struct fake {
     struct wf_task task;
@@ -74,7 +74,7 @@ static void fake_schedule(struct wf_task *task)
 
 static const struct wf_task_ops fake_ops = { .kind = "fake", .schedule = fake_schedule };
 
-static void the_answer_wakes_a_joiner_that_still_waits(void)
+static void answer_wakes_joiner_that_still_waits(void)
 {
     struct wf_heap *heap = wf_heap_create(&wf_alloc_default, NULL, 1);
     CHECK(heap != NULL);
@@ -87,7 +87,7 @@ static void the_answer_wakes_a_joiner_that_still_waits(void)
         wf_wait_start(&wait, &joiner.task);
         wf_wait_node_init(&node, &wait, 0);
         ended.joiner = &node;
-        if (gives_up == 1) { /* It is on its way to the lock, to take its node out. */
+        if (gives_up == 1) { /* It is about to take the lock and unlink its node. */
             CHECK(wf_wait_abandon(&wait, WF_WAIT_CANCELLED));
         }
         wf_join_answer(&ended);
@@ -95,15 +95,15 @@ static void the_answer_wakes_a_joiner_that_still_waits(void)
         CHECK_EQ(joiner.scheduled, gives_up == 0);
         CHECK_EQ(wf_wait_poll(&wait), gives_up == 0 ? 0 : WEFT_ECANCELED);
         CHECK_EQ(wf_state_refs(wf_task_state(&joiner.task)), 1);
-        wf_join_answer(&ended); /* Nobody is there any more. */
+        wf_join_answer(&ended); /* No joiner is left. */
         CHECK_EQ(joiner.scheduled, gives_up == 0);
     }
     wf_heap_retire(heap, NULL);
 }
 
-/* --- Joining on a thread ------------------------------------------------------ */
+/* --- Joining on a plain thread ------------------------------------------------ */
 
-static void join_of_a_task_that_has_ended_returns_its_result(void)
+static void join_of_ended_task_returns_its_result(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *task = test_spawn(rt, test_return_7, NULL);
@@ -130,7 +130,7 @@ static void *join_main(void *arg)
     return NULL;
 }
 
-static void join_before_the_end_is_woken_by_it(void)
+static void end_of_task_wakes_joiner(void)
 {
     weft_runtime *rt = test_start(1);
     struct held held = { 0 };
@@ -149,14 +149,14 @@ static void join_before_the_end_is_woken_by_it(void)
     weft_runtime_destroy(rt);
 }
 
-static void the_result_may_be_ignored(void)
+static void join_result_may_be_ignored(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(weft_join(test_spawn(rt, test_return_7, NULL), NULL, WEFT_NEVER), 0);
     weft_runtime_destroy(rt);
 }
 
-static void a_join_that_times_out_leaves_the_handle(void)
+static void join_that_times_out_leaves_handle_valid(void)
 {
     weft_runtime *rt = test_start(1);
     struct held held = { 0 };
@@ -174,7 +174,7 @@ static void a_join_that_times_out_leaves_the_handle(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_second_joiner_is_refused(void)
+static void second_joiner_gets_ejoined(void)
 {
     weft_runtime *rt = test_start(1);
     struct held held = { 0 };
@@ -192,12 +192,12 @@ static void a_second_joiner_is_refused(void)
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(joining.error, 0);
     CHECK_EQ(joining.result, 5);
-    CHECK(weft_task_is_done(task)); /* The refused handle is still good. */
+    CHECK(weft_task_is_done(task)); /* The refused handle is still valid. */
     weft_detach(task);
     weft_runtime_destroy(rt);
 }
 
-static void after_a_joiner_gave_up_another_may_join(void)
+static void task_can_be_joined_after_earlier_join_timed_out(void)
 {
     weft_runtime *rt = test_start(1);
     struct held held = { 0 };
@@ -216,7 +216,7 @@ static void after_a_joiner_gave_up_another_may_join(void)
     weft_runtime_destroy(rt);
 }
 
-static void try_join_joins_once_the_task_has_ended(void)
+static void try_join_succeeds_once_task_has_ended(void)
 {
     weft_runtime *rt = test_start(1);
     struct held held = { 0 };
@@ -234,7 +234,7 @@ static void try_join_joins_once_the_task_has_ended(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_cancelled_task_is_joined_with_its_answer(void)
+static void join_of_canceled_task_returns_ecanceled(void)
 {
     weft_runtime *rt = test_start(1);
     struct held held = { 0 };
@@ -245,7 +245,7 @@ static void a_cancelled_task_is_joined_with_its_answer(void)
     weft_waker_drop(held.waker);
 }
 
-static void a_task_may_be_joined_after_its_runtime(void)
+static void task_can_be_joined_after_its_runtime(void)
 {
     weft_runtime *rt = test_start(2);
     struct held held = { 0 };
@@ -257,7 +257,7 @@ static void a_task_may_be_joined_after_its_runtime(void)
     weft_waker_drop(held.waker);
 }
 
-static void detach_while_running_lets_the_task_end(void)
+static void detached_running_task_runs_to_its_end(void)
 {
     weft_runtime *rt = test_start(1);
     struct held held = { 0 };
@@ -269,7 +269,7 @@ static void detach_while_running_lets_the_task_end(void)
         (void)sched_yield();
     }
     CHECK_EQ(held.written, 99);
-    weft_detach(extra); /* The last one: the memory goes. */
+    weft_detach(extra); /* The last handle: frees the memory. */
 
     struct held other = { 0 };
     weft_detach(test_spawn(rt, held_body, &other));
@@ -282,7 +282,7 @@ static int join_on_pool(void *arg)
     return test_join(arg);
 }
 
-static void a_blocking_function_may_join(void)
+static void blocking_job_can_join_task(void)
 {
     weft_runtime *rt = test_start(1);
     struct held held = { 0 };
@@ -297,7 +297,7 @@ static void a_blocking_function_may_join(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Joining in a body --------------------------------------------------------- */
+/* --- Joining in a stackless task ----------------------------------------------- */
 
 struct parent {
     weft_task *child;
@@ -316,7 +316,7 @@ static int parent_body(weft_co *co, void *state)
     WEFT_END(co, parent->error < 0 ? parent->error : parent->result);
 }
 
-static void a_body_joins_before_and_after_the_end(void)
+static void stackless_task_joins_before_and_after_end(void)
 {
     weft_runtime *rt = test_start(2);
     struct held held = { 0 };
@@ -334,7 +334,7 @@ static void a_body_joins_before_and_after_the_end(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_cancelled_join_leaves_the_child_and_its_handle(void)
+static void canceled_join_leaves_child_and_handle(void)
 {
     weft_runtime *rt = test_start(2);
     struct held held = { 0 };
@@ -352,7 +352,7 @@ static void a_cancelled_join_leaves_the_child_and_its_handle(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_body_is_refused_where_somebody_joins(void)
+static void stackless_task_gets_ejoined_if_another_joins(void)
 {
     weft_runtime *rt = test_start(2);
     struct held held = { 0 };
@@ -369,7 +369,7 @@ static void a_body_is_refused_where_somebody_joins(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_task_of_another_runtime_can_be_joined(void)
+static void task_of_another_runtime_can_be_joined(void)
 {
     weft_runtime *here = test_start(1);
     weft_runtime *there = test_start(1);
@@ -400,12 +400,12 @@ static void join_self(void)
     (void)test_join(test_spawn(test_start(1), join_self_body, &parent));
 }
 
-static void a_task_that_joins_itself_aborts(void)
+static void task_that_joins_itself_aborts(void)
 {
     CHECK_ABORTS(join_self, "weft_join: a task joins itself");
 }
 
-/* Each spawns the next one and joins it, so all join locks are in use at once. */
+/* Each task spawns the next one and joins it, so all join locks are in use at the same time. */
 struct chain {
     weft_join_future future;
     int depth;
@@ -430,7 +430,7 @@ static int chain_body(weft_co *co, void *state)
     WEFT_END(co, chain->result + 1);
 }
 
-static void a_chain_of_joins_unwinds(void)
+static void chain_of_joins_unwinds(void)
 {
     weft_runtime *rt = test_start(2);
     struct chain first = { .depth = (int)test_scale(5000) };
@@ -454,12 +454,12 @@ static int yield_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a deadline that meets the end of the task gives the result, or leaves
- *         the handle.
- * Method: tasks that take about as long as the deadline; after a timeout the
- *         handle is joined once more.
+ * Goal:   a join whose deadline races with the end of the task returns the result or leaves the
+ *         handle valid.
+ * Method: tasks that take about as long as the deadline. After a timeout the handle is joined
+ *         again.
  */
-static void a_deadline_that_meets_the_end_loses_nothing(void)
+static void deadline_that_races_with_end_loses_nothing(void)
 {
     weft_runtime *rt = test_start(1);
     struct wf_rng rng;
@@ -491,12 +491,11 @@ static int pair_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a joiner that is cancelled when the task ends has its result, or the
- *         handle.
- * Method: a parent joins a child that ends soon, and is cancelled at about that
- *         time; if it did not join, the test does.
+ * Goal:   a joiner that is canceled when the task ends has its result or the handle.
+ * Method: a parent joins a child that ends soon, and is canceled at about that time. If it did
+ *         not join, the test does.
  */
-static void a_cancel_that_meets_the_end_loses_nothing(void)
+static void cancel_that_races_with_end_loses_nothing(void)
 {
     weft_runtime *rt = test_start(2);
     struct wf_rng rng;
@@ -557,12 +556,12 @@ static void *contest_main(void *arg)
 }
 
 /*
- * Goal:   of two threads that join one task at once at least one gets the result,
- *         and nobody waits for ever.
- * Method: two handles of a task that is about to end, one for each thread; who is
- *         refused lets its handle go.
+ * Goal:   of two threads that join one task at the same time, at least one gets the result, and
+ *         neither waits forever.
+ * Method: two handles of a task that is about to end, one for each thread. A refused thread drops
+ *         its handle.
  */
-static void two_threads_join_at_once(void)
+static void concurrent_joins_by_two_threads_return_result_once(void)
 {
     weft_runtime *rt = test_start(1);
     struct contest contest = { .stop = 0 };
@@ -587,25 +586,25 @@ static void two_threads_join_at_once(void)
 }
 
 TEST_MAIN({
-    TEST(the_answer_wakes_a_joiner_that_still_waits),
-    TEST(join_of_a_task_that_has_ended_returns_its_result),
-    TEST(join_before_the_end_is_woken_by_it),
-    TEST(the_result_may_be_ignored),
-    TEST(a_join_that_times_out_leaves_the_handle),
-    TEST(a_second_joiner_is_refused),
-    TEST(after_a_joiner_gave_up_another_may_join),
-    TEST(try_join_joins_once_the_task_has_ended),
-    TEST(a_cancelled_task_is_joined_with_its_answer),
-    TEST(a_task_may_be_joined_after_its_runtime),
-    TEST(detach_while_running_lets_the_task_end),
-    TEST(a_blocking_function_may_join),
-    TEST(a_body_joins_before_and_after_the_end),
-    TEST(a_cancelled_join_leaves_the_child_and_its_handle),
-    TEST(a_body_is_refused_where_somebody_joins),
-    TEST(a_task_of_another_runtime_can_be_joined),
-    TEST(a_task_that_joins_itself_aborts),
-    TEST(a_chain_of_joins_unwinds),
-    TEST(a_deadline_that_meets_the_end_loses_nothing),
-    TEST(a_cancel_that_meets_the_end_loses_nothing),
-    TEST(two_threads_join_at_once),
+    TEST(answer_wakes_joiner_that_still_waits),
+    TEST(join_of_ended_task_returns_its_result),
+    TEST(end_of_task_wakes_joiner),
+    TEST(join_result_may_be_ignored),
+    TEST(join_that_times_out_leaves_handle_valid),
+    TEST(second_joiner_gets_ejoined),
+    TEST(task_can_be_joined_after_earlier_join_timed_out),
+    TEST(try_join_succeeds_once_task_has_ended),
+    TEST(join_of_canceled_task_returns_ecanceled),
+    TEST(task_can_be_joined_after_its_runtime),
+    TEST(detached_running_task_runs_to_its_end),
+    TEST(blocking_job_can_join_task),
+    TEST(stackless_task_joins_before_and_after_end),
+    TEST(canceled_join_leaves_child_and_handle),
+    TEST(stackless_task_gets_ejoined_if_another_joins),
+    TEST(task_of_another_runtime_can_be_joined),
+    TEST(task_that_joins_itself_aborts),
+    TEST(chain_of_joins_unwinds),
+    TEST(deadline_that_races_with_end_loses_nothing),
+    TEST(cancel_that_races_with_end_loses_nothing),
+    TEST(concurrent_joins_by_two_threads_return_result_once),
 })

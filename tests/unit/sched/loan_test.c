@@ -18,31 +18,31 @@
 
 enum {
     ROUNDS = 300,
-    STACKS_MAX = 64, /* what a worker keeps at hand */
+    STACKS_MAX = 64, /* number that a worker caches */
 };
 
-/* Is somebody lending its worker to this fiber? */
-static bool is_lent(void)
+/* Returns whether the joiner has handed its worker to this fiber. */
+static bool is_handed_off(void)
 {
     return atomic_load(&wf_fiber_current()->lender) != NULL;
 }
 
-static int count_lent(void *arg)
+static int count_handoffs(void *arg)
 {
     uint64_t *lent = arg;
-    if (is_lent()) {
+    if (is_handed_off()) {
         *lent += 1;
         CHECK(!test_has_joiner(weft_task_current()));
     }
     return 7;
 }
 
-static int lend_often(void *arg)
+static int hand_off_often(void *arg)
 {
     for (unsigned i = 0; i < ROUNDS; i++) {
         weft_task *task;
         int result = 0;
-        CHECK_EQ(weft_go(&task, count_lent, arg), 0);
+        CHECK_EQ(weft_go(&task, count_handoffs, arg), 0);
         test_postpone_clock();
         CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
         CHECK_EQ(result, 7);
@@ -50,12 +50,12 @@ static int lend_often(void *arg)
     return 0;
 }
 
-/* Each one's stack serves the next one, too. */
-static void a_join_of_the_next_fiber_lends_the_worker(void)
+/* Each fiber's stack is reused by the next one. */
+static void join_of_next_fiber_hands_worker_over(void)
 {
     weft_runtime *rt = test_start(1);
     uint64_t lent = 0;
-    CHECK_EQ(test_run(rt, lend_often, &lent), 0);
+    CHECK_EQ(test_run(rt, hand_off_often, &lent), 0);
     CHECK_GE(lent, ROUNDS / 2);
     weft_stats stats;
     weft_runtime_stats(rt, &stats);
@@ -63,25 +63,25 @@ static void a_join_of_the_next_fiber_lends_the_worker(void)
     weft_runtime_destroy(rt);
 }
 
-static int yield_while_lent(void *arg)
+static int yield_after_handoff(void *arg)
 {
     uint64_t *lent = arg;
-    if (!is_lent()) {
+    if (!is_handed_off()) {
         return 3;
     }
     *lent += 1;
     CHECK_EQ(weft_yield(), 0);
-    CHECK(!is_lent());
+    CHECK(!is_handed_off());
     CHECK(test_has_joiner(weft_task_current()));
     return 3;
 }
 
-static int lend_to_one_that_yields(void *arg)
+static int hand_off_to_yielding_fiber(void *arg)
 {
     for (unsigned i = 0; i < ROUNDS; i++) {
         weft_task *task;
         int result = 0;
-        CHECK_EQ(weft_go(&task, yield_while_lent, arg), 0);
+        CHECK_EQ(weft_go(&task, yield_after_handoff, arg), 0);
         test_postpone_clock();
         CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
         CHECK_EQ(result, 3);
@@ -89,12 +89,12 @@ static int lend_to_one_that_yields(void *arg)
     return 0;
 }
 
-static void a_borrower_that_leaves_has_a_joiner(void)
+static void fiber_that_suspends_after_handoff_has_joiner(void)
 {
     for (unsigned workers = 1; workers <= 4; workers += 3) {
         weft_runtime *rt = test_start(workers);
         uint64_t lent = 0;
-        CHECK_EQ(test_run(rt, lend_to_one_that_yields, &lent), 0);
+        CHECK_EQ(test_run(rt, hand_off_to_yielding_fiber, &lent), 0);
         CHECK_GE(lent, 1);
         weft_runtime_destroy(rt);
     }
@@ -108,7 +108,7 @@ static _Atomic(uint64_t) given_up;
 static int compute_until_given_up(void *arg)
 {
     (void)arg;
-    if (is_lent()) {
+    if (is_handed_off()) {
         atomic_fetch_add(&lent_now, 1);
         while (atomic_load(&given_up) == 0) {
         }
@@ -116,7 +116,7 @@ static int compute_until_given_up(void *arg)
     return 0;
 }
 
-static int lend_until_cancelled(void *arg)
+static int hand_off_until_canceled(void *arg)
 {
     (void)arg;
     int err = 0;
@@ -134,16 +134,16 @@ static int lend_until_cancelled(void *arg)
 }
 
 /*
- * Goal:   a cancelled lender goes on at once, on another worker.
- * Method: its borrower computes until the lender has given up.
+ * Goal:   a canceled joiner continues immediately, on another worker.
+ * Method: the fiber that got its worker computes until the joiner has given up.
  */
-static void a_cancelled_lender_does_not_wait_for_its_worker(void)
+static void canceled_joiner_does_not_wait_for_its_worker(void)
 {
     for (unsigned i = 0; i < 20; i++) {
         weft_runtime *rt = test_start(2);
         atomic_store(&lent_now, 0);
         atomic_store(&given_up, 0);
-        weft_task *lender = test_go(rt, lend_until_cancelled, NULL);
+        weft_task *lender = test_go(rt, hand_off_until_canceled, NULL);
         test_wait_for(&lent_now, 1);
         weft_cancel(lender);
         CHECK_EQ(test_join_soon(lender), WEFT_ECANCELED);
@@ -160,7 +160,7 @@ static int pause_often(void *arg)
     return 5;
 }
 
-static int lend_or_give_up(void *arg)
+static int hand_off_or_give_up(void *arg)
 {
     (void)arg;
     for (;;) {
@@ -180,13 +180,13 @@ static int lend_or_give_up(void *arg)
     }
 }
 
-static void cancellations_and_loans_race(void)
+static void cancel_races_with_join_handoff(void)
 {
     weft_runtime *rt = test_start(test_workers(4));
     for (uint64_t i = 0; i < test_scale(1000); i++) {
         weft_task *lenders[4];
         for (unsigned at = 0; at < 4; at++) {
-            lenders[at] = test_go(rt, lend_or_give_up, NULL);
+            lenders[at] = test_go(rt, hand_off_or_give_up, NULL);
         }
         for (unsigned at = 0; at < 4; at++) {
             weft_cancel(lenders[at]);
@@ -196,7 +196,7 @@ static void cancellations_and_loans_race(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- Several --- */
+/* --- Several handoffs --- */
 
 struct level {
     int depth;
@@ -217,8 +217,8 @@ static int descend(void *arg)
     return result + 1;
 }
 
-/* Goal: one that leaves lets go of everybody below it, however many. */
-static void loans_nest(void)
+/* Goal: a fiber that suspends releases all joiners below it, however many. */
+static void join_handoffs_nest(void)
 {
     for (unsigned i = 0; i < 4; i++) {
         weft_runtime *rt = test_start(i / 2 + 1);
@@ -251,7 +251,7 @@ static void *second_joiner(void *arg)
     return NULL;
 }
 
-/* Until the second joiner is there. */
+/* Waits for the second joiner. */
 static int wait_for_joiner(void *arg)
 {
     (void)arg;
@@ -260,7 +260,7 @@ static int wait_for_joiner(void *arg)
     return 0;
 }
 
-static int lend_to_a_shared_one(void *arg)
+static int hand_off_to_shared_task(void *arg)
 {
     (void)arg;
     weft_task *task;
@@ -273,8 +273,8 @@ static int lend_to_a_shared_one(void *arg)
     return 0;
 }
 
-/* Goal: of two that join one task at once one is refused, and keeps its handle. */
-static void two_do_not_join_one_at_once(void)
+/* Goal: of two concurrent joiners of one task, one is refused and keeps its handle. */
+static void concurrent_joins_of_one_task_refuse_one(void)
 {
     uint64_t all_refused = 0;
     for (unsigned i = 0; i < 50; i++) {
@@ -284,7 +284,7 @@ static void two_do_not_join_one_at_once(void)
         atomic_store(&refused, 0);
         pthread_t thread;
         CHECK_EQ(pthread_create(&thread, NULL, second_joiner, NULL), 0);
-        CHECK_EQ(test_run(rt, lend_to_a_shared_one, NULL), 0);
+        CHECK_EQ(test_run(rt, hand_off_to_shared_task, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
         uint64_t others = atomic_load(&refused);
         CHECK_LE(others, 1);
@@ -298,17 +298,17 @@ static void two_do_not_join_one_at_once(void)
     CHECK_GE(all_refused, 1);
 }
 
-/* --- What others notice --- */
+/* --- Effects on other tasks --- */
 
 static _Atomic(uint64_t) stop;
 
-static int lend_until_stopped(void *arg)
+static int hand_off_until_stopped(void *arg)
 {
     (void)arg;
     uint64_t lent = 0;
     while (atomic_load(&stop) == 0) {
         weft_task *task;
-        CHECK_EQ(weft_go(&task, count_lent, &lent), 0);
+        CHECK_EQ(weft_go(&task, count_handoffs, &lent), 0);
         CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
     }
     return 0;
@@ -323,12 +323,12 @@ static int stop_soon(void *arg)
     return 0;
 }
 
-/* Goal: a fiber that lends all the time keeps neither others nor timers waiting. */
-static void loans_starve_nobody(void)
+/* Goal: a fiber that hands its worker over all the time delays neither other tasks nor timers. */
+static void join_handoffs_starve_no_task(void)
 {
     weft_runtime *rt = test_start(1);
     atomic_store(&stop, 0);
-    weft_task *lender = test_go(rt, lend_until_stopped, NULL);
+    weft_task *lender = test_go(rt, hand_off_until_stopped, NULL);
     weft_task *other = test_go(rt, stop_soon, NULL);
     CHECK_EQ(test_join_soon(other), 0);
     CHECK_EQ(test_join_soon(lender), 0);
@@ -351,7 +351,7 @@ static int keep_everything(void *arg)
     return 0;
 }
 
-static void a_borrower_has_its_own_errno_and_arithmetic(void)
+static void join_handoff_preserves_errno_and_rounding_mode(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, keep_everything, NULL), 0);
@@ -364,7 +364,7 @@ static int wait_for_shutdown(void *arg)
     return weft_await(&gate->future, WEFT_NEVER);
 }
 
-static int lend_for_ever(void *arg)
+static int hand_off_forever(void *arg)
 {
     weft_task *task;
     CHECK_EQ(weft_go(&task, wait_for_shutdown, arg), 0);
@@ -376,7 +376,7 @@ static int lend_for_ever(void *arg)
     return 0;
 }
 
-static void a_shutdown_ends_loans(void)
+static void shutdown_ends_join_handoffs(void)
 {
     for (unsigned workers = 1; workers <= 4; workers++) {
         weft_runtime *rt = test_start(workers);
@@ -384,7 +384,7 @@ static void a_shutdown_ends_loans(void)
         atomic_store(&lent_now, 0);
         for (unsigned i = 0; i < 8; i++) {
             gates[i] = gate_make(CANCEL_AT_ONCE);
-            weft_detach(test_go(rt, lend_for_ever, &gates[i]));
+            weft_detach(test_go(rt, hand_off_forever, &gates[i]));
         }
         test_wait_for(&lent_now, 8);
         weft_runtime_destroy(rt);
@@ -395,13 +395,13 @@ static void a_shutdown_ends_loans(void)
 }
 
 TEST_MAIN({
-    TEST(a_join_of_the_next_fiber_lends_the_worker),
-    TEST(a_borrower_that_leaves_has_a_joiner),
-    TEST(a_cancelled_lender_does_not_wait_for_its_worker),
-    TEST(cancellations_and_loans_race),
-    TEST(loans_nest),
-    TEST(two_do_not_join_one_at_once),
-    TEST(loans_starve_nobody),
-    TEST(a_borrower_has_its_own_errno_and_arithmetic),
-    TEST(a_shutdown_ends_loans),
+    TEST(join_of_next_fiber_hands_worker_over),
+    TEST(fiber_that_suspends_after_handoff_has_joiner),
+    TEST(canceled_joiner_does_not_wait_for_its_worker),
+    TEST(cancel_races_with_join_handoff),
+    TEST(join_handoffs_nest),
+    TEST(concurrent_joins_of_one_task_refuse_one),
+    TEST(join_handoffs_starve_no_task),
+    TEST(join_handoff_preserves_errno_and_rounding_mode),
+    TEST(shutdown_ends_join_handoffs),
 })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local_test.c - values of fibers and threads. Keys are never freed: the tests share
- * a few, and the one that uses up the rest comes last.
+ * local_test.c - fiber-local and thread-local values. Keys are never freed, so the tests share a
+ * few, and the test that uses up the rest comes last.
  */
 #include "sched/local.h"
 
@@ -20,19 +20,19 @@
 #include "test.h"
 #include "timing.h"
 
-/* What destructors have seen. */
+/* What the destructors have seen. */
 static struct {
     _Atomic(uint64_t) calls;
     _Atomic(uint64_t) sum; /* of the numbers that the values point to */
 } destroyed;
 
 static weft_local plain_key;    /* without a destructor */
-static weft_local counted_key;  /* counts */
-static weft_local stubborn_key; /* sets its value again each time */
-static weft_local patient_key;  /* waits before it counts */
-static weft_local late_key;     /* sets the counted one */
-static weft_local shared_key;   /* inherited as it is; counts */
-static weft_local next_key;     /* inherited as the number behind it; odd ones are not */
+static weft_local counted_key;  /* its destructor counts */
+static weft_local stubborn_key; /* its destructor sets the value again each time */
+static weft_local patient_key;  /* its destructor waits before it counts */
+static weft_local late_key;     /* its destructor sets counted_key */
+static weft_local shared_key;   /* inherited unchanged; its destructor counts */
+static weft_local next_key;     /* inherited as the next number; odd numbers are not */
 
 static void count(void *value)
 {
@@ -105,7 +105,7 @@ static void *in_thread(void *arg)
     return NULL;
 }
 
-/* Runs the function on a thread of its own, which has ended afterwards. */
+/* Runs the function on a new thread and joins it. */
 static void run_in_thread(int (*function)(void *arg))
 {
     pthread_t thread;
@@ -113,7 +113,7 @@ static void run_in_thread(int (*function)(void *arg))
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* Runs it on a fiber, with 1, 2 and 4 workers; each time the counts begin anew. */
+/* Runs the function on a fiber, with 1, 2 and 4 workers. Each time the counts start from zero. */
 static void run_on_fibers(int (*function)(void *arg))
 {
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
@@ -146,7 +146,7 @@ static int set_and_get(void *arg)
     return 0;
 }
 
-static void a_value_is_what_was_set_last(void)
+static void get_returns_last_value_set(void)
 {
     reset();
     CHECK_EQ(set_and_get(NULL), 0);
@@ -179,11 +179,11 @@ static int travel(void *arg)
 }
 
 /*
- * Goal:   each fiber has its own values, on whichever worker it goes on.
- * Method: fibers that yield among each other, and one of them moves; each looks at its
- *         value after each yield.
+ * Goal:   each fiber has its own values, on any worker on which it resumes.
+ * Method: fibers yield to each other, and one of them changes workers. Each checks its value
+ *         after each yield.
  */
-static void values_go_with_their_fiber(void)
+static void values_follow_their_fiber(void)
 {
     weft_runtime *rt = test_start(4);
     reset();
@@ -221,7 +221,7 @@ static int ask_others(void *arg)
     return 0;
 }
 
-static void nobody_sees_the_values_of_another(void)
+static void values_are_invisible_to_other_fibers_and_threads(void)
 {
     static uint64_t number = 2;
     reset();
@@ -255,7 +255,7 @@ static int block_with_values(void *arg)
     return 0;
 }
 
-/* Sets the first value on the pool's thread: it is the fiber's, too. */
+/* Sets the first value on the pool thread: it is the fiber's value as well. */
 static int block_without_values(void *arg)
 {
     (void)arg;
@@ -285,7 +285,7 @@ static int set_some(void *arg)
     return 0;
 }
 
-static void the_destructor_is_called_once_at_the_end(void)
+static void destructor_is_called_once_at_end(void)
 {
     reset();
     run_in_thread(set_some);
@@ -304,7 +304,7 @@ static int set_to_nothing(void *arg)
     return 0;
 }
 
-static void no_value_or_no_destructor_is_no_call(void)
+static void destructor_is_not_called_without_value(void)
 {
     reset();
     run_in_thread(set_to_nothing);
@@ -321,7 +321,7 @@ static int set_stubborn(void *arg)
     return 0;
 }
 
-static void a_destructor_that_sets_again_is_called_four_times(void)
+static void destructor_that_sets_value_again_is_called_four_times(void)
 {
     reset();
     run_in_thread(set_stubborn);
@@ -338,8 +338,8 @@ static int set_late(void *arg)
     return 0;
 }
 
-/* The key that is set comes before: its turn is over in this round. */
-static void a_value_that_a_destructor_sets_is_destroyed_too(void)
+/* The key that it sets has a lower index, so this round has already passed it. */
+static void value_set_by_destructor_is_destroyed(void)
 {
     reset();
     CHECK_LT(counted_key.index, late_key.index);
@@ -355,7 +355,7 @@ static int set_patient(void *arg)
     return 0;
 }
 
-static void a_destructor_of_a_fiber_may_wait(void)
+static void destructor_of_fiber_may_wait(void)
 {
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
         reset();
@@ -368,13 +368,13 @@ static void a_destructor_of_a_fiber_may_wait(void)
         for (uint64_t i = 0; i < TRAVELLERS; i++) {
             CHECK_EQ(test_join_soon(tasks[i]), 0);
         }
-        /* A join comes after the destructors. */
+        /* A join returns after the destructors. */
         check_destroyed(TRAVELLERS, TRAVELLERS * (TRAVELLERS + 1) / 2);
         weft_runtime_destroy(rt);
     }
 }
 
-static void a_cancelled_fiber_destroys_its_values(void)
+static void canceled_fiber_destroys_its_values(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
@@ -391,8 +391,8 @@ static int set_in_job(void *arg)
     return 0;
 }
 
-/* A job's values are those of its thread, which ends with the runtime. */
-static void the_thread_of_a_job_destroys_its_values(void)
+/* The values of a blocking job belong to its thread, which ends with the runtime. */
+static void thread_of_blocking_job_destroys_its_values(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
@@ -411,7 +411,7 @@ static int end_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Leaves memory of all sizes up to that of a fiber that is anything but zero. */
+/* Leaves non-zero memory behind, in all sizes up to that of a fiber. */
 static void soil_memory(void)
 {
     char rubbish[sizeof(struct wf_fiber)];
@@ -433,8 +433,8 @@ static int begins_with_none(void *arg)
     return 0;
 }
 
-/* Fibers that run on the stack and in the memory of others that have ended. */
-static int run_in_a_row(void *arg)
+/* Runs fibers on the stacks and in the memory of fibers that have ended. */
+static int run_consecutively(void *arg)
 {
     for (int i = 0; i < 20; i++) {
         weft_task *tasks[5];
@@ -449,16 +449,16 @@ static int run_in_a_row(void *arg)
     return 0;
 }
 
-static void a_fiber_begins_without_values(void)
+static void fiber_starts_without_values(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_run(rt, run_in_a_row, &(uint64_t){ 1 }), 0);
+    CHECK_EQ(test_run(rt, run_consecutively, &(uint64_t){ 1 }), 0);
     weft_runtime_destroy(rt);
     check_destroyed(100, 100);
 }
 
-/* --- Mistakes ------------------------------------------------------------------ */
+/* --- Misuse -------------------------------------------------------------------- */
 
 /* --- Inheritance ---------------------------------------------------------------- */
 
@@ -512,7 +512,7 @@ static int leave_to_heirs(void *arg)
     return 0;
 }
 
-static void values_are_inherited_if_asked(void)
+static void values_are_inherited_on_request(void)
 {
     run_on_fibers(leave_to_heirs);
 }
@@ -532,24 +532,24 @@ static int let_thread_leave(void *arg)
     return 0;
 }
 
-static void a_fiber_can_inherit_from_a_thread(void)
+static void fiber_can_inherit_from_thread(void)
 {
     reset();
     run_in_thread(let_thread_leave);
     check_destroyed(3, 12);
 }
 
-static void get_with_a_wrong_key(void)
+static void get_with_invalid_key(void)
 {
     (void)weft_local_get((weft_local){ .index = WEFT_LOCAL_KEYS_MAX });
 }
 
-static void get_with_a_wild_key(void)
+static void get_with_wild_key(void)
 {
     (void)weft_local_get((weft_local){ .index = UINT_MAX });
 }
 
-static void set_with_a_key_that_was_not_made(void)
+static void set_with_unknown_key(void)
 {
     CHECK_EQ(weft_local_set((weft_local){ .index = WEFT_LOCAL_KEYS_MAX - 1 }, NULL), 0);
 }
@@ -565,34 +565,34 @@ static int body(weft_co *co, void *state)
     return 0;
 }
 
-static void get_in_a_body(void)
+static void get_in_stackless_task(void)
 {
     (void)test_join_soon(test_spawn(test_start(1), body, NULL));
 }
 
-static void set_in_a_body(void)
+static void set_in_stackless_task(void)
 {
     (void)test_join_soon(test_spawn(test_start(1), body, &plain_key));
 }
 
-static void mistakes_abort_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
     reset();
-    CHECK_ABORTS(get_with_a_wrong_key, "weft_local_get: no such key; make one");
-    CHECK_ABORTS(get_with_a_wild_key, "weft_local_get: no such key");
-    CHECK_ABORTS(set_with_a_key_that_was_not_made, "weft_local_set: no such key");
-    CHECK_ABORTS(get_in_a_body, "weft_local_get: called on a worker outside of a fiber");
-    CHECK_ABORTS(set_in_a_body, "weft_local_set: called on a worker outside of a fiber");
+    CHECK_ABORTS(get_with_invalid_key, "weft_local_get: no such key; make one");
+    CHECK_ABORTS(get_with_wild_key, "weft_local_get: no such key");
+    CHECK_ABORTS(set_with_unknown_key, "weft_local_set: no such key");
+    CHECK_ABORTS(get_in_stackless_task, "weft_local_get: called on a worker outside of a fiber");
+    CHECK_ABORTS(set_in_stackless_task, "weft_local_set: called on a worker outside of a fiber");
 }
 
-/* What a thread keeps, as its end finds it. */
-static void nothing_is_left_behind_the_end(void)
+/* Uses the values of a thread the way its end does. */
+static void end_leaves_no_values_behind(void)
 {
     reset();
     uint64_t number = 4;
     void **locals = NULL;
     CHECK_EQ(weft_local_set(shared_key, &number), 0);
-    CHECK_EQ(weft_local_set(next_key, NULL), 0); /* inherit() is not asked for that. */
+    CHECK_EQ(weft_local_set(next_key, NULL), 0); /* inherit() is not called for NULL. */
     CHECK_EQ(wf_local_inherit(&locals), 0);
     CHECK(locals != NULL);
     CHECK(locals[shared_key.index] == &number);
@@ -604,10 +604,10 @@ static void nothing_is_left_behind_the_end(void)
     CHECK_EQ(weft_local_set(shared_key, NULL), 0);
 }
 
-/* --- Running out ---------------------------------------------------------------- */
+/* --- Exhausting the keys -------------------------------------------------------- */
 
 enum {
-    MAKERS = 2 /* as many as run at the same time, almost everywhere */
+    MAKERS = 2 /* runs in parallel on almost any machine */
 };
 
 static struct maker {
@@ -645,7 +645,7 @@ static int set_all(void *arg)
     return 0;
 }
 
-/* Two threads take what is left, at once. */
+/* Two threads concurrently create all remaining keys. */
 static void take_all_keys(void *arg)
 {
     (void)arg;
@@ -664,11 +664,11 @@ static void take_all_keys(void *arg)
 }
 
 /*
- * Goal:   there are 64 keys, each given once, and all of them work.
- * Method: two threads that begin at once and count. They may miss each other, so it is
- *         done in many children first.
+ * Goal:   exactly 64 keys can be created, each once, and all of them work.
+ * Method: two threads start at the same time and count. They may miss each other, so many child
+ *         processes do it first.
  */
-static void the_keys_run_out_at_64(void)
+static void keys_run_out_at_64(void)
 {
     reset();
     for (uint64_t i = 0; i < test_scale(200); i++) {
@@ -683,21 +683,21 @@ static void the_keys_run_out_at_64(void)
 }
 
 TEST_MAIN({
-    TEST(mistakes_abort_with_a_sentence),
-    TEST(a_value_is_what_was_set_last),
-    TEST(values_go_with_their_fiber),
-    TEST(nobody_sees_the_values_of_another),
+    TEST(misuse_aborts_with_message),
+    TEST(get_returns_last_value_set),
+    TEST(values_follow_their_fiber),
+    TEST(values_are_invisible_to_other_fibers_and_threads),
     TEST(values_survive_blocking_in_place),
-    TEST(the_destructor_is_called_once_at_the_end),
-    TEST(no_value_or_no_destructor_is_no_call),
-    TEST(a_destructor_that_sets_again_is_called_four_times),
-    TEST(a_value_that_a_destructor_sets_is_destroyed_too),
-    TEST(a_destructor_of_a_fiber_may_wait),
-    TEST(a_cancelled_fiber_destroys_its_values),
-    TEST(the_thread_of_a_job_destroys_its_values),
-    TEST(a_fiber_begins_without_values),
-    TEST(values_are_inherited_if_asked),
-    TEST(a_fiber_can_inherit_from_a_thread),
-    TEST(nothing_is_left_behind_the_end),
-    TEST(the_keys_run_out_at_64),
+    TEST(destructor_is_called_once_at_end),
+    TEST(destructor_is_not_called_without_value),
+    TEST(destructor_that_sets_value_again_is_called_four_times),
+    TEST(value_set_by_destructor_is_destroyed),
+    TEST(destructor_of_fiber_may_wait),
+    TEST(canceled_fiber_destroys_its_values),
+    TEST(thread_of_blocking_job_destroys_its_values),
+    TEST(fiber_starts_without_values),
+    TEST(values_are_inherited_on_request),
+    TEST(fiber_can_inherit_from_thread),
+    TEST(end_leaves_no_values_behind),
+    TEST(keys_run_out_at_64),
 })

@@ -6,14 +6,14 @@
 #include "rt.h"
 #include "test.h"
 
-/* An object that gives what it is told to. */
+/* An object whose grants the test controls. */
 static struct desk {
     _Atomic(uint32_t) word;
     struct wf_waitq waiters;
     unsigned begun;
     unsigned ended;
     unsigned left;
-    bool again; /* the next end finds that another was faster */
+    bool again; /* at the next end another caller was faster */
 } desk;
 
 static int ask_take(struct wf_op *op, struct wf_turn *turn)
@@ -24,7 +24,7 @@ static int ask_take(struct wf_op *op, struct wf_turn *turn)
     return WEFT_PENDING;
 }
 
-static void ask_enlist(struct wf_op *op, struct wf_turn *turn)
+static void ask_enqueue(struct wf_op *op, struct wf_turn *turn)
 {
     (void)turn;
     if (op->is_back) {
@@ -51,11 +51,11 @@ static int ask_end(struct wf_op *op)
 
 static const struct wf_op_ops ask_ops = { .future = WF_OP_FUTURE,
                                           .take = ask_take,
-                                          .enlist = ask_enlist,
+                                          .enlist = ask_enqueue,
                                           .leave = ask_leave,
                                           .end = ask_end };
 
-/* Answers up to so many; returns how many. */
+/* Grants up to most waiters. Returns the number granted. */
 static unsigned answer(unsigned most, int result)
 {
     struct wf_turn turn;
@@ -87,7 +87,7 @@ static weft_runtime *begin(void)
     return test_start(1);
 }
 
-static void a_grant_ends_the_wait_with_its_answer(void)
+static void grant_ends_wait_with_its_result(void)
 {
     weft_runtime *rt = begin();
     weft_task *first = test_go_first(rt, ask, NULL);
@@ -105,7 +105,7 @@ static void a_grant_ends_the_wait_with_its_answer(void)
     weft_runtime_destroy(rt);
 }
 
-static void one_that_finds_another_faster_waits_again_as_the_first(void)
+static void waiter_that_lost_race_waits_again_as_first(void)
 {
     weft_runtime *rt = begin();
     weft_task *first = test_go_first(rt, ask, NULL);
@@ -122,7 +122,7 @@ static void one_that_finds_another_faster_waits_again_as_the_first(void)
     weft_runtime_destroy(rt);
 }
 
-static void one_that_is_cancelled_leaves(void)
+static void canceled_waiter_leaves_queue(void)
 {
     weft_runtime *rt = begin();
     weft_task *tasks[3];
@@ -147,8 +147,8 @@ static int answer_and_cancel(void *arg)
     return 0;
 }
 
-/* Cancelled at the moment of the grant, before it has run again: it has succeeded. */
-static void a_grant_that_is_faster_than_a_cancel_counts(void)
+/* Canceled at the moment of the grant, before it has run again: it has succeeded. */
+static void grant_that_beats_cancel_counts(void)
 {
     weft_runtime *rt = begin();
     weft_task *task = test_go_first(rt, ask, NULL);
@@ -166,7 +166,7 @@ static int answer_again_and_cancel(void *arg)
     return answer_and_cancel(arg);
 }
 
-static void one_that_is_cancelled_does_not_wait_again(void)
+static void canceled_waiter_does_not_wait_again(void)
 {
     weft_runtime *rt = begin();
     weft_task *task = test_go_first(rt, ask, NULL);
@@ -177,7 +177,7 @@ static void one_that_is_cancelled_does_not_wait_again(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- A grant under way ------------------------------------------------------------------------ */
+/* --- A grant in progress ---------------------------------------------------------------------- */
 
 static weft_op watched;
 
@@ -188,8 +188,8 @@ static int ask_watched(void *arg)
     return weft_await(&watched.future, WEFT_NEVER);
 }
 
-/* It was claimed, the latch is given up, and it was not let go yet. */
-static void a_cancel_waits_for_a_grant_under_way(void)
+/* The operation is claimed and the latch is released, but the waiter is not woken yet. */
+static void cancel_waits_for_grant_in_progress(void)
 {
     weft_runtime *rt = begin();
     struct wf_turn turn;
@@ -229,14 +229,14 @@ static int take_until_refused(void *arg)
     return count;
 }
 
-static int may_body_take(weft_co *co, void *state)
+static int may_stackless_task_take(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     return wf_op_may_take();
 }
 
-static void who_may_take_what_is_ready(void)
+static void fast_path_is_limited_by_budget_and_cancel(void)
 {
     weft_runtime *rt = test_start(1);
     bool is_cancelled = false;
@@ -244,7 +244,7 @@ static void who_may_take_what_is_ready(void)
     CHECK_EQ(test_run(rt, take_until_refused, &is_cancelled), 128);
     is_cancelled = true;
     CHECK_EQ(test_run(rt, take_until_refused, &is_cancelled), 128);
-    CHECK_EQ(test_join_soon(test_spawn(rt, may_body_take, NULL)), 0);
+    CHECK_EQ(test_join_soon(test_spawn(rt, may_stackless_task_take, NULL)), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -259,7 +259,7 @@ static int select_and_ask(void *arg)
     return weft_await(&watched.future, WEFT_NEVER);
 }
 
-static void one_that_was_a_branch_can_be_awaited(void)
+static void operation_that_was_branch_can_be_awaited(void)
 {
     weft_runtime *rt = begin();
     weft_task *task = test_go_first(rt, select_and_ask, NULL);
@@ -269,12 +269,12 @@ static void one_that_was_a_branch_can_be_awaited(void)
 }
 
 TEST_MAIN({
-    TEST(a_grant_ends_the_wait_with_its_answer),
-    TEST(one_that_finds_another_faster_waits_again_as_the_first),
-    TEST(one_that_is_cancelled_leaves),
-    TEST(a_grant_that_is_faster_than_a_cancel_counts),
-    TEST(one_that_is_cancelled_does_not_wait_again),
-    TEST(a_cancel_waits_for_a_grant_under_way),
-    TEST(who_may_take_what_is_ready),
-    TEST(one_that_was_a_branch_can_be_awaited),
+    TEST(grant_ends_wait_with_its_result),
+    TEST(waiter_that_lost_race_waits_again_as_first),
+    TEST(canceled_waiter_leaves_queue),
+    TEST(grant_that_beats_cancel_counts),
+    TEST(canceled_waiter_does_not_wait_again),
+    TEST(cancel_waits_for_grant_in_progress),
+    TEST(fast_path_is_limited_by_budget_and_cancel),
+    TEST(operation_that_was_branch_can_be_awaited),
 })

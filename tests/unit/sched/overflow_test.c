@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overflow_test.c - what a fault on a fiber says, and to whom it goes. Each fault
- * happens in a child, where the signals have their default actions at first, also
- * under a sanitizer.
+ * overflow_test.c - fault reports of fibers, and the handler that gets each fault. Each fault
+ * happens in a child process, which starts with the default signal actions, also under a
+ * sanitizer.
  */
 #include "sched/overflow.h"
 
@@ -28,16 +28,16 @@
 
 enum {
     KIB = 1024,
-    /* A child that has not ended by then never will. */
+    /* A child that has not ended by then hangs. */
     CHILD_SECONDS = 20
 };
 
-/* A fault, and where it happens. */
+/* A fault and its context. */
 struct fault {
-    int (*function)(void *arg); /* commits it */
+    int (*function)(void *arg); /* commits the fault */
     size_t stack_size;
     const char *name;
-    bool in_place; /* on a thread of the pool */
+    bool in_place; /* on a pool thread */
 };
 
 static const struct fault *current;
@@ -53,7 +53,7 @@ static int commit_somewhere(void *arg)
     return current->in_place ? weft_block_in_place(commit, arg, WEFT_NEVER) : commit(arg);
 }
 
-/* In the child: a fiber commits the fault. There was a runtime before. */
+/* Runs in the child: a fiber commits the fault. An earlier runtime was already destroyed. */
 static void commit_on_fiber(void *arg)
 {
     current = arg;
@@ -71,9 +71,9 @@ static void commit_on_fiber(void *arg)
 
 /* --- Faults --------------------------------------------------------------------- */
 
-static volatile bool is_enough; /* never */
+static volatile bool is_enough; /* never set */
 
-/* What follows the call keeps it from becoming a jump. */
+/* The addition after the call prevents a tail call. */
 static int recurse(void *arg)
 {
     volatile char frame[512];
@@ -82,7 +82,7 @@ static int recurse(void *arg)
     return below + frame[0];
 }
 
-/* In the first page, but not NULL: a sanitizer would say something about that. */
+/* In the first page, but not NULL, which a sanitizer would report. */
 static char *volatile near_null = (char *)8;
 
 static int touch_null(void *arg)
@@ -112,7 +112,7 @@ static int touch_guard_bottom(void *arg)
     return 0;
 }
 
-/* What code without probes does that has 340 KiB in its frame and writes the last of them. */
+/* Writes the far end of a 340 KiB frame, like code without stack probes. */
 static int touch_340_kib_below(void *arg)
 {
     volatile char *here = __builtin_frame_address(0);
@@ -126,7 +126,7 @@ static int alloca_600_kib(void *arg)
 {
     volatile char *bytes = alloca(600 * KIB);
     (void)arg;
-    /* The array escapes. Otherwise clang keeps only the byte that is used. */
+    /* Makes the array escape. Otherwise clang keeps only the byte that is used. */
     __asm__ volatile("" : : "r"(bytes) : "memory");
     bytes[0] = 1;
     return bytes[0];
@@ -134,7 +134,7 @@ static int alloca_600_kib(void *arg)
 
 static char *other_low;
 
-static int tell_low(void *arg)
+static int report_low(void *arg)
 {
     (void)arg;
     other_low = own_low();
@@ -144,7 +144,7 @@ static int tell_low(void *arg)
 static int touch_guard_of_other(void *arg)
 {
     (void)arg;
-    CHECK_EQ(weft_go(NULL, tell_low, NULL), 0);
+    CHECK_EQ(weft_go(NULL, report_low, NULL), 0);
     while (*(char *volatile *)&other_low == NULL) {
         (void)weft_yield();
     }
@@ -153,12 +153,12 @@ static int touch_guard_of_other(void *arg)
     return 0;
 }
 
-/* --- What is said ---------------------------------------------------------------- */
+/* --- The report ------------------------------------------------------------------ */
 
 static const char said[] = "weft: stack overflow in fiber";
 
-/* The fault ends a child, after this sentence. */
-static void check_said(const struct fault *fault, const char *sentence)
+/* Checks that the fault kills a child, after this message. */
+static void check_report(const struct fault *fault, const char *sentence)
 {
     struct child child;
     char expected[256];
@@ -171,35 +171,36 @@ static void check_said(const struct fault *fault, const char *sentence)
     CHECK_EQ(child.signal, SIGSEGV);
 }
 
-static void an_overflow_is_named_and_ends_the_process(void)
+static void stack_overflow_is_reported_and_ends_process(void)
 {
-    check_said(&(struct fault){ recurse, 64 * KIB, "deep", false },
-               "weft: stack overflow in fiber 'deep' (#%llu): its 64 KiB are used up; give it more "
-               "with weft_fiber_spec.stack_size (up to 8 MiB), or keep large arrays out of its "
-               "frames\n");
+    check_report(
+        &(struct fault){ recurse, 64 * KIB, "deep", false },
+        "weft: stack overflow in fiber 'deep' (#%llu): its 64 KiB are used up; give it more "
+        "with weft_fiber_spec.stack_size (up to 8 MiB), or keep large arrays out of its "
+        "frames\n");
 }
 
-static void the_size_is_that_of_the_stack(void)
+static void report_names_size_of_stack(void)
 {
-    check_said(&(struct fault){ recurse, 0, "usual", false },
-               "fiber 'usual' (#%llu): its 256 KiB are used up");
-    check_said(&(struct fault){ recurse, 16 * KIB + 1, "odd", false },
-               "fiber 'odd' (#%llu): its 32 KiB are used up");
-    check_said(&(struct fault){ recurse, 8192 * KIB, "large", false },
-               "fiber 'large' (#%llu): its 8192 KiB are used up; no stack is larger: make its "
-               "recursion less deep, or keep large arrays out of its frames\n");
-    check_said(&(struct fault){ recurse, 4096 * KIB, "half", false },
-               "fiber 'half' (#%llu): its 4096 KiB are used up; give it more with "
-               "weft_fiber_spec.stack_size (up to 8 MiB)");
+    check_report(&(struct fault){ recurse, 0, "usual", false },
+                 "fiber 'usual' (#%llu): its 256 KiB are used up");
+    check_report(&(struct fault){ recurse, 16 * KIB + 1, "odd", false },
+                 "fiber 'odd' (#%llu): its 32 KiB are used up");
+    check_report(&(struct fault){ recurse, 8192 * KIB, "large", false },
+                 "fiber 'large' (#%llu): its 8192 KiB are used up; no stack is larger: make its "
+                 "recursion less deep, or keep large arrays out of its frames\n");
+    check_report(&(struct fault){ recurse, 4096 * KIB, "half", false },
+                 "fiber 'half' (#%llu): its 4096 KiB are used up; give it more with "
+                 "weft_fiber_spec.stack_size (up to 8 MiB)");
 }
 
-static void a_fiber_without_a_name_is_told_by_its_number(void)
+static void report_of_unnamed_fiber_has_task_id(void)
 {
-    check_said(&(struct fault){ recurse, 64 * KIB, NULL, false },
-               "in fiber '' (#%llu): its 64 KiB are used up");
+    check_report(&(struct fault){ recurse, 64 * KIB, NULL, false },
+                 "in fiber '' (#%llu): its 64 KiB are used up");
 }
 
-static void a_long_name_is_cut(void)
+static void long_fiber_name_is_truncated_in_report(void)
 {
     char name[2000];
     memset(name, 'x', sizeof name - 1);
@@ -210,31 +211,31 @@ static void a_long_name_is_cut(void)
     CHECK_EQ(child.signal, SIGSEGV);
 }
 
-static void an_overflow_on_a_pool_thread_is_named(void)
+static void stack_overflow_on_pool_thread_is_reported(void)
 {
-    check_said(&(struct fault){ recurse, 64 * KIB, "deep", true },
-               "weft: stack overflow in fiber 'deep' (#%llu): its 64 KiB are used up;");
+    check_report(&(struct fault){ recurse, 64 * KIB, "deep", true },
+                 "weft: stack overflow in fiber 'deep' (#%llu): its 64 KiB are used up;");
 }
 
-static void the_whole_guard_counts(void)
+static void access_anywhere_in_guard_is_reported(void)
 {
-    check_said(&(struct fault){ touch_guard_top, 16 * KIB, "top", false },
-               "fiber 'top' (#%llu): its 16 KiB are used up");
-    check_said(&(struct fault){ touch_guard_bottom, 16 * KIB, "bottom", false },
-               "fiber 'bottom' (#%llu): its 16 KiB are used up");
+    check_report(&(struct fault){ touch_guard_top, 16 * KIB, "top", false },
+                 "fiber 'top' (#%llu): its 16 KiB are used up");
+    check_report(&(struct fault){ touch_guard_bottom, 16 * KIB, "bottom", false },
+                 "fiber 'bottom' (#%llu): its 16 KiB are used up");
 }
 
-static void frame_larger_than_the_stack_is_named(void)
+static void frame_larger_than_stack_is_reported(void)
 {
-    check_said(&(struct fault){ touch_340_kib_below, 256 * KIB, "jumps", false },
-               "fiber 'jumps' (#%llu): its 256 KiB are used up");
-    check_said(&(struct fault){ alloca_600_kib, 256 * KIB, "probes", false },
-               "fiber 'probes' (#%llu): its 256 KiB are used up");
-    check_said(&(struct fault){ alloca_600_kib, 16 * KIB, "probes", true },
-               "fiber 'probes' (#%llu): its 16 KiB are used up");
+    check_report(&(struct fault){ touch_340_kib_below, 256 * KIB, "jumps", false },
+                 "fiber 'jumps' (#%llu): its 256 KiB are used up");
+    check_report(&(struct fault){ alloca_600_kib, 256 * KIB, "probes", false },
+                 "fiber 'probes' (#%llu): its 256 KiB are used up");
+    check_report(&(struct fault){ alloca_600_kib, 16 * KIB, "probes", true },
+                 "fiber 'probes' (#%llu): its 16 KiB are used up");
 }
 
-/* Calls itself between two forks of a recursion that has left its own stack. */
+/* Recurses between two forks of a recursion that has left its own stack. */
 static void fork_until_on_segment(void *arg)
 {
     if (wf_segment_current() != NULL) {
@@ -249,7 +250,7 @@ static int overflow_segment(void *arg)
     return 0;
 }
 
-static void overflow_of_a_segment_is_named(void)
+static void overflow_of_segment_is_reported(void)
 {
     struct child child;
     child_run(&child, commit_on_fiber, &(struct fault){ overflow_segment, 64 * KIB, "deep", true });
@@ -267,14 +268,14 @@ static void check_silent(const struct fault *fault)
     CHECK_EQ(child.signal, SIGSEGV);
 }
 
-static void another_fault_is_no_overflow(void)
+static void other_fault_is_not_reported_as_overflow(void)
 {
     check_silent(&(struct fault){ .function = touch_null, .name = "null" });
     check_silent(&(struct fault){ .function = touch_null, .name = "null", .in_place = true });
     check_silent(&(struct fault){ .function = touch_guard_of_other, .name = "wild" });
 }
 
-/* --- Who had a handler before ----------------------------------------------------- */
+/* --- Handlers installed before the runtime ---------------------------------------- */
 
 static sigjmp_buf before_fault;
 
@@ -335,7 +336,7 @@ static void fault_with_info_handler(void *arg)
     commit_on_fiber(arg);
 }
 
-static void an_older_handler_gets_other_faults(void)
+static void older_handler_gets_other_faults(void)
 {
     struct child child;
     child_run(&child, fault_with_plain_handler, &(struct fault){ .function = touch_null });
@@ -349,7 +350,7 @@ static void an_older_handler_gets_other_faults(void)
     CHECK(strstr(child.text, said) == NULL);
 }
 
-static void an_older_handler_gets_an_overflow_after_the_report(void)
+static void older_handler_gets_overflow_after_report(void)
 {
     struct child child;
     struct fault fault = { recurse, 64 * KIB, "deep", false };
@@ -364,7 +365,7 @@ static void an_older_handler_gets_an_overflow_after_the_report(void)
     CHECK_HAS(child.text, "frames\ninfo\n");
 }
 
-/* A page of a file that has become shorter. */
+/* Touches a page of a file that was truncated. */
 static int touch_missing_page(void *arg)
 {
     (void)arg;
@@ -378,7 +379,7 @@ static int touch_missing_page(void *arg)
     return 0;
 }
 
-static void a_bus_error_goes_to_its_own_handler(void)
+static void bus_error_goes_to_its_own_handler(void)
 {
     struct child child;
     child_run(&child, fault_with_plain_handler, &(struct fault){ .function = touch_missing_page });
@@ -389,9 +390,9 @@ static void a_bus_error_goes_to_its_own_handler(void)
     CHECK(strstr(child.text, said) == NULL);
 }
 
-static int keeps_mask; /* is the mask of signals to be put back by the jump? */
+static int keeps_mask; /* whether the jump restores the signal mask */
 
-/* The handler jumps back into the fiber, several times; then the fiber waits. */
+/* The handler jumps back into the fiber several times, and the fiber yields after each. */
 static int recover(void *arg)
 {
     for (volatile int i = 0; i < 5; i++) {
@@ -407,7 +408,7 @@ static int recover(void *arg)
 static void recover_with_plain_handler(void *arg)
 {
     set_handler(SIGSEGV, jump_handler, SA_NODEFER);
-    keeps_mask = test_is_sanitized(); /* ThreadSanitizer blocks it all the same. */
+    keeps_mask = test_is_sanitized(); /* ThreadSanitizer blocks it anyway. */
     commit_on_fiber(arg);
 }
 
@@ -418,7 +419,7 @@ static void recover_with_info_handler(void *arg)
     commit_on_fiber(arg);
 }
 
-static void an_older_handler_can_recover(void)
+static void older_handler_can_recover_by_jump(void)
 {
     struct fault on_worker = { .function = recover };
     struct fault on_pool = { .function = recover, .in_place = true };
@@ -428,7 +429,7 @@ static void an_older_handler_can_recover(void)
     child_must_succeed(recover_with_info_handler, &on_pool);
 }
 
-static char *mended; /* a handler lets it be written */
+static char *mended; /* a handler makes it writable */
 
 static bool is_blocked(int number)
 {
@@ -468,7 +469,7 @@ static void mend_in_handler(void *arg)
     commit_on_fiber(arg);
 }
 
-static void an_older_handler_can_mend_the_fault(void)
+static void older_handler_can_repair_fault(void)
 {
     child_must_succeed(mend_in_handler, &(struct fault){ .function = write_page });
     child_must_succeed(mend_in_handler,
@@ -487,8 +488,8 @@ static void overflow_with_returning_handler(void *arg)
     commit_on_fiber(arg);
 }
 
-/* It would be called again and again. */
-static void overflow_whose_older_handler_returns_ends_the_process(void)
+/* It would be called over and over. */
+static void overflow_ends_process_if_older_handler_returns(void)
 {
     static const struct fault faults[] = {
         { touch_guard_top, 64 * KIB, "returned to", false },
@@ -513,7 +514,7 @@ static void fault_where_it_is_ignored(void *arg)
     commit_on_fiber(arg);
 }
 
-static void a_fault_cannot_be_ignored(void)
+static void fault_cannot_be_ignored(void)
 {
     struct child child;
     child_run(&child, fault_where_it_is_ignored, &(struct fault){ .function = touch_null });
@@ -522,7 +523,7 @@ static void a_fault_cannot_be_ignored(void)
 
 static int handled;
 
-/* As crash reporters do: says what it has to say, and lets the fault happen again. */
+/* Like a crash reporter: prints its report and lets the fault happen again. */
 static void once_handler(int number)
 {
     (void)number;
@@ -539,7 +540,7 @@ static void fault_with_once_handler(void *arg)
     commit_on_fiber(arg);
 }
 
-static void a_handler_that_wants_to_be_called_once_is(void)
+static void resethand_handler_is_called_once(void)
 {
     struct child child;
     child_run(&child, fault_with_once_handler, &(struct fault){ .function = touch_null });
@@ -548,7 +549,7 @@ static void a_handler_that_wants_to_be_called_once_is(void)
     CHECK_EQ(child.signal, SIGSEGV);
 }
 
-/* The second fault comes while the signal is blocked. */
+/* The second fault happens while the signal is blocked. */
 static void faulting_handler(int number)
 {
     write_text("faulting\n");
@@ -561,7 +562,7 @@ static void fault_with_faulting_handler(void *arg)
     commit_on_fiber(arg);
 }
 
-static void a_fault_of_the_handler_itself_ends_the_process(void)
+static void fault_in_handler_ends_process(void)
 {
     struct child child;
     child_run(&child, fault_with_faulting_handler, &(struct fault){ .function = touch_null });
@@ -569,7 +570,7 @@ static void a_fault_of_the_handler_itself_ends_the_process(void)
     CHECK_EQ(child.signal, SIGSEGV);
 }
 
-/* --- Signals that are no faults ---------------------------------------------------- */
+/* --- Signals that are not faults --------------------------------------------------- */
 
 static void raise_one(void *arg)
 {
@@ -587,8 +588,8 @@ static void raise_one_ignored(void *arg)
     weft_runtime_destroy(rt);
 }
 
-/* Sent by somebody: nothing is tried again when the handler returns. */
-static void a_signal_that_was_sent_does_what_it_did(void)
+/* Sent by kill() or raise(): no instruction is retried when the handler returns. */
+static void sent_signal_keeps_its_action(void)
 {
     static int numbers[] = { SIGSEGV, SIGBUS };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -661,7 +662,7 @@ static void chain_handler(int number, siginfo_t *info, void *context)
     chained.sa_sigaction(number, info, context);
 }
 
-/* The program installs its handler on top of the library's, and keeps it. */
+/* The program installs its handler on top of the library's and leaves it installed. */
 static void fault_with_chained_handler(void *arg)
 {
     weft_runtime *rt = test_start(1);
@@ -673,7 +674,7 @@ static void fault_with_chained_handler(void *arg)
     commit_on_fiber(arg);
 }
 
-static void handler_on_top_keeps_its_place(void)
+static void handler_on_top_stays_installed(void)
 {
     struct child child;
     child_run(&child, fault_with_chained_handler,
@@ -683,7 +684,7 @@ static void handler_on_top_keeps_its_place(void)
     CHECK_EQ(child.signal, SIGSEGV);
 }
 
-/* --- Stacks for handlers ------------------------------------------------------------ */
+/* --- Signal stacks ------------------------------------------------------------------ */
 
 static stack_t own_signal_stack(void)
 {
@@ -692,15 +693,15 @@ static stack_t own_signal_stack(void)
     return stack;
 }
 
-static int tell_signal_stack(void *arg)
+static int report_signal_stack(void *arg)
 {
     *(stack_t *)arg = own_signal_stack();
     return 0;
 }
 
-static int tell_signal_stack_of_pool(void *arg)
+static int report_signal_stack_of_pool(void *arg)
 {
-    return weft_block_in_place(tell_signal_stack, arg, WEFT_NEVER);
+    return weft_block_in_place(report_signal_stack, arg, WEFT_NEVER);
 }
 
 static void check_large_enough(const stack_t *stack)
@@ -709,19 +710,19 @@ static void check_large_enough(const stack_t *stack)
     CHECK_GE(stack->ss_size, 16 * KIB);
 }
 
-static void threads_that_run_fibers_have_a_stack_for_handlers(void)
+static void threads_that_run_fibers_have_signal_stack(void)
 {
     weft_runtime *rt = test_start(2);
     stack_t stacks[3];
     for (int i = 0; i < 2; i++) {
         weft_task *task;
-        weft_fiber_spec spec = { .function = tell_signal_stack,
+        weft_fiber_spec spec = { .function = report_signal_stack,
                                  .arg = &stacks[i],
                                  .pinned = WEFT_PINNED_TO(i) };
         CHECK_EQ(weft_runtime_go(rt, &task, &spec), 0);
         CHECK_EQ(test_join_soon(task), 0);
     }
-    CHECK_EQ(test_run(rt, tell_signal_stack_of_pool, &stacks[2]), 0);
+    CHECK_EQ(test_run(rt, report_signal_stack_of_pool, &stacks[2]), 0);
     for (int i = 0; i < 3; i++) {
         check_large_enough(&stacks[i]);
         CHECK(stacks[i].ss_sp != stacks[(i + 1) % 3].ss_sp);
@@ -735,9 +736,9 @@ static bool is_mapped(void *page)
     return mincore(page, 4096, &resident) == 0;
 }
 
-static void a_thread_without_one_gets_one_for_a_while(void)
+static void thread_without_signal_stack_gets_temporary_one(void)
 {
-    stack_t before = own_signal_stack(); /* A sanitizer's, perhaps. */
+    stack_t before = own_signal_stack(); /* Possibly a sanitizer's. */
     stack_t none = { .ss_flags = SS_DISABLE };
     CHECK_EQ(sigaltstack(&none, NULL), 0);
     struct wf_signal_stack stack;
@@ -756,7 +757,7 @@ static void a_thread_without_one_gets_one_for_a_while(void)
     CHECK_EQ(sigaltstack(&before, NULL), 0);
 }
 
-static void a_thread_that_has_one_keeps_it(void)
+static void thread_with_signal_stack_keeps_it(void)
 {
     static char bytes[64 * KIB];
     stack_t before = own_signal_stack();
@@ -786,35 +787,35 @@ static void init_without_memory(void *arg)
     wf_signal_stack_fini(&stack);
 }
 
-static void without_memory_a_thread_goes_on_without_one(void)
+static void out_of_memory_leaves_thread_without_signal_stack(void)
 {
     child_must_succeed(init_without_memory, NULL);
 }
 
 TEST_MAIN({
-    TEST(an_overflow_is_named_and_ends_the_process),
-    TEST(the_size_is_that_of_the_stack),
-    TEST(a_fiber_without_a_name_is_told_by_its_number),
-    TEST(a_long_name_is_cut),
-    TEST(an_overflow_on_a_pool_thread_is_named),
-    TEST(the_whole_guard_counts),
-    TEST(frame_larger_than_the_stack_is_named),
-    TEST(overflow_of_a_segment_is_named),
-    TEST(another_fault_is_no_overflow),
-    TEST(an_older_handler_gets_other_faults),
-    TEST(an_older_handler_gets_an_overflow_after_the_report),
-    TEST(a_bus_error_goes_to_its_own_handler),
-    TEST(an_older_handler_can_recover),
-    TEST(an_older_handler_can_mend_the_fault),
-    TEST(a_fault_cannot_be_ignored),
-    TEST(a_handler_that_wants_to_be_called_once_is),
-    TEST(a_fault_of_the_handler_itself_ends_the_process),
-    TEST(a_signal_that_was_sent_does_what_it_did),
+    TEST(stack_overflow_is_reported_and_ends_process),
+    TEST(report_names_size_of_stack),
+    TEST(report_of_unnamed_fiber_has_task_id),
+    TEST(long_fiber_name_is_truncated_in_report),
+    TEST(stack_overflow_on_pool_thread_is_reported),
+    TEST(access_anywhere_in_guard_is_reported),
+    TEST(frame_larger_than_stack_is_reported),
+    TEST(overflow_of_segment_is_reported),
+    TEST(other_fault_is_not_reported_as_overflow),
+    TEST(older_handler_gets_other_faults),
+    TEST(older_handler_gets_overflow_after_report),
+    TEST(bus_error_goes_to_its_own_handler),
+    TEST(older_handler_can_recover_by_jump),
+    TEST(older_handler_can_repair_fault),
+    TEST(fault_cannot_be_ignored),
+    TEST(resethand_handler_is_called_once),
+    TEST(fault_in_handler_ends_process),
+    TEST(sent_signal_keeps_its_action),
     TEST(last_runtime_restores_handlers),
-    TEST(handler_on_top_keeps_its_place),
-    TEST(overflow_whose_older_handler_returns_ends_the_process),
-    TEST(threads_that_run_fibers_have_a_stack_for_handlers),
-    TEST(a_thread_without_one_gets_one_for_a_while),
-    TEST(a_thread_that_has_one_keeps_it),
-    TEST_NATIVE(without_memory_a_thread_goes_on_without_one, "has no limits of memory"),
+    TEST(handler_on_top_stays_installed),
+    TEST(overflow_ends_process_if_older_handler_returns),
+    TEST(threads_that_run_fibers_have_signal_stack),
+    TEST(thread_without_signal_stack_gets_temporary_one),
+    TEST(thread_with_signal_stack_keeps_it),
+    TEST_NATIVE(out_of_memory_leaves_thread_without_signal_stack, "has no limits of memory"),
 })

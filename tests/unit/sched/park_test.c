@@ -23,7 +23,7 @@ enum {
 /* A deadline that has passed. */
 #define PAST INT64_C(1)
 
-static void a_wake_before_the_sleep_is_kept(void)
+static void wake_before_sleep_is_kept(void)
 {
     struct wf_park park = { 0 };
     wf_park_wake(&park);
@@ -40,7 +40,7 @@ static void several_wakes_count_once(void)
     CHECK(!wf_park_sleep(&park, PAST));
 }
 
-static void a_wake_kept_counts_also_after_the_deadline(void)
+static void pending_wake_counts_even_after_deadline(void)
 {
     struct wf_park park = { 0 };
     wf_park_wake(&park);
@@ -48,7 +48,7 @@ static void a_wake_kept_counts_also_after_the_deadline(void)
     CHECK(!wf_park_sleep(&park, PAST));
 }
 
-static void a_deadline_that_has_passed_returns_false_at_once(void)
+static void expired_deadline_returns_false_immediately(void)
 {
     struct wf_park park = { 0 };
     CHECK(!wf_park_sleep(&park, PAST));
@@ -57,7 +57,7 @@ static void a_deadline_that_has_passed_returns_false_at_once(void)
     CHECK(!wf_park_sleep(&park, INT64_MIN));
 }
 
-static void a_sleep_lasts_until_its_deadline(void)
+static void sleep_lasts_until_its_deadline(void)
 {
     struct wf_park park = { 0 };
     int64_t deadline = wf_clock_now() + 2 * MS;
@@ -65,7 +65,7 @@ static void a_sleep_lasts_until_its_deadline(void)
     CHECK_GE(wf_clock_now(), deadline);
 }
 
-static void a_park_can_be_used_again_after_a_timeout(void)
+static void park_can_be_reused_after_timeout(void)
 {
     struct wf_park park = { 0 };
     for (int i = 0; i < 3; i++) {
@@ -89,11 +89,10 @@ static void wake_contested(void)
 }
 
 /*
- * Goal:   a wake at any moment of a sleep ends that sleep or the next one.
- * Method: a sleep whose deadline has passed is interrupted by a wake after each
- *         of its instructions.
+ * Goal:   a wake during a sleep ends that sleep or the next one.
+ * Method: a wake interrupts a sleep whose deadline has passed, after each of its instructions.
  */
-static void a_sleep_interrupted_by_a_wake_keeps_it(void)
+static void wake_that_interrupts_sleep_is_kept(void)
 {
     unsigned outcomes[2] = { 0 };
     for (int n = 0; test_interrupt_after(n, sleep_contested, wake_contested); n++) {
@@ -104,11 +103,11 @@ static void a_sleep_interrupted_by_a_wake_keeps_it(void)
     test_check_both(outcomes);
 }
 
-/* One that goes to sleep when it is told to. */
+/* A thread that goes to sleep on request. */
 struct sleeper {
     struct wf_park park;
-    _Atomic(uint64_t) go;   /* rounds */
-    _Atomic(uint64_t) back; /* rounds that are over */
+    _Atomic(uint64_t) go;   /* number of rounds requested */
+    _Atomic(uint64_t) back; /* number of rounds that are over */
     _Atomic(uint32_t) stop;
     char stat_path[64];
 };
@@ -133,7 +132,7 @@ static void *sleeper_main(void *arg)
     }
 }
 
-/* Is the thread in its system call? From a signal handler. */
+/* Returns whether the thread sleeps in its system call. Called from a signal handler. */
 static bool sleeper_is_asleep(void)
 {
     char text[128] = { 0 };
@@ -159,12 +158,11 @@ static void let_sleeper_fall_asleep(void)
 }
 
 /*
- * Goal:   one who falls asleep at any moment of a wake is woken by it.
- * Method: a wake is interrupted after each of its instructions, until the other
- *         thread is asleep in the kernel, or has come back. A lost wake would be
- *         found at the deadline only.
+ * Goal:   a thread that falls asleep during a wake is woken by it.
+ * Method: interrupt a wake after each of its instructions, until the other thread sleeps in the
+ *         kernel or has come back. A lost wake would end only at the deadline.
  */
-static void a_wake_interrupted_by_a_sleep_ends_it(void)
+static void sleep_that_interrupts_wake_is_ended_by_it(void)
 {
     sleeper = (struct sleeper){ .go = 1 };
     pthread_t thread;
@@ -181,7 +179,7 @@ static void a_wake_interrupted_by_a_sleep_ends_it(void)
 /* Two threads that wake each other in turn. */
 struct pair {
     struct wf_park parks[2];
-    uint64_t ball; /* plain: passed on by [P1] */
+    uint64_t ball; /* plain: [P1] orders it */
     uint64_t rounds;
 };
 
@@ -213,13 +211,13 @@ static void play(uint64_t rounds)
 }
 
 /*
- * Goal:   no wake is lost between two threads, and each sees what the other
- *         wrote before it woke it.
- * Method: a plain counter goes back and forth; a lost wake ends in the timeout
- *         of the test. Once on any CPUs, then on one, where a switch is cheap
- *         and can come between any two instructions.
+ * Goal:   no wake is lost between two threads, and each sees what the other wrote before the
+ *         wake.
+ * Method: a plain counter goes back and forth. A lost wake ends in the timeout of the test. First
+ *         on any CPUs, then on one, where a switch is cheap and can occur between any two
+ *         instructions.
  */
-static void two_threads_play_ping_pong(void)
+static void two_threads_alternate_without_lost_wake(void)
 {
     play(test_scale(10000));
 
@@ -233,12 +231,12 @@ static void two_threads_play_ping_pong(void)
     CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-/* One who wakes at about the time the sleeper gives up. */
+/* A waker that wakes at about the time the sleeper times out. */
 struct timing {
     struct wf_park park;
     uint64_t note; /* plain: written before the wake of the round */
     _Atomic(uint32_t) stop;
-    _Atomic(uint64_t) ready; /* the sleeper has begun the round */
+    _Atomic(uint64_t) ready; /* the sleeper has started the round */
 };
 
 static void *wake_each_round(void *arg)
@@ -261,13 +259,11 @@ static void *wake_each_round(void *arg)
 }
 
 /*
- * Goal:   a wake that comes together with the deadline ends that sleep or the
- *         next one, once.
- * Method: each round has one wake, some time after the sleeper went to sleep
- *         with a deadline just as far away; it sleeps until it is woken. Then
- *         nothing may be left.
+ * Goal:   a wake that races with the deadline ends that sleep or the next one, once.
+ * Method: each round has one wake, some time after the sleeper went to sleep with a deadline
+ *         about as far away. It sleeps until it is woken. Then no wake may be left.
  */
-static void a_wake_that_meets_the_timeout_is_not_lost(void)
+static void wake_that_races_with_timeout_is_not_lost(void)
 {
     struct timing timing = { .note = 0 };
     struct wf_rng rng;
@@ -309,11 +305,11 @@ static void *wake_at_random(void *arg)
 }
 
 /*
- * Goal:   as above, for wakes that meet every moment of a sleep that ends.
- * Method: the deadline has always passed, so the sleeper goes in and out all the
- *         time, while the other thread wakes it once a round.
+ * Goal:   as above, for wakes that hit every moment of a sleep that ends.
+ * Method: the deadline has always passed, so the sleeper goes in and out all the time, while the
+ *         other thread wakes it once per round.
  */
-static void a_wake_that_meets_a_sleep_in_its_end_is_not_lost(void)
+static void wake_that_races_with_end_of_sleep_is_not_lost(void)
 {
     struct timing timing = { .note = 0 };
     pthread_t thread;
@@ -342,7 +338,7 @@ struct crowd {
     _Atomic(uint64_t) noted[WAKERS];
     _Atomic(uint64_t) seen[WAKERS];
     _Atomic(uint64_t) next_index;
-    _Atomic(uint64_t) left; /* wakers that are done */
+    _Atomic(uint64_t) left; /* number of wakers that are done */
     int64_t end;
 };
 
@@ -361,12 +357,11 @@ static void *wake_in_crowd(void *arg)
 }
 
 /*
- * Goal:   wakes of several threads may melt together, but after each the sleeper
- *         looks once more.
- * Method: each waker waits until its note was seen before it wakes again; a lost
- *         wake ends in the timeout of the test.
+ * Goal:   wakes by several threads may coalesce, but after each the sleeper checks once more.
+ * Method: each waker waits until its number was seen before it wakes again. A lost wake ends in
+ *         the timeout of the test.
  */
-static void each_waker_is_heard_in_a_crowd(void)
+static void each_of_several_wakers_is_seen(void)
 {
     struct crowd crowd = { .end = test_race_end() };
     pthread_t threads[WAKERS];
@@ -386,16 +381,16 @@ static void each_waker_is_heard_in_a_crowd(void)
 }
 
 TEST_MAIN({
-    TEST(a_wake_before_the_sleep_is_kept),
+    TEST(wake_before_sleep_is_kept),
     TEST(several_wakes_count_once),
-    TEST(a_wake_kept_counts_also_after_the_deadline),
-    TEST(a_deadline_that_has_passed_returns_false_at_once),
-    TEST(a_sleep_lasts_until_its_deadline),
-    TEST(a_park_can_be_used_again_after_a_timeout),
-    TEST_STEPS(a_sleep_interrupted_by_a_wake_keeps_it),
-    TEST_STEPS(a_wake_interrupted_by_a_sleep_ends_it),
-    TEST(two_threads_play_ping_pong),
-    TEST(a_wake_that_meets_the_timeout_is_not_lost),
-    TEST(a_wake_that_meets_a_sleep_in_its_end_is_not_lost),
-    TEST(each_waker_is_heard_in_a_crowd),
+    TEST(pending_wake_counts_even_after_deadline),
+    TEST(expired_deadline_returns_false_immediately),
+    TEST(sleep_lasts_until_its_deadline),
+    TEST(park_can_be_reused_after_timeout),
+    TEST_STEPS(wake_that_interrupts_sleep_is_kept),
+    TEST_STEPS(sleep_that_interrupts_wake_is_ended_by_it),
+    TEST(two_threads_alternate_without_lost_wake),
+    TEST(wake_that_races_with_timeout_is_not_lost),
+    TEST(wake_that_races_with_end_of_sleep_is_not_lost),
+    TEST(each_of_several_wakers_is_seen),
 })

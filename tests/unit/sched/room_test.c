@@ -19,7 +19,7 @@
 /* A deadline that has passed. */
 #define PAST ((weft_time)1)
 
-/* --- The room alone, with a queue of nodes ------------------------------------- */
+/* --- Waiting for space, with a queue of nodes ---------------------------------- */
 
 enum {
     NODES = 64
@@ -30,7 +30,7 @@ struct rig {
     struct wf_inject inject;
     struct wf_qnode nodes[NODES];
     size_t used;
-    _Atomic(uint64_t) returned; /* waits that are over */
+    _Atomic(uint64_t) returned; /* number of waits that are over */
 };
 
 static void rig_init(struct rig *rig, size_t capacity)
@@ -40,7 +40,7 @@ static void rig_init(struct rig *rig, size_t capacity)
     wf_inject_init(&rig->inject, capacity);
 }
 
-/* Puts count nodes in, past the capacity if need be. */
+/* Pushes count nodes, beyond the capacity if necessary. */
 static void rig_fill(struct rig *rig, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -48,7 +48,7 @@ static void rig_fill(struct rig *rig, size_t count)
     }
 }
 
-/* Takes count nodes out, as a worker does. */
+/* Pops count nodes, as a worker does. */
 static void rig_take(struct rig *rig, size_t count)
 {
     struct wf_qlist out = { 0 };
@@ -86,7 +86,7 @@ static void *waiter_main(void *arg)
     return NULL;
 }
 
-/* Starts waiters one after the other, so that they stand in this order. */
+/* Starts the waiters one after the other, so that they queue in this order. */
 static void start_waiters(struct rig *rig, struct waiter *waiters, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -104,7 +104,7 @@ static void join_waiters(struct waiter *waiters, uint32_t count)
     }
 }
 
-static void a_queue_with_room_is_not_waited_for(void)
+static void queue_with_space_is_not_waited_for(void)
 {
     struct rig rig;
     rig_init(&rig, 4);
@@ -116,7 +116,7 @@ static void a_queue_with_room_is_not_waited_for(void)
     CHECK(wf_waitq_is_empty(&rig.room.waiters));
 }
 
-static void a_full_queue_is_waited_for_until_the_deadline(void)
+static void full_queue_is_waited_for_until_deadline(void)
 {
     struct rig rig;
     rig_init(&rig, 4);
@@ -128,10 +128,10 @@ static void a_full_queue_is_waited_for_until_the_deadline(void)
         CHECK_EQ(waiting(&rig.room), 0);
         CHECK(wf_waitq_is_empty(&rig.room.waiters));
     }
-    rig_take(&rig, 2); /* Nobody waits: nothing happens. */
+    rig_take(&rig, 2); /* No waiter: does nothing. */
 }
 
-static void as_many_wake_as_were_taken_out_and_the_first_first(void)
+static void pop_wakes_as_many_waiters_in_fifo_order(void)
 {
     struct rig rig;
     struct waiter waiters[3];
@@ -147,18 +147,18 @@ static void as_many_wake_as_were_taken_out_and_the_first_first(void)
     join_waiters(waiters + 2, 1);
 }
 
-static void nobody_wakes_while_the_queue_is_still_too_long(void)
+static void no_waiter_wakes_while_queue_is_over_capacity(void)
 {
     struct rig rig;
     struct waiter waiters[2];
     rig_init(&rig, 4);
-    rig_fill(&rig, 8); /* Overflow may pass the capacity. */
+    rig_fill(&rig, 8); /* Overflow may exceed the capacity. */
     start_waiters(&rig, waiters, 2);
     rig_take(&rig, 3);
     CHECK_EQ(waiting(&rig.room), 2);
     rig_take(&rig, 1);
     CHECK_EQ(waiting(&rig.room), 2);
-    rig_take(&rig, 1); /* 3 of 4: there is room for one. */
+    rig_take(&rig, 1); /* 3 of 4: there is space for one. */
     CHECK_EQ(waiting(&rig.room), 1);
     join_waiters(waiters, 1);
     rig_take(&rig, 3);
@@ -166,7 +166,7 @@ static void nobody_wakes_while_the_queue_is_still_too_long(void)
     join_waiters(waiters + 1, 1);
 }
 
-static void close_wakes_everybody_and_lets_nobody_wait_again(void)
+static void close_wakes_all_waiters_and_ends_later_waits(void)
 {
     struct rig rig;
     struct waiter waiters[3];
@@ -182,7 +182,7 @@ static void close_wakes_everybody_and_lets_nobody_wait_again(void)
     wf_room_close(&rig.room);
 }
 
-static void one_that_gave_up_does_not_use_up_a_wake(void)
+static void timed_out_waiter_consumes_no_wake(void)
 {
     struct rig rig;
     struct waiter waiter;
@@ -221,7 +221,7 @@ static void *free_each_round(void *arg)
     }
 }
 
-/* One wait after another for room that is made meanwhile. */
+/* Waits over and over for space that another thread frees meanwhile. */
 static void run_race(struct race *race, bool with_deadlines)
 {
     struct wf_rng rng;
@@ -255,12 +255,12 @@ static void run_race(struct race *race, bool with_deadlines)
 }
 
 /*
- * Goal:   one who begins to wait when the queue is emptied is woken or sees the
- *         room; nobody waits beside room.
- * Method: a queue of one place is filled, then waited for and emptied at once;
- *         a lost wake ends in the timeout of the test.
+ * Goal:   a waiter that starts to wait while the queue is drained is woken or sees the space. No
+ *         waiter sleeps while space is free.
+ * Method: a queue of one slot is filled, then drained while a thread waits for it. A lost wake
+ *         ends in the timeout of the test.
  */
-static void room_made_at_any_moment_ends_the_wait(void)
+static void space_freed_at_any_moment_ends_wait(void)
 {
     static struct race race;
     race = (struct race){ .stop = 0 };
@@ -268,11 +268,11 @@ static void room_made_at_any_moment_ends_the_wait(void)
 }
 
 /*
- * Goal:   room that is made together with the deadline leaves nobody behind in
- *         the list, whoever was faster.
- * Method: the same with deadlines about as far away as the room.
+ * Goal:   space that is freed at the time of the deadline leaves no waiter in the list, in either
+ *         order.
+ * Method: the same, with deadlines about as far away as the space.
  */
-static void room_that_meets_the_deadline_leaves_nobody_behind(void)
+static void space_that_races_with_deadline_leaves_no_waiter(void)
 {
     static struct race race;
     race = (struct race){ .stop = 0 };
@@ -285,7 +285,7 @@ enum {
     CAPACITY = 4
 };
 
-/* Keeps its worker busy until it is let go. */
+/* Occupies its worker until it is released. */
 struct plug {
     _Atomic(uint64_t) began;
     _Atomic(uint64_t) may_end;
@@ -307,11 +307,11 @@ static int count_body(weft_co *co, void *state)
     return 0;
 }
 
-/* A runtime whose only worker is busy, and whose queue is full. */
+/* A runtime whose only worker is busy and whose queue is full. */
 struct jam {
     weft_runtime *rt;
     struct plug plug;
-    _Atomic(uint64_t) run; /* of the small tasks */
+    _Atomic(uint64_t) run; /* number of small tasks that ran */
     struct wf_room *room;
 };
 
@@ -390,7 +390,7 @@ static void start_spawner(struct spawner *spawner, struct jam *jam)
     CHECK_EQ(pthread_create(&spawner->thread, NULL, spawner_main, spawner), 0);
 }
 
-static void spawn_wait_with_room_does_not_wait(void)
+static void spawn_wait_with_space_does_not_wait(void)
 {
     struct jam jam;
     jam_init(&jam, CAPACITY, NULL);
@@ -399,7 +399,7 @@ static void spawn_wait_with_room_does_not_wait(void)
     jam_end(&jam, 2);
 }
 
-static void spawn_wait_goes_on_when_there_is_room(void)
+static void spawn_wait_continues_when_space_is_freed(void)
 {
     struct jam jam;
     struct spawner spawners[3];
@@ -466,7 +466,7 @@ static int spawn_wait_body(weft_co *co, void *state)
     return weft_runtime_spawn_wait(weft_runtime_current(), NULL, &spec, WEFT_NEVER);
 }
 
-static void spawn_wait_on_a_worker(void)
+static void spawn_wait_on_worker(void)
 {
     weft_runtime *rt;
     CHECK_EQ(weft_runtime_create(&rt, NULL), 0);
@@ -476,13 +476,13 @@ static void spawn_wait_on_a_worker(void)
     CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
 }
 
-static void spawn_wait_on_a_worker_aborts_with_advice(void)
+static void spawn_wait_on_worker_aborts_with_advice(void)
 {
-    CHECK_ABORTS(spawn_wait_on_a_worker, "weft_runtime_spawn_wait: called on a worker");
-    CHECK_ABORTS(spawn_wait_on_a_worker, "use weft_spawn()");
+    CHECK_ABORTS(spawn_wait_on_worker, "weft_runtime_spawn_wait: called on a worker");
+    CHECK_ABORTS(spawn_wait_on_worker, "use weft_spawn()");
 }
 
-static void what_cannot_be_spawned_at_all_is_not_waited_for(void)
+static void invalid_spawn_wait_fails_without_waiting(void)
 {
     struct jam jam;
     jam_init(&jam, CAPACITY, NULL);
@@ -491,7 +491,7 @@ static void what_cannot_be_spawned_at_all_is_not_waited_for(void)
     jam_end(&jam, CAPACITY);
 }
 
-/* Refuses large blocks once it is told to. */
+/* Refuses large blocks once refuses_large is set. */
 static _Atomic(uint32_t) refuses_large;
 
 static void *picky_alloc(void *ctx, size_t size, size_t align)
@@ -521,12 +521,12 @@ static void *large_spawner_main(void *arg)
 }
 
 /*
- * Goal:   room that was granted to one who then fails is passed on.
- * Method: a queue of one place holds a task that never ends by itself; two
- *         threads wait for the place. When it is taken out, the first is woken,
- *         has no memory any more, and the second must get the place.
+ * Goal:   space that was granted to a spawner that then fails is passed on.
+ * Method: a queue of one slot holds a task that does not end by itself, and two threads wait for
+ *         the slot. When the worker pops the task, the first thread is woken, is out of memory,
+ *         and the second must get the slot.
  */
-static void room_that_is_not_used_is_passed_on(void)
+static void unused_space_is_passed_on(void)
 {
     const weft_allocator picky = { picky_alloc, picky_free, NULL };
     struct jam jam;
@@ -547,7 +547,7 @@ static void room_that_is_not_used_is_passed_on(void)
     atomic_store(&jam.plug.may_end, 1);
     CHECK_EQ(pthread_join(large.thread, NULL), 0);
     CHECK_EQ(large.result, -ENOMEM);
-    CHECK_EQ(pthread_join(small.thread, NULL), 0); /* While the second plug holds. */
+    CHECK_EQ(pthread_join(small.thread, NULL), 0); /* While the second plug still runs. */
     CHECK_EQ(small.result, 0);
     CHECK_EQ(jam.run, 0);
     atomic_store(&second_plug.may_end, 1);
@@ -573,10 +573,10 @@ static void *flood_main(void *arg)
 }
 
 /*
- * Goal:   many more tasks than places get in, and each runs once.
- * Method: three threads spawn into a queue of four places, waiting for room.
+ * Goal:   many more tasks than slots get in, and each runs once.
+ * Method: three threads spawn into a queue of four slots and wait for space.
  */
-static void a_flood_passes_through_few_places(void)
+static void many_spawners_pass_through_few_slots(void)
 {
     struct flood flood = { .each = test_scale(5000) };
     jam_init(&flood.jam, CAPACITY, NULL);
@@ -593,20 +593,20 @@ static void a_flood_passes_through_few_places(void)
 }
 
 TEST_MAIN({
-    TEST(a_queue_with_room_is_not_waited_for),
-    TEST(a_full_queue_is_waited_for_until_the_deadline),
-    TEST(as_many_wake_as_were_taken_out_and_the_first_first),
-    TEST(nobody_wakes_while_the_queue_is_still_too_long),
-    TEST(close_wakes_everybody_and_lets_nobody_wait_again),
-    TEST(one_that_gave_up_does_not_use_up_a_wake),
-    TEST(room_made_at_any_moment_ends_the_wait),
-    TEST(room_that_meets_the_deadline_leaves_nobody_behind),
-    TEST(spawn_wait_with_room_does_not_wait),
-    TEST(spawn_wait_goes_on_when_there_is_room),
+    TEST(queue_with_space_is_not_waited_for),
+    TEST(full_queue_is_waited_for_until_deadline),
+    TEST(pop_wakes_as_many_waiters_in_fifo_order),
+    TEST(no_waiter_wakes_while_queue_is_over_capacity),
+    TEST(close_wakes_all_waiters_and_ends_later_waits),
+    TEST(timed_out_waiter_consumes_no_wake),
+    TEST(space_freed_at_any_moment_ends_wait),
+    TEST(space_that_races_with_deadline_leaves_no_waiter),
+    TEST(spawn_wait_with_space_does_not_wait),
+    TEST(spawn_wait_continues_when_space_is_freed),
     TEST(spawn_wait_ends_at_its_deadline),
     TEST(spawn_wait_ends_at_shutdown),
-    TEST(spawn_wait_on_a_worker_aborts_with_advice),
-    TEST(what_cannot_be_spawned_at_all_is_not_waited_for),
-    TEST(room_that_is_not_used_is_passed_on),
-    TEST(a_flood_passes_through_few_places),
+    TEST(spawn_wait_on_worker_aborts_with_advice),
+    TEST(invalid_spawn_wait_fails_without_waiting),
+    TEST(unused_space_is_passed_on),
+    TEST(many_spawners_pass_through_few_slots),
 })

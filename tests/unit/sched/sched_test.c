@@ -61,7 +61,7 @@ static int end_body(weft_co *co, void *state)
     return 0;
 }
 
-static void a_task_goes_where_its_kind_and_its_waker_say(void)
+static void task_is_queued_by_pin_and_by_waker(void)
 {
     struct wf_sched_options options = plain_options(2);
     struct wf_sched *sched = test_sched_create(&options);
@@ -76,7 +76,7 @@ static void a_task_goes_where_its_kind_and_its_waker_say(void)
     CHECK_EQ(wf_inject_len(&sched->inject), 1);
     CHECK(!wf_mpsc_is_empty(&workers[1].inbox));
 
-    /* On the worker it is pinned to: no way round through the inbox. */
+    /* On the worker that it is pinned to: no detour through the inbox. */
     test_be_worker(&workers[1]);
     struct wf_task *task = wf_worker_next(&workers[1]);
     CHECK_EQ(task->pin, 2);
@@ -104,7 +104,7 @@ static void a_task_goes_where_its_kind_and_its_waker_say(void)
     wf_sched_fini(sched);
 }
 
-static void a_worker_of_another_scheduler_is_outside(void)
+static void worker_of_another_scheduler_counts_as_outside(void)
 {
     struct wf_sched_options options = plain_options(2);
     struct wf_sched *sched = test_sched_create(&options);
@@ -121,7 +121,7 @@ static void a_worker_of_another_scheduler_is_outside(void)
     wf_sched_fini(other);
 }
 
-static void has_work_means_the_inject_queue_and_every_ring_that_can_be_stolen_from(void)
+static void has_work_checks_inject_queue_and_stealable_rings(void)
 {
     struct wf_sched_options options = plain_options(70);
     struct wf_sched *sched = test_sched_create(&options);
@@ -150,14 +150,14 @@ static void has_work_means_the_inject_queue_and_every_ring_that_can_be_stolen_fr
     wf_sched_fini(sched);
 }
 
-static void notify_wakes_one_sleeper_and_wake_all_all_of_them(void)
+static void notify_wakes_one_worker_and_wake_all_wakes_all(void)
 {
     struct wf_sched_options options = plain_options(3);
     struct wf_sched *sched = test_sched_create(&options);
     wf_idle_park(&sched->idle, 1, false);
     wf_idle_park(&sched->idle, 2, false);
     wf_sched_notify(sched);
-    wf_sched_notify(sched); /* Somebody searches now. */
+    wf_sched_notify(sched); /* A worker searches now. */
     CHECK_NE(wf_load_relaxed(&sched->workers[1].park.word), 0);
     CHECK_EQ(wf_load_relaxed(&sched->workers[2].park.word), 0);
     wf_sched_wake_all(sched);
@@ -167,7 +167,7 @@ static void notify_wakes_one_sleeper_and_wake_all_all_of_them(void)
     wf_sched_fini(sched);
 }
 
-static void init_without_memory_leaves_nothing_behind(void)
+static void init_without_memory_leaks_nothing(void)
 {
     struct ledger ledger = { 0 };
     struct wf_sched_options options = plain_options(2);
@@ -181,7 +181,7 @@ static void init_without_memory_leaves_nothing_behind(void)
         ledger.fail_at++;
         err = wf_sched_init(sched, &options, NULL);
         if (err == 0) {
-            /* What fini gives back must have come from the same place. */
+            /* What fini frees must have come from the same allocator. */
             atomic_fetch_add(&ledger.bytes, (int64_t)sizeof *sched);
             wf_sched_fini(sched);
         } else {
@@ -194,7 +194,7 @@ static void init_without_memory_leaves_nothing_behind(void)
     CHECK_GE(refused, 2);
 }
 
-static void start_and_stop_many_times(void)
+static void scheduler_can_start_and_stop_many_times(void)
 {
     for (unsigned i = 0; i < test_scale(100); i++) {
         struct wf_sched_options options = plain_options(1 + i % 5);
@@ -244,7 +244,10 @@ static void note_stop(void *ctx, unsigned worker)
     atomic_fetch_add(&starts.stopped, 1);
 }
 
-/* Starts a thousand workers, and refuses at some time after so many. */
+/*
+ * Starts a thousand workers. Thread creation fails some time after the allowed number has
+ * started.
+ */
 static int try_to_start(uint64_t allowed)
 {
     test_set_default_stack(allowed == 0 ? huge_stack : small_stack);
@@ -270,13 +273,12 @@ static int try_to_start(uint64_t allowed)
 }
 
 /*
- * Goal:   when the system refuses a thread, start fails and none is left.
- * Method: a default stack that fits nowhere makes the system refuse: the watch's
- *         thread at once, or a worker's, after some of them have started and
- *         one of these has made the stack that large. If it came too late for
- *         that, once more.
+ * Goal:   when the system refuses a thread, start fails and leaves no thread running.
+ * Method: a default stack size that fits nowhere makes thread creation fail: immediately for the
+ *         monitor's thread, or for a worker's thread after some of them have started and one of
+ *         these has set the size. If that was too late, try again.
  */
-static void a_start_that_fails_leaves_no_thread_running(void)
+static void failed_start_leaves_no_thread_running(void)
 {
     size_t before = default_stack();
     CHECK_EQ(try_to_start(0), -EAGAIN);
@@ -292,13 +294,12 @@ static void a_start_that_fails_leaves_no_thread_running(void)
 }
 
 /*
- * Goal:   a task for the inbox of a worker that sleeps wakes that very worker,
- *         and no other.
- * Method: with all workers asleep, one pinned task after the other to each. A
- *         worker that is still on its way to sleep may find the wake left over,
- *         and sleep twice for one task; not more often.
+ * Goal:   a task for the inbox of a parked worker wakes exactly that worker.
+ * Method: with all workers parked, spawn one pinned task after the other to each. A worker that
+ *         is still about to park may find the wake left over and park twice for one task, but not
+ *         more often.
  */
-static void a_pinned_task_wakes_the_worker_it_is_for(void)
+static void pinned_task_wakes_only_its_worker(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 4;
@@ -325,12 +326,12 @@ static void a_pinned_task_wakes_the_worker_it_is_for(void)
 }
 
 /*
- * Goal:   one task put into a runtime that sleeps wakes one worker, at most two,
- *         and the chain of wakes ends there.
- * Method: eight workers, all asleep; a task; wait until all sleep again; the
- *         counters tell how many were woken.
+ * Goal:   one task spawned into an idle runtime wakes one worker, at most two, and the chain of
+ *         wakes ends there.
+ * Method: eight parked workers, one task, then wait until all are parked again. The counters show
+ *         how many were woken.
  */
-static void one_task_wakes_at_most_two_of_eight_sleepers(void)
+static void one_task_wakes_at_most_two_of_eight_workers(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 8;
@@ -359,7 +360,7 @@ static void one_task_wakes_at_most_two_of_eight_sleepers(void)
 static _Atomic(weft_waker *) kept_waker;
 static _Atomic(uint64_t) wake_polls;
 
-/* Leaves a waker at each poll; ends when it is cancelled. */
+/* Leaves a waker at each poll. Ends when it is canceled. */
 static int wakeable_body(weft_co *co, void *state)
 {
     (void)co;
@@ -372,10 +373,10 @@ static int wakeable_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a task that is woken from outside while all workers sleep is run.
- * Method: one task, woken again each time all workers have gone to sleep.
+ * Goal:   a task that is woken from outside while all workers are parked is run.
+ * Method: one task, woken again each time all workers have parked.
  */
-static void a_wake_from_outside_wakes_a_sleeper(void)
+static void wake_from_outside_unparks_worker(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 3;
@@ -397,10 +398,10 @@ static void a_wake_from_outside_wakes_a_sleeper(void)
 }
 
 /*
- * Goal:   tasks that are woken by a thread outside all run, also those that go
- *         to sleep and are woken again and again.
- * Method: tasks that keep a waker and pend; a thread fires all wakers, until each
- *         task has been polled often enough.
+ * Goal:   tasks that a thread outside of the runtime wakes all run, also those that go idle and
+ *         are woken over and over.
+ * Method: tasks that keep a waker and stay pending. A thread fires all wakers until each task has
+ *         been polled often enough.
  */
 struct sleeper {
     _Atomic(weft_waker *) waker;
@@ -454,15 +455,15 @@ static void tasks_woken_from_outside_are_polled_again(void)
 }
 
 TEST_MAIN({
-    TEST(a_task_goes_where_its_kind_and_its_waker_say),
-    TEST(a_worker_of_another_scheduler_is_outside),
-    TEST(has_work_means_the_inject_queue_and_every_ring_that_can_be_stolen_from),
-    TEST(notify_wakes_one_sleeper_and_wake_all_all_of_them),
-    TEST(init_without_memory_leaves_nothing_behind),
-    TEST(start_and_stop_many_times),
-    TEST_NATIVE(a_start_that_fails_leaves_no_thread_running, "maps a stack of any size"),
-    TEST(a_pinned_task_wakes_the_worker_it_is_for),
-    TEST(one_task_wakes_at_most_two_of_eight_sleepers),
-    TEST(a_wake_from_outside_wakes_a_sleeper),
+    TEST(task_is_queued_by_pin_and_by_waker),
+    TEST(worker_of_another_scheduler_counts_as_outside),
+    TEST(has_work_checks_inject_queue_and_stealable_rings),
+    TEST(notify_wakes_one_worker_and_wake_all_wakes_all),
+    TEST(init_without_memory_leaks_nothing),
+    TEST(scheduler_can_start_and_stop_many_times),
+    TEST_NATIVE(failed_start_leaves_no_thread_running, "maps a stack of any size"),
+    TEST(pinned_task_wakes_only_its_worker),
+    TEST(one_task_wakes_at_most_two_of_eight_workers),
+    TEST(wake_from_outside_unparks_worker),
     TEST(tasks_woken_from_outside_are_polled_again),
 })

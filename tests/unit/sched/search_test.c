@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * First by hand: this thread is one of the workers of a scheduler that was not
- * started, and searches. A wake that is given before it keeps a sleep from
- * lasting. Then on runtimes that run.
+ * search_test.c - the search for work, and the transition to parked.
+ *
+ * The first part runs by hand: this thread is one of the workers of a scheduler that was not
+ * started, and searches. A wake that precedes a park ends it immediately. The second part uses
+ * running runtimes.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -43,7 +45,7 @@ static int count_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Into the ring of the given worker. */
+/* Spawns into the ring of the given worker. */
 static void spawn_at(unsigned index, unsigned count)
 {
     struct wf_worker *before = wf_worker_current();
@@ -68,7 +70,7 @@ static void spawn_outside(unsigned count)
     test_be_worker(before);
 }
 
-/* A task that nobody has queued. */
+/* Returns a task that is in no queue. */
 static struct wf_task *loose_task(void)
 {
     spawn_outside(1);
@@ -97,7 +99,7 @@ static void tear_down(unsigned expected)
     wf_sched_fini(sched);
 }
 
-/* Searches, without a sleep. */
+/* Searches, without sleeping. */
 static struct wf_task *search(struct wf_worker *worker)
 {
     wf_worker_wake(worker);
@@ -111,7 +113,7 @@ static uint64_t count_of(const wf_counter *counter)
     return wf_counter_read(counter);
 }
 
-static void a_search_takes_the_older_half_of_a_ring(void)
+static void search_steals_older_half_of_ring(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(4));
     spawn_at(2, 10);
@@ -129,7 +131,7 @@ static void a_search_takes_the_older_half_of_a_ring(void)
     tear_down(10);
 }
 
-static void a_search_starts_at_each_worker_in_turn_and_never_at_itself(void)
+static void search_starts_at_random_victim_and_never_at_itself(void)
 {
     enum {
         WORKERS = 8,
@@ -158,14 +160,14 @@ static void a_search_starts_at_each_worker_in_turn_and_never_at_itself(void)
     CHECK_EQ(hits[ME], 0);
     for (unsigned i = 0; i < WORKERS; i++) {
         if (i != ME) {
-            /* 50 are expected; the one behind itself is hit twice as often. */
+            /* 50 are expected. The worker after this one is hit twice as often. */
             CHECK_GE(hits[i], 10);
         }
     }
     tear_down(rounds * WORKERS);
 }
 
-static void a_search_finds_the_only_task_wherever_it_is(void)
+static void search_finds_only_task_in_any_ring(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(70));
     for (unsigned i = 1; i < 70; i++) {
@@ -178,7 +180,7 @@ static void a_search_finds_the_only_task_wherever_it_is(void)
     tear_down(69);
 }
 
-static void a_search_fetches_from_the_inject_queue(void)
+static void search_fetches_from_inject_queue(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(2));
     spawn_outside(9);
@@ -190,7 +192,7 @@ static void a_search_fetches_from_the_inject_queue(void)
     tear_down(9);
 }
 
-static void without_stealing_a_search_leaves_other_workers_alone(void)
+static void search_without_stealing_leaves_other_workers_alone(void)
 {
     struct wf_sched_options options = test_sched_options(3);
     options.stealing = false;
@@ -205,8 +207,10 @@ static void without_stealing_a_search_leaves_other_workers_alone(void)
     tear_down(11);
 }
 
-/* Puts a task into the slot of worker 1, whose poll began so long ago as far as
- * anybody has noticed; -1: it was never looked at. */
+/*
+ * Puts a task into the LIFO slot of worker 1, whose current poll was first seen that long ago.
+ * -1: the poll has not been seen yet.
+ */
 static struct wf_task *stall(int64_t age)
 {
     struct wf_worker *victim = &sched->workers[1];
@@ -219,7 +223,7 @@ static struct wf_task *stall(int64_t age)
     return task;
 }
 
-static void the_lifo_slot_of_a_worker_in_a_long_poll_is_taken(void)
+static void lifo_slot_of_worker_in_long_poll_is_stolen(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(2));
     struct wf_task *task = stall(WF_WORKER_STALL_NS);
@@ -231,7 +235,7 @@ static void the_lifo_slot_of_a_worker_in_a_long_poll_is_taken(void)
     tear_down(1);
 }
 
-static void the_lifo_slot_of_a_worker_in_a_new_poll_is_left_alone(void)
+static void lifo_slot_of_worker_in_new_poll_is_left_alone(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(2));
     struct wf_task *task = stall(-1);
@@ -241,7 +245,7 @@ static void the_lifo_slot_of_a_worker_in_a_new_poll_is_left_alone(void)
     tear_down(1);
 }
 
-static void the_lifo_slot_comes_after_every_ring(void)
+static void lifo_slots_are_searched_after_all_rings(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(3));
     struct wf_task *task = stall(WF_WORKER_STALL_NS);
@@ -252,7 +256,7 @@ static void the_lifo_slot_comes_after_every_ring(void)
     tear_down(2);
 }
 
-static void the_last_searcher_that_finds_work_wakes_another_if_there_is_more(void)
+static void last_searcher_that_finds_work_wakes_another_if_more(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(3));
     for (unsigned more = 0; more < 2; more++) {
@@ -269,7 +273,7 @@ static void the_last_searcher_that_finds_work_wakes_another_if_there_is_more(voi
         CHECK_EQ(wf_idle_searching(&sched->idle), more);
     }
 
-    /* Not the last one: the other searcher will see to it. */
+    /* Not the last one: the other searcher takes care of it. */
     wf_idle_init(&sched->idle, 3);
     wf_idle_park(&sched->idle, 2, false);
     wf_idle_search(&sched->idle);
@@ -280,10 +284,10 @@ static void the_last_searcher_that_finds_work_wakes_another_if_there_is_more(voi
     tear_down(1);
 }
 
-static void a_worker_that_may_not_search_still_does_not_sleep_beside_work(void)
+static void worker_that_may_not_search_does_not_sleep_beside_work(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(2));
-    wf_idle_search(&sched->idle); /* Half of them: the cap. */
+    wf_idle_search(&sched->idle); /* Half of the workers: the maximum. */
     spawn_outside(1);
     CHECK(wf_worker_search(worker) == NULL);
     CHECK_EQ(count_of(&worker->counters.parks), 0);
@@ -297,7 +301,7 @@ static void a_worker_that_may_not_search_still_does_not_sleep_beside_work(void)
     tear_down(1);
 }
 
-static void a_worker_with_mail_does_not_sleep(void)
+static void worker_with_pinned_task_in_inbox_does_not_sleep(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(2));
     test_be_worker(NULL);
@@ -317,10 +321,10 @@ static void a_worker_with_mail_does_not_sleep(void)
     tear_down(1);
 }
 
-static void a_sleeper_that_wakes_by_its_timeout_is_no_searcher(void)
+static void park_timeout_does_not_make_worker_searcher(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(2));
-    wf_idle_search(&sched->idle); /* So that it goes to sleep at once. */
+    wf_idle_search(&sched->idle); /* Makes it park immediately. */
     sched->options.park_timeout_ns = 1;
     CHECK(wf_worker_search(worker) == NULL);
     CHECK(!worker->searching);
@@ -334,7 +338,7 @@ static void a_sleeper_that_wakes_by_its_timeout_is_no_searcher(void)
 static unsigned parked_calls;
 static unsigned unparked_calls;
 
-/* Takes the worker as a submitter does, while it is about to sleep. */
+/* Claims the worker like a submitter does, while it is about to park. */
 static void claim_on_park(void *ctx, unsigned index)
 {
     CHECK(ctx == &parked_calls);
@@ -351,7 +355,7 @@ static void note_unpark(void *ctx, unsigned index)
     unparked_calls++;
 }
 
-static void a_sleeper_that_a_submitter_took_is_a_searcher_and_its_wake_is_counted(void)
+static void worker_claimed_by_submitter_is_searcher_and_counts_wake(void)
 {
     struct wf_sched_options options = test_sched_options(2);
     options.on_park = claim_on_park;
@@ -373,7 +377,7 @@ static void a_sleeper_that_a_submitter_took_is_a_searcher_and_its_wake_is_counte
     tear_down(0);
 }
 
-static void a_search_during_the_shutdown_acknowledges_it_first(void)
+static void search_during_shutdown_acknowledges_first(void)
 {
     struct wf_worker *worker = set_up(test_sched_options(2));
     wf_store_relaxed(&sched->drain.debt, (int64_t)2 << 40);
@@ -385,7 +389,7 @@ static void a_search_during_the_shutdown_acknowledges_it_first(void)
     tear_down(0);
 }
 
-/* On runtimes that run. */
+/* --- On running runtimes --- */
 
 static void wait_until(bool (*condition)(void), const char *what)
 {
@@ -419,12 +423,12 @@ static struct {
     _Atomic(uint64_t) elsewhere;
 } crowd;
 
-static bool somebody_ran_elsewhere(void)
+static bool has_run_elsewhere(void)
 {
     return atomic_load(&crowd.elsewhere) > 0;
 }
 
-/* The one on the spawner's worker waits until another worker has taken one. */
+/* A member on the spawner's worker waits until another worker has run one. */
 static int member_body(weft_co *co, void *state)
 {
     (void)co;
@@ -433,7 +437,7 @@ static int member_body(weft_co *co, void *state)
     if (weft_worker_current() != atomic_load(&crowd.first_worker)) {
         atomic_fetch_add(&crowd.elsewhere, 1);
     } else {
-        wait_until(somebody_ran_elsewhere, "another worker to steal");
+        wait_until(has_run_elsewhere, "another worker to steal");
     }
     atomic_fetch_add(&crowd.ended, 1);
     return 0;
@@ -452,11 +456,11 @@ static int spawn_crowd_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   an idle worker takes tasks from one that has too many.
- * Method: a body spawns tasks on its own worker. The first of them to run there
- *         does not return before another worker has run one.
+ * Goal:   an idle worker steals tasks from a worker that has too many.
+ * Method: a task spawns others on its own worker. The first of them to run there does not return
+ *         before another worker has run one.
  */
-static void idle_workers_steal_from_a_busy_one(void)
+static void idle_workers_steal_from_busy_worker(void)
 {
     unsigned rounds = (unsigned)test_scale(100);
     unsigned count = 16;
@@ -515,11 +519,11 @@ static int end_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   with stealing off no task changes its worker, and none is forgotten.
- * Method: tasks that yield check where they run; few enough that the ring does
- *         not overflow. Then many from outside.
+ * Goal:   with stealing off, no task changes its worker, and none is forgotten.
+ * Method: tasks that yield check their worker. They are few enough that the ring does not
+ *         overflow. Then many from outside.
  */
-static void without_stealing_tasks_stay_and_all_of_them_run(void)
+static void without_stealing_tasks_stay_on_worker_and_all_run(void)
 {
     unsigned count = 100;
     weft_config config = WEFT_CONFIG_INIT;
@@ -565,7 +569,7 @@ static int second_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Wakes the second, by spawning it, and computes until that has started. */
+/* Wakes the second task by spawning it, and computes until that one has started. */
 static int computing_body(weft_co *co, void *state)
 {
     (void)co;
@@ -579,11 +583,11 @@ static int computing_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a task in the LIFO slot of a worker that computes for long is run by
- *         an idle worker while the first still computes, soon.
- * Method: the first computes until the second has started.
+ * Goal:   a task in the LIFO slot of a worker in a long poll is soon run by an idle worker, while
+ *         the first still computes.
+ * Method: the first task computes until the second has started.
  */
-static void the_task_woken_by_one_that_computes_is_started_by_another_worker(void)
+static void task_woken_by_computing_task_starts_on_another_worker(void)
 {
     size_t rounds = test_is_sanitized() ? 25 : 100;
     weft_config config = WEFT_CONFIG_INIT;
@@ -599,18 +603,18 @@ static void the_task_woken_by_one_that_computes_is_started_by_another_worker(voi
     }
     weft_runtime_shutdown(rt);
     weft_worker_stats sum = add_stats(rt);
-    /* A shuffled one goes through the ring. */
+    /* A shuffled wake goes through the ring. */
     CHECK_GE(sum.lifo_stolen + sum.steals, rounds);
     CHECK_GE(sum.lifo_stolen, 1);
     weft_runtime_destroy(rt);
 }
 
 /*
- * Goal:   the search before a sleep ends, with and without search rounds, and a
- *         park timeout changes nothing but that sleepers look around.
- * Method: one task at a time from outside, in each setting; each must be run.
+ * Goal:   the search before a park finds work, with and without search rounds, and a park timeout
+ *         only makes parked workers search again.
+ * Method: one task at a time from outside, with each setting; each must run.
  */
-static void every_way_of_searching_finds_what_comes_from_outside(void)
+static void every_search_setting_finds_tasks_from_outside(void)
 {
     static const struct {
         uint64_t search_ns;
@@ -634,22 +638,22 @@ static void every_way_of_searching_finds_what_comes_from_outside(void)
 }
 
 TEST_MAIN({
-    TEST(a_search_takes_the_older_half_of_a_ring),
-    TEST(a_search_starts_at_each_worker_in_turn_and_never_at_itself),
-    TEST(a_search_finds_the_only_task_wherever_it_is),
-    TEST(a_search_fetches_from_the_inject_queue),
-    TEST(without_stealing_a_search_leaves_other_workers_alone),
-    TEST(the_lifo_slot_of_a_worker_in_a_long_poll_is_taken),
-    TEST(the_lifo_slot_of_a_worker_in_a_new_poll_is_left_alone),
-    TEST(the_lifo_slot_comes_after_every_ring),
-    TEST(the_last_searcher_that_finds_work_wakes_another_if_there_is_more),
-    TEST(a_worker_that_may_not_search_still_does_not_sleep_beside_work),
-    TEST(a_worker_with_mail_does_not_sleep),
-    TEST(a_sleeper_that_wakes_by_its_timeout_is_no_searcher),
-    TEST(a_sleeper_that_a_submitter_took_is_a_searcher_and_its_wake_is_counted),
-    TEST(a_search_during_the_shutdown_acknowledges_it_first),
-    TEST(idle_workers_steal_from_a_busy_one),
-    TEST(without_stealing_tasks_stay_and_all_of_them_run),
-    TEST(the_task_woken_by_one_that_computes_is_started_by_another_worker),
-    TEST(every_way_of_searching_finds_what_comes_from_outside),
+    TEST(search_steals_older_half_of_ring),
+    TEST(search_starts_at_random_victim_and_never_at_itself),
+    TEST(search_finds_only_task_in_any_ring),
+    TEST(search_fetches_from_inject_queue),
+    TEST(search_without_stealing_leaves_other_workers_alone),
+    TEST(lifo_slot_of_worker_in_long_poll_is_stolen),
+    TEST(lifo_slot_of_worker_in_new_poll_is_left_alone),
+    TEST(lifo_slots_are_searched_after_all_rings),
+    TEST(last_searcher_that_finds_work_wakes_another_if_more),
+    TEST(worker_that_may_not_search_does_not_sleep_beside_work),
+    TEST(worker_with_pinned_task_in_inbox_does_not_sleep),
+    TEST(park_timeout_does_not_make_worker_searcher),
+    TEST(worker_claimed_by_submitter_is_searcher_and_counts_wake),
+    TEST(search_during_shutdown_acknowledges_first),
+    TEST(idle_workers_steal_from_busy_worker),
+    TEST(without_stealing_tasks_stay_on_worker_and_all_run),
+    TEST(task_woken_by_computing_task_starts_on_another_worker),
+    TEST(every_search_setting_finds_tasks_from_outside),
 })

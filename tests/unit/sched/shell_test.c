@@ -11,9 +11,9 @@
 #include "sched/worker.h"
 #include "test.h"
 
-/* --- Forks of polls --------------------------------------------------------------------- */
+/* --- Forks of a poll -------------------------------------------------------------------- */
 
-static int body_that_meets(weft_co *co, void *state)
+static int meet_in_poll(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -26,14 +26,14 @@ static int body_that_meets(weft_co *co, void *state)
     return 5;
 }
 
-static void forks_of_a_poll_run_on_other_workers(void)
+static void forks_of_poll_run_on_other_workers(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_join_soon(test_spawn(rt, body_that_meets, NULL)), 5);
+    CHECK_EQ(test_join_soon(test_spawn(rt, meet_in_poll, NULL)), 5);
     weft_runtime_destroy(rt);
 }
 
-static int body_that_grows(weft_co *co, void *state)
+static int grow_in_poll(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -47,7 +47,7 @@ static void every_fork_runs_once(void)
         weft_runtime *rt = test_start(workers);
         weft_task *tasks[6];
         for (unsigned i = 0; i < 6; i++) {
-            tasks[i] = test_spawn(rt, body_that_grows, NULL);
+            tasks[i] = test_spawn(rt, grow_in_poll, NULL);
         }
         for (unsigned i = 0; i < 6; i++) {
             CHECK_EQ(test_join_soon(tasks[i]), 0);
@@ -56,26 +56,26 @@ static void every_fork_runs_once(void)
     }
 }
 
-/* --- Who runs meanwhile ----------------------------------------------------------------- */
+/* --- Tasks that run meanwhile ----------------------------------------------------------- */
 
-/* A fork that ends when the test says so. */
+/* A fork that ends when the test releases it. */
 struct held {
     _Atomic(uint64_t) begun;
     _Atomic(uint64_t) release;
-    weft_task *task; /* who joins it */
+    weft_task *task; /* the joiner */
 };
 
 static void hold(void *arg)
 {
     struct held *held = arg;
     atomic_store(&held->begun, 1);
-    /* On a fiber: it does not keep its worker. */
+    /* Runs on a fiber, so it does not occupy its worker. */
     while (atomic_load(&held->release) == 0) {
         CHECK_EQ(weft_sleep(WEFT_US), 0);
     }
 }
 
-static int body_that_holds(weft_co *co, void *state)
+static int hold_in_poll(weft_co *co, void *state)
 {
     (void)co;
     struct held *held = test_arg(state);
@@ -107,11 +107,11 @@ static int return_worker(void *arg)
 }
 
 /*
- * Goal:   the worker of a poll that waits for its fork goes on with its tasks.
- * Method: polls that are pinned to worker 0, each at a join; and between them tasks that
+ * Goal:   the worker of a poll that waits for its fork continues with its tasks.
+ * Method: polls that are pinned to worker 0, each waiting in a join. Between them, tasks that
  *         only worker 0 can run, with and without a stack.
  */
-static void a_worker_goes_on_while_its_poll_waits(void)
+static void worker_continues_while_its_poll_waits(void)
 {
     enum {
         POLLS = 10,
@@ -119,7 +119,7 @@ static void a_worker_goes_on_while_its_poll_waits(void)
     weft_runtime *rt = test_start(2);
     struct held held[POLLS] = { 0 };
     for (unsigned i = 0; i < POLLS; i++) {
-        held[i].task = spawn_on_0(rt, body_that_holds, &held[i]);
+        held[i].task = spawn_on_0(rt, hold_in_poll, &held[i]);
         test_wait_for(&held[i].begun, 1);
         CHECK_EQ(test_join_soon(spawn_on_0(rt, test_return_7, NULL)), 7);
         weft_task *fiber;
@@ -127,12 +127,12 @@ static void a_worker_goes_on_while_its_poll_waits(void)
         CHECK_EQ(weft_runtime_go(rt, &fiber, &spec), 0);
         CHECK_EQ(test_join_soon(fiber), 0);
     }
-    /* In another order than they came: loops end up in each other's place. */
+    /* In another order than they started, so that worker loops end up on each other's stacks. */
     for (unsigned i = 0; i < POLLS; i++) {
         unsigned which = i * 7 % POLLS;
         atomic_store(&held[which].release, 1);
         CHECK_EQ(test_join_soon(held[which].task), 3);
-        CHECK_EQ(test_join_soon(spawn_on_0(rt, body_that_grows, NULL)), 0);
+        CHECK_EQ(test_join_soon(spawn_on_0(rt, grow_in_poll, NULL)), 0);
     }
     weft_runtime_destroy(rt);
 }
@@ -144,8 +144,8 @@ static int count_spares(weft_co *co, void *state)
     return (int)wf_worker_current()->loops.spares;
 }
 
-/* Polls that wait have a loop each; when they are over, few are kept. */
-static void few_loops_are_kept(void)
+/* Each waiting poll has a loop. When the polls are over, only a few loops are kept. */
+static void few_spare_loops_are_kept(void)
 {
     enum {
         POLLS = 20,
@@ -154,7 +154,7 @@ static void few_loops_are_kept(void)
     static struct held held[POLLS];
     for (unsigned i = 0; i < POLLS; i++) {
         held[i] = (struct held){ 0 };
-        held[i].task = spawn_on_0(rt, body_that_holds, &held[i]);
+        held[i].task = spawn_on_0(rt, hold_in_poll, &held[i]);
         test_wait_for(&held[i].begun, 1);
     }
     for (unsigned i = 0; i < POLLS; i++) {
@@ -188,10 +188,10 @@ static int call_it_enough(weft_co *co, void *state)
 }
 
 /*
- * Goal:   tasks get their turn while polls compute.
- * Method: they compute until one has run, from outside, and pinned.
+ * Goal:   tasks run while polls compute.
+ * Method: the polls compute until a task has run, either from outside or pinned.
  */
-static void forks_of_a_poll_let_tasks_run(void)
+static void forks_of_poll_let_tasks_run(void)
 {
     for (unsigned i = 0; i < 4; i++) {
         unsigned workers = 1 + i / 2;
@@ -214,7 +214,7 @@ static void forks_of_a_poll_let_tasks_run(void)
 
 static _Atomic(uint64_t) polls;
 
-static int hold_in_a_future(weft_future *future)
+static int hold_in_future(weft_future *future)
 {
     (void)future;
     static struct held held;
@@ -230,9 +230,9 @@ static int hold_in_a_future(weft_future *future)
     return WEFT_PENDING;
 }
 
-static int body_that_awaits(weft_co *co, void *state)
+static int await_in_poll(weft_co *co, void *state)
 {
-    static const weft_future_ops ops = { .poll = hold_in_a_future };
+    static const weft_future_ops ops = { .poll = hold_in_future };
     static weft_future future = { .ops = &ops };
     static int result;
     (void)state;
@@ -241,15 +241,15 @@ static int body_that_awaits(weft_co *co, void *state)
     WEFT_END(co, result);
 }
 
-static void a_wake_in_a_poll_that_waits_is_kept(void)
+static void wake_during_waiting_poll_is_kept(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_join_soon(test_spawn(rt, body_that_awaits, NULL)), 9);
+    CHECK_EQ(test_join_soon(test_spawn(rt, await_in_poll, NULL)), 9);
     CHECK_EQ(atomic_load(&polls), 2);
     weft_runtime_destroy(rt);
 }
 
-static int body_that_descends(weft_co *co, void *state)
+static int descend_in_poll(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -257,14 +257,14 @@ static int body_that_descends(weft_co *co, void *state)
     return 0;
 }
 
-static void recursion_in_a_poll_is_deeper_than_a_stack(void)
+static void recursion_in_poll_exceeds_stack(void)
 {
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_join_soon(test_spawn(rt, body_that_descends, NULL)), 0);
+    CHECK_EQ(test_join_soon(test_spawn(rt, descend_in_poll, NULL)), 0);
     weft_runtime_destroy(rt);
 }
 
-static int grow_until_cancelled(weft_co *co, void *state)
+static int grow_until_canceled(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -275,13 +275,13 @@ static int grow_until_cancelled(weft_co *co, void *state)
     return 0;
 }
 
-static void a_shutdown_waits_for_polls_that_wait(void)
+static void shutdown_waits_for_waiting_polls(void)
 {
     for (unsigned i = 0; i < 20; i++) {
         weft_runtime *rt = test_start(1 + i % 4);
         atomic_store(&begun, 0);
         for (unsigned k = 0; k < 3; k++) {
-            weft_detach(test_spawn(rt, grow_until_cancelled, NULL));
+            weft_detach(test_spawn(rt, grow_until_canceled, NULL));
         }
         test_wait_for(&begun, 1);
         weft_runtime_destroy(rt);
@@ -289,12 +289,12 @@ static void a_shutdown_waits_for_polls_that_wait(void)
 }
 
 TEST_MAIN({
-    TEST(forks_of_a_poll_run_on_other_workers),
+    TEST(forks_of_poll_run_on_other_workers),
     TEST(every_fork_runs_once),
-    TEST(a_worker_goes_on_while_its_poll_waits),
-    TEST(few_loops_are_kept),
-    TEST(forks_of_a_poll_let_tasks_run),
-    TEST(a_wake_in_a_poll_that_waits_is_kept),
-    TEST(recursion_in_a_poll_is_deeper_than_a_stack),
-    TEST(a_shutdown_waits_for_polls_that_wait),
+    TEST(worker_continues_while_its_poll_waits),
+    TEST(few_spare_loops_are_kept),
+    TEST(forks_of_poll_let_tasks_run),
+    TEST(wake_during_waiting_poll_is_kept),
+    TEST(recursion_in_poll_exceeds_stack),
+    TEST(shutdown_waits_for_waiting_polls),
 })

@@ -35,7 +35,7 @@ static int end_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Waits for ever, without awaiting anything. */
+/* Stays pending forever, without awaiting anything. */
 static int wait_body(weft_co *co, void *state)
 {
     (void)co;
@@ -44,7 +44,7 @@ static int wait_body(weft_co *co, void *state)
     return WEFT_PENDING;
 }
 
-/* Keeps its worker until it may go on. */
+/* Occupies its worker until go_on is set. */
 static struct {
     _Atomic(uint64_t) running;
     _Atomic(uint64_t) go_on;
@@ -73,7 +73,7 @@ static void unblock_worker(void)
     atomic_store(&blocker.go_on, 1);
 }
 
-/* What the body should find in its state. */
+/* What the task's function should find in its state. */
 static struct {
     size_t size;
     bool zeroed;
@@ -92,7 +92,7 @@ static int state_body(weft_co *co, void *state)
     for (size_t i = 0; i < expected.size; i++) {
         CHECK_EQ(bytes[i], expected.zeroed ? 0 : pattern(i));
     }
-    memset(state, 0xa5, expected.size); /* It is ours to write. */
+    memset(state, 0xa5, expected.size); /* The function may write to it. */
     return 17;
 }
 
@@ -120,18 +120,18 @@ static void check_state(weft_runtime *rt, size_t size, bool zeroed)
     };
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    memset(bytes, 0xff, size); /* The task has its copy. */
+    memset(bytes, 0xff, size); /* The task has its own copy. */
     free(bytes);
     CHECK_EQ(test_join_soon(task), 17);
     CHECK_EQ(atomic_load(&drops), 1);
 }
 
-static void the_state_is_copied_or_zeroed_and_aligned(void)
+static void state_is_copied_or_zeroed_and_aligned(void)
 {
     static const size_t sizes[] = { 0,   1,    7,    32,   33,   64,   100,        864,
                                     928, 1000, 1024, 1025, 4096, 5000, 100 * 1000, 1024 * 1024 };
     weft_runtime *rt = test_start(2);
-    /* Twice, so that memory is used again that is not zero. */
+    /* Twice, so that reused memory is not zero. */
     for (unsigned round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             check_state(rt, sizes[i], false);
@@ -147,7 +147,7 @@ static int echo_body(weft_co *co, void *state)
     return *(int *)state;
 }
 
-static void the_result_is_what_the_body_returned(void)
+static void join_result_is_return_value_of_task(void)
 {
     static const int results[] = { 0, 1, -1, INT_MAX, INT_MIN + 2, -ENOENT, WEFT_ECANCELED };
     weft_runtime *rt = test_start(1);
@@ -162,7 +162,7 @@ static void the_result_is_what_the_body_returned(void)
     weft_runtime_destroy(rt);
 }
 
-static void drop_is_called_once_at_the_end_and_once_after_a_cancel(void)
+static void drop_is_called_once_after_end_and_after_cancel(void)
 {
     weft_runtime *rt = test_start(2);
     uint64_t rounds = test_scale(500) + 1;
@@ -185,7 +185,7 @@ static void drop_is_called_once_at_the_end_and_once_after_a_cancel(void)
     CHECK_EQ(atomic_load(&drops), 2 * rounds);
 }
 
-static void drop_is_called_once_at_shutdown_for_small_and_large_tasks(void)
+static void drop_is_called_once_at_shutdown_for_any_task_size(void)
 {
     weft_runtime *rt = test_start(2);
     atomic_store(&drops, 0);
@@ -203,7 +203,7 @@ static void drop_is_called_once_at_shutdown_for_small_and_large_tasks(void)
     CHECK_EQ(test_join_soon(kept), WEFT_ECANCELED);
 }
 
-static void what_cannot_be_spawned_is_refused_and_not_dropped(void)
+static void invalid_spawn_is_refused_without_drop(void)
 {
     weft_runtime *rt = test_start(2);
     atomic_store(&drops, 0);
@@ -218,7 +218,7 @@ static void what_cannot_be_spawned_is_refused_and_not_dropped(void)
     weft_spec endless = { .body = end_body, .drop = count_drop, .state_size = SIZE_MAX };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &endless), -EINVAL);
     if (!test_is_sanitized()) {
-        /* Sanitizers stop the program for such a wish. */
+        /* Sanitizers abort on a request of that size. */
         weft_spec greedy = { .body = end_body, .drop = count_drop, .state_size = SIZE_MAX / 2 };
         CHECK_EQ(weft_runtime_spawn(rt, &task, &greedy), -ENOMEM);
         greedy.state_size = SIZE_MAX - 1024;
@@ -247,7 +247,7 @@ static int spawn_many_body(weft_co *co, void *state)
     return 0;
 }
 
-static void a_full_inject_queue_refuses_spawns_from_outside_only(void)
+static void full_inject_queue_refuses_only_spawns_from_outside(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 1;
@@ -269,7 +269,7 @@ static void a_full_inject_queue_refuses_spawns_from_outside_only(void)
     test_wait_for(&drops, 4);
     CHECK_EQ(atomic_load(&polls), 4);
 
-    /* The ring of a worker overflows into the queue, whatever its capacity. */
+    /* A worker's ring overflows into the queue regardless of its capacity. */
     unsigned count = 5000;
     weft_spec many = { .body = spawn_many_body, .state = &count, .state_size = sizeof count };
     CHECK_EQ(weft_runtime_spawn(rt, NULL, &many), 0);
@@ -327,19 +327,19 @@ static void join_spawners(struct waiting_spawner *spawners, unsigned count, int 
 }
 
 /*
- * Goal:   the waiting spawn waits while the inject queue is full, until there is
- *         room or until its deadline.
- * Method: a queue of one, a worker that takes nothing out until it is let, and
- *         threads that wait for room.
+ * Goal:   weft_runtime_spawn_wait() waits while the inject queue is full, until space is
+ *         available or the deadline passes.
+ * Method: a queue of one slot, a blocked worker that does not drain it, and threads that wait for
+ *         space.
  */
-static void a_waiting_spawn_waits_for_room_or_its_deadline(void)
+static void spawn_wait_waits_for_space_or_deadline(void)
 {
     weft_runtime *rt = create_small_queue();
     block_worker(rt);
     atomic_store(&drops, 0);
     struct waiting_spawner spawners[4];
     start_spawner(&spawners[0], rt, weft_now());
-    join_spawners(spawners, 1, 0); /* There was room: no wait. */
+    join_spawners(spawners, 1, 0); /* There was space: no wait. */
 
     start_spawner(&spawners[0], rt, weft_now() - WEFT_S);
     join_spawners(spawners, 1, WEFT_ETIMEDOUT);
@@ -365,11 +365,10 @@ static void *shut_down(void *arg)
 }
 
 /*
- * Goal:   the shutdown ends the wait for room, even if no worker ever makes any.
- * Method: as above, but the worker is let go only after the threads have
- *         returned.
+ * Goal:   shutdown ends the wait for space, even if no worker ever frees any.
+ * Method: as above, but the worker is released only after the threads have returned.
  */
-static void a_waiting_spawn_ends_with_the_shutdown(void)
+static void spawn_wait_ends_with_shutdown(void)
 {
     weft_runtime *rt = create_small_queue();
     block_worker(rt);
@@ -435,11 +434,11 @@ static void *spawn_ids(void *arg)
 }
 
 /*
- * Goal:   no two tasks of a runtime have the same number, and none has 0.
- * Method: tasks from two threads and from four workers note theirs; sorted,
- *         neighbours must differ.
+ * Goal:   no two tasks of a runtime have the same id, and none has id 0.
+ * Method: tasks spawned by two threads and by four workers record theirs. After sorting,
+ *         neighbors must differ.
  */
-static void ids_are_unique_and_never_zero(void)
+static void task_ids_are_unique_and_never_zero(void)
 {
     weft_runtime *rt = test_start(4);
     atomic_store(&ids_used, 0);
@@ -469,7 +468,7 @@ static int name_body(weft_co *co, void *state)
     return name != NULL ? name[0] : 0;
 }
 
-static void a_task_has_the_name_it_was_given(void)
+static void task_has_name_from_spec(void)
 {
     weft_runtime *rt = test_start(1);
     static const char name[] = "reader";
@@ -486,7 +485,7 @@ static void a_task_has_the_name_it_was_given(void)
 }
 
 struct homebody {
-    int home; /* -1: wherever it is first */
+    int home; /* -1: the worker of its first poll */
     unsigned yields;
     weft_task *child;
     weft_join_future join;
@@ -505,7 +504,7 @@ static int homebody_body(weft_co *co, void *state)
         self->yields--;
         WEFT_YIELD(co, err);
         CHECK_EQ(err, 0);
-        /* A task that ends on whichever worker wakes this one. */
+        /* A task that ends on an arbitrary worker, which then wakes this one. */
         weft_spec spec = { .body = end_body };
         CHECK_EQ(weft_spawn(&self->child, &spec), 0);
         weft_join_init(&self->join, self->child, NULL);
@@ -516,11 +515,11 @@ static int homebody_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a pinned task is polled on its worker, always.
- * Method: tasks that yield and that are woken by others check where they are at
- *         each poll, while unpinned ones make the workers steal.
+ * Goal:   a pinned task is always polled on its worker.
+ * Method: tasks that yield and that others wake check their worker at each poll, while unpinned
+ *         tasks make the workers steal.
  */
-static void a_pinned_task_runs_on_its_worker_always(void)
+static void pinned_task_always_runs_on_its_worker(void)
 {
     enum {
         TASKS = 32
@@ -550,7 +549,7 @@ struct early {
     bool awaits;
 };
 
-/* Is told at its first poll. */
+/* Learns of the cancellation at its first poll. */
 static int early_body(weft_co *co, void *state)
 {
     struct early *self = state;
@@ -567,7 +566,7 @@ static int early_body(weft_co *co, void *state)
     WEFT_END(co, 23);
 }
 
-static void a_task_cancelled_before_its_first_poll_is_polled_once(void)
+static void task_canceled_before_first_poll_is_polled_once(void)
 {
     weft_runtime *rt = test_start(1);
     block_worker(rt);
@@ -601,7 +600,7 @@ static void a_task_cancelled_before_its_first_poll_is_polled_once(void)
     weft_detach(other);
     weft_runtime_destroy(rt);
     CHECK_EQ(atomic_load(&drops), 4);
-    /* Each of the four once; the other at its start and at the shutdown. */
+    /* Each of the four once; the other one at its start and at shutdown. */
     CHECK_EQ(atomic_load(&polls), 6);
 }
 
@@ -625,7 +624,7 @@ static int parent_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Spawns and joins one of each kind. Returns how many were refused. */
+/* Spawns and joins a task of each kind. Returns the number of failed spawns. */
 static unsigned spawn_each_kind(weft_runtime *rt)
 {
     unsigned refused = 0;
@@ -659,10 +658,10 @@ static unsigned spawn_each_kind(weft_runtime *rt)
 }
 
 /*
- * Goal:   each allocation may fail: the call says so, or does without, and
- *         nothing is leaked or dropped twice.
- * Method: a runtime's whole life, with the n-th allocation failing, for each n
- *         until the life has less than n of them.
+ * Goal:   any allocation may fail. The call reports it or does without, and nothing is leaked or
+ *         dropped twice.
+ * Method: run a runtime's whole lifetime with the n-th allocation failing, for each n up to the
+ *         number of allocations.
  */
 static void every_allocation_may_fail(void)
 {
@@ -694,7 +693,7 @@ static void every_allocation_may_fail(void)
     CHECK_GE(refused, 3);
 }
 
-static void a_refused_spawn_leaves_nothing_behind(void)
+static void refused_spawn_leaks_nothing(void)
 {
     struct ledger ledger = { 0 };
     weft_allocator allocator = ledger_allocator(&ledger);
@@ -766,7 +765,7 @@ static void run_spawn_wait_body(void)
     (void)create_and_run(spawn_wait_body);
 }
 
-static void mistakes_of_a_body_abort_with_a_sentence(void)
+static void misuse_in_stackless_task_aborts_with_message(void)
 {
     CHECK_ABORTS(run_careless_body, "task 'careless'");
     CHECK_ABORTS(run_careless_body, "returned while an await of its was pending");
@@ -780,7 +779,7 @@ static int cross_spawn_body(weft_co *co, void *state)
     return weft_runtime_spawn(*(weft_runtime **)state, NULL, &spec);
 }
 
-static void a_worker_may_spawn_on_another_runtime(void)
+static void worker_may_spawn_on_another_runtime(void)
 {
     weft_runtime *here = test_start(1);
     weft_runtime *there = test_start(1);
@@ -801,20 +800,20 @@ static void a_worker_may_spawn_on_another_runtime(void)
 }
 
 TEST_MAIN({
-    TEST(the_state_is_copied_or_zeroed_and_aligned),
-    TEST(the_result_is_what_the_body_returned),
-    TEST(drop_is_called_once_at_the_end_and_once_after_a_cancel),
-    TEST(drop_is_called_once_at_shutdown_for_small_and_large_tasks),
-    TEST(what_cannot_be_spawned_is_refused_and_not_dropped),
-    TEST(a_full_inject_queue_refuses_spawns_from_outside_only),
-    TEST(a_waiting_spawn_waits_for_room_or_its_deadline),
-    TEST(a_waiting_spawn_ends_with_the_shutdown),
-    TEST(ids_are_unique_and_never_zero),
-    TEST(a_task_has_the_name_it_was_given),
-    TEST(a_pinned_task_runs_on_its_worker_always),
-    TEST(a_task_cancelled_before_its_first_poll_is_polled_once),
+    TEST(state_is_copied_or_zeroed_and_aligned),
+    TEST(join_result_is_return_value_of_task),
+    TEST(drop_is_called_once_after_end_and_after_cancel),
+    TEST(drop_is_called_once_at_shutdown_for_any_task_size),
+    TEST(invalid_spawn_is_refused_without_drop),
+    TEST(full_inject_queue_refuses_only_spawns_from_outside),
+    TEST(spawn_wait_waits_for_space_or_deadline),
+    TEST(spawn_wait_ends_with_shutdown),
+    TEST(task_ids_are_unique_and_never_zero),
+    TEST(task_has_name_from_spec),
+    TEST(pinned_task_always_runs_on_its_worker),
+    TEST(task_canceled_before_first_poll_is_polled_once),
     TEST(every_allocation_may_fail),
-    TEST(a_refused_spawn_leaves_nothing_behind),
-    TEST(mistakes_of_a_body_abort_with_a_sentence),
-    TEST(a_worker_may_spawn_on_another_runtime),
+    TEST(refused_spawn_leaks_nothing),
+    TEST(misuse_in_stackless_task_aborts_with_message),
+    TEST(worker_may_spawn_on_another_runtime),
 })

@@ -27,7 +27,7 @@ static uint64_t word_of(int lifecycle, uint64_t flags, uint32_t shield, uint32_t
     return lifecycles[lifecycle] | flags | shield * WF_STATE_SHIELD | refs * WF_STATE_REF;
 }
 
-/* One step from one word: what it leaves, and what it asks for. */
+/* A transition from one state word: the word it leaves and the step it asks for. */
 struct row {
     uint64_t before;
     uint64_t after;
@@ -63,7 +63,7 @@ static void check_rows(enum wf_step (*step)(_Atomic(uint64_t) *state), const str
 
 #define CHECK_ROWS(step, rows) check_rows((step), (rows), sizeof(rows) / sizeof((rows)[0]))
 
-static void the_fields_do_not_overlap(void)
+static void state_fields_do_not_overlap(void)
 {
     const uint64_t fields[] = { UINT32_MAX,
                                 0xff * WF_STATE_SHIELD,
@@ -80,7 +80,7 @@ static void the_fields_do_not_overlap(void)
     }
 }
 
-static void each_field_is_read_back(void)
+static void each_state_field_reads_back(void)
 {
     for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
         uint64_t word = word_of(lifecycle, FLAGS_ALL, 255, UINT32_MAX) | WF_STATE_ORPHAN;
@@ -91,7 +91,7 @@ static void each_field_is_read_back(void)
     }
 }
 
-static void must_cancel_needs_the_flag_and_no_shield(void)
+static void must_cancel_requires_flag_and_no_shield(void)
 {
     CHECK(!wf_state_must_cancel(word_of(RUNNING, 0, 0, 1)));
     CHECK(wf_state_must_cancel(word_of(RUNNING, WF_STATE_CANCELLED, 0, 1)));
@@ -99,7 +99,7 @@ static void must_cancel_needs_the_flag_and_no_shield(void)
     CHECK(!wf_state_must_cancel(word_of(RUNNING, WF_STATE_CANCELLED, 255, 1)));
 }
 
-static void retain_and_release_change_the_references_only(void)
+static void retain_and_release_change_only_reference_count(void)
 {
     for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
         _Atomic(uint64_t) state = word_of(lifecycle, FLAGS_ALL, 3, 1);
@@ -111,7 +111,7 @@ static void retain_and_release_change_the_references_only(void)
     }
 }
 
-static void pend_goes_to_idle_or_stays_running(void)
+static void transition_to_idle_stays_running_if_notified(void)
 {
     const uint64_t others = WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST | WF_STATE_DETACHED;
     const struct row rows[] = {
@@ -124,7 +124,7 @@ static void pend_goes_to_idle_or_stays_running(void)
     CHECK_ROWS(wf_state_pend, rows);
 }
 
-static void a_poll_of_a_running_task_is_what_its_wakers_wanted(void)
+static void begin_clears_notified_flag(void)
 {
     const uint64_t others = WF_STATE_CANCELLED | WF_STATE_JOIN_INTEREST | WF_STATE_DETACHED;
     const struct row rows[] = {
@@ -135,7 +135,7 @@ static void a_poll_of_a_running_task_is_what_its_wakers_wanted(void)
     CHECK_ROWS(begin, rows);
 }
 
-static void complete_drops_the_life_unless_a_joiner_waits(void)
+static void complete_drops_self_reference_unless_joiner_waits(void)
 {
     static const struct {
         uint64_t flags;
@@ -157,14 +157,14 @@ static void complete_drops_the_life_unless_a_joiner_waits(void)
     }
 }
 
-static void complete_of_a_task_without_handles_returns_its_last_reference(void)
+static void complete_without_handles_returns_last_reference(void)
 {
     _Atomic(uint64_t) state = word_of(RUNNING, WF_STATE_DETACHED, 0, 1);
     CHECK_EQ(wf_state_refs(wf_state_complete(&state)), 1);
     CHECK_EQ(wf_state_refs(atomic_load(&state)), 0);
 }
 
-static void wake_from_every_lifecycle(void)
+static void wake_from_each_lifecycle_takes_expected_step(void)
 {
     const uint64_t n = WF_STATE_NOTIFIED;
     const uint64_t c = WF_STATE_CANCELLED | WF_STATE_DETACHED;
@@ -187,7 +187,7 @@ static void wake_from_every_lifecycle(void)
     CHECK_ROWS(wake_give, give);
 }
 
-static void an_orphan_keeps_its_mark(void)
+static void orphan_flag_survives_all_transitions(void)
 {
     _Atomic(uint64_t) state = word_of(COMPLETE, 0, 0, 3) | WF_STATE_ORPHAN;
     CHECK_EQ(wf_state_cancel(&state), WF_STEP_NONE);
@@ -199,7 +199,7 @@ static void an_orphan_keeps_its_mark(void)
     CHECK_EQ(atomic_load(&state), word_of(COMPLETE, 0, 0, 0) | WF_STATE_ORPHAN);
 }
 
-static void cancel_in_every_lifecycle_with_and_without_a_shield(void)
+static void cancel_from_each_lifecycle_respects_shield(void)
 {
     const uint64_t n = WF_STATE_NOTIFIED;
     const uint64_t c = WF_STATE_CANCELLED;
@@ -216,7 +216,7 @@ static void cancel_in_every_lifecycle_with_and_without_a_shield(void)
     CHECK_ROWS(wf_state_cancel, rows);
 }
 
-static void cancel_of_a_cancelled_task_changes_nothing(void)
+static void cancel_of_canceled_task_changes_nothing(void)
 {
     for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
         for (uint32_t shield = 0; shield < 2; shield++) {
@@ -241,7 +241,7 @@ static void shield_nests_255_deep(void)
     }
 }
 
-static void the_last_shield_left_after_a_cancel_sets_notified(void)
+static void leaving_last_shield_after_cancel_sets_notified(void)
 {
     _Atomic(uint64_t) state = word_of(RUNNING, 0, 0, 2);
     wf_state_shield_enter(&state);
@@ -256,7 +256,7 @@ static void the_last_shield_left_after_a_cancel_sets_notified(void)
     CHECK_EQ(wf_state_pend(&state), WF_STEP_SCHEDULE);
 }
 
-static void a_shield_left_without_a_cancel_notifies_nobody(void)
+static void leaving_shield_without_cancel_does_not_notify(void)
 {
     _Atomic(uint64_t) state = word_of(RUNNING, 0, 1, 2);
     wf_state_shield_leave(&state);
@@ -275,7 +275,7 @@ static void join_registers_unless_complete(void)
     }
 }
 
-/* The step under test runs in a child, so it is chosen by a static. */
+/* The step under test runs in a child process, so a static variable selects it. */
 static uint64_t doomed_word;
 static void (*doomed_step)(_Atomic(uint64_t) *state);
 
@@ -297,7 +297,7 @@ static void release_step(_Atomic(uint64_t) *state)
     (void)wf_state_release(state);
 }
 
-static void counters_that_overflow_abort(void)
+static void counter_overflow_aborts(void)
 {
     check_dooms(wf_state_shield_enter, word_of(RUNNING, 0, 255, 2), "255 shields");
     check_dooms(wf_state_shield_leave, word_of(RUNNING, 0, 0, 2), "no shield is entered");
@@ -320,7 +320,7 @@ static void begin_step(_Atomic(uint64_t) *state)
     (void)wf_state_begin(state);
 }
 
-static void steps_of_the_poller_abort_from_a_wrong_lifecycle(void)
+static void poller_steps_abort_from_wrong_lifecycle(void)
 {
     for (int lifecycle = 0; lifecycle < LIFECYCLES; lifecycle++) {
         uint64_t word = word_of(lifecycle, 0, 0, 2);
@@ -332,7 +332,7 @@ static void steps_of_the_poller_abort_from_a_wrong_lifecycle(void)
     }
 }
 
-/* Two sides of one word. */
+/* The state word that two threads contend for. */
 static _Atomic(uint64_t) contested;
 static enum wf_step poller_step;
 static enum wf_step other_step;
@@ -353,11 +353,10 @@ static void cancel_contested(void)
 }
 
 /*
- * Goal:   a poll that pends and a wake or a cancel at any moment of it make one
- *         queueing of the task, never none and never two.
- * Method: the pend is interrupted after each of its instructions.
+ * Goal:   a transition to idle that races with a wake or a cancel queues the task exactly once.
+ * Method: interrupt the transition after each of its instructions.
  */
-static void a_pend_interrupted_by_a_wake_schedules_once(void)
+static void transition_to_idle_interrupted_by_wake_schedules_once(void)
 {
     static void (*const others[])(void) = { wake_contested, cancel_contested };
     for (int which = 0; which < 2; which++) {
@@ -369,12 +368,12 @@ static void a_pend_interrupted_by_a_wake_schedules_once(void)
                 outcomes[poller_step == WF_STEP_SCHEDULE]++;
                 CHECK_EQ((poller_step == WF_STEP_SCHEDULE) + (other_step == WF_STEP_SCHEDULE), 1);
                 uint64_t cancelled = which == 1 ? WF_STATE_CANCELLED : 0;
-                /* A wake that comes later finds it in its queue, and leaves the mark. */
+                /* A later wake finds the task in its queue and leaves the NOTIFIED flag set. */
                 uint64_t after = atomic_load(&contested) & ~WF_STATE_NOTIFIED;
                 CHECK_EQ(after, word_of(RUNNING, cancelled, 0, 2));
                 contested = word_of(RUNNING, flags, 0, 2);
             }
-            if (notified == 0) { /* Else the poller always schedules. */
+            if (notified == 0) { /* If it is set, the poller always schedules. */
                 test_check_both(outcomes);
             }
         }
@@ -395,10 +394,11 @@ static void register_contested(void)
 }
 
 /*
- * Goal:   a joiner that comes at any moment of the end is seen, or sees the end.
- * Method: the completion is interrupted after each of its instructions.
+ * Goal:   a joiner that registers during completion is seen by the completer or sees that the
+ *         task is complete.
+ * Method: interrupt the completion after each of its instructions.
  */
-static void a_completion_interrupted_by_a_joiner_sees_it_or_is_seen(void)
+static void complete_interrupted_by_joiner_sees_it_or_is_seen(void)
 {
     unsigned outcomes[2] = { 0 };
     contested = word_of(RUNNING, 0, 0, 2);
@@ -416,16 +416,16 @@ enum {
     POLLERS = 2
 };
 
-/* A task that is nothing but a state word, and a run queue of one place. */
+/* A task that consists only of a state word, and a run queue with one slot. */
 struct rig {
     _Atomic(uint64_t) state;
     _Atomic(uint32_t) queued;
     _Atomic(uint32_t) stop;
-    _Atomic(uint64_t) noted[WAKERS]; /* what a waker wrote before its wake */
-    _Atomic(uint64_t) seen[WAKERS];  /* what the last poll saw of it */
-    uint64_t polls;                  /* plain: the pollers pass it on by [T1] */
-    uint64_t payload;                /* plain: the one waker's, seen by [T1] */
-    int64_t end;                     /* of the race */
+    _Atomic(uint64_t) noted[WAKERS]; /* what each waker wrote before its wake */
+    _Atomic(uint64_t) seen[WAKERS];  /* what the last poll read of it */
+    uint64_t polls;                  /* plain: [T1] orders it between the pollers */
+    uint64_t payload;                /* plain: the only waker writes it, seen by [T1] */
+    int64_t end;                     /* when the race ends */
 };
 
 struct rig_thread {
@@ -485,8 +485,8 @@ static void *waker_main(void *arg)
             rig_queue(rig);
         }
         for (;;) {
-            /* A poll says what it saw before it pends: an idle task that has
-             * not seen the note will not see it any more. */
+            /* A poll records what it saw before the transition to idle. An idle task that has not
+             * seen the number never will. */
             bool idle = wf_state_lifecycle(atomic_load(&rig->state)) == WF_STATE_IDLE;
             if (atomic_load(&rig->seen[self->index]) >= n) {
                 break;
@@ -515,12 +515,12 @@ static void join_threads(struct rig_thread *threads, int count)
 }
 
 /*
- * Goal:   no wake is lost, and one thread at a time is asked to queue the task.
- * Method: three threads note a number and wake; two threads poll, and yield now
- *         and then. A task that is idle has seen the last note of whoever has
- *         woken it. The queue has one place, so a second scheduler is noticed.
+ * Goal:   no wake is lost, and only one thread at a time is asked to queue the task.
+ * Method: three threads write a number and wake; two threads poll and sometimes yield. An idle
+ *         task has seen the last number of each thread that woke it. The queue has one slot, so a
+ *         second thread that schedules the task is detected.
  */
-static void each_wake_is_followed_by_a_poll_that_sees_it(void)
+static void each_wake_is_followed_by_poll_that_sees_it(void)
 {
     struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .end = test_race_end() };
     struct rig_thread wakers[WAKERS];
@@ -555,11 +555,11 @@ static void *plain_poller_main(void *arg)
 }
 
 /*
- * Goal:   a poll sees what the poll before it and its waker wrote; one wake is one poll.
- * Method: polls run on two threads in turn, and both counters are plain. The sanitizer
- *         would tell of a race.
+ * Goal:   a poll sees what the previous poll and its waker wrote, and one wake causes one poll.
+ * Method: polls alternate between two threads, and both counters are plain. The sanitizer would
+ *         report a race.
  */
-static void a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll(void)
+static void poll_sees_plain_writes_of_waker_and_previous_poll(void)
 {
     struct rig rig = { .state = word_of(IDLE, 0, 0, 1), .end = test_race_end() };
     struct rig_thread pollers[POLLERS];
@@ -613,11 +613,11 @@ static void *volley_waker_main(void *arg)
 }
 
 /*
- * Goal:   as above, for wakes that meet every moment of a poll.
- * Method: one thread wakes a few times in a row and then spins until its last
- *         note was seen, the other one polls without a pause.
+ * Goal:   as above, for wakes that hit every point of a poll.
+ * Method: one thread wakes a few times in a row, then spins until its last number is seen; the
+ *         other polls without pause.
  */
-static void volleys_of_wakes_are_followed_by_a_poll(void)
+static void burst_of_wakes_is_followed_by_poll(void)
 {
     static struct volley volley;
     volley = (struct volley){ .state = word_of(IDLE, 0, 0, 1), .end = test_race_end() };
@@ -644,12 +644,12 @@ enum {
     ROUNDS_AT_ONCE = 1000
 };
 
-/* Many tasks that end and are let go of at the same time. */
+/* Many tasks that complete while their references are dropped. */
 struct ending {
     _Atomic(uint64_t) state[ROUNDS_AT_ONCE];
     _Atomic(uint32_t) freed[ROUNDS_AT_ONCE];
     _Atomic(uint32_t) scheduled[ROUNDS_AT_ONCE];
-    uint64_t written[ROUNDS_AT_ONCE][DROPPERS + 1]; /* plain; read by who frees */
+    uint64_t written[ROUNDS_AT_ONCE][DROPPERS + 1]; /* plain; the freeing thread reads it */
     _Atomic(uint64_t) at_gate;
     _Atomic(uint64_t) next_thread;
 };
@@ -701,12 +701,12 @@ static void end_all(void)
 }
 
 /*
- * Goal:   of a poller that completes and two threads that give their reference
- *         up with a wake or a cancel, exactly one is told to free the task, and
- *         it sees what the others wrote.
- * Method: all three walk over a thousand tasks at once; what they wrote is plain.
+ * Goal:   of a poller that completes and two threads that drop their reference by a wake, one of
+ *         which also cancels, exactly one is told to free the task, and it sees what the others
+ *         wrote.
+ * Method: all three walk over a thousand tasks at the same time; what they write is plain.
  */
-static void the_last_of_completer_and_wakers_frees(void)
+static void last_of_completer_and_wakers_frees_task(void)
 {
     struct test_rounds rounds = test_rounds_begin();
     while (test_rounds_next(&rounds)) {
@@ -733,7 +733,7 @@ static void the_last_of_completer_and_wakers_frees(void)
     }
 }
 
-/* A step on one thread, then one on another that must see what came before. */
+/* A step on one thread, then a step on another thread that must see what preceded it. */
 struct handover {
     uint64_t before;
     void (*first)(_Atomic(uint64_t) *state);
@@ -825,14 +825,14 @@ static void hand_over(const struct handover *which)
 }
 
 /*
- * Goal:   a poll sees what wakers, cancellers and the poll before it wrote; who
- *         queues a task comes after its last poll; who frees it, after everybody;
- *         a joiner sees the result.
- * Method: one thread writes a plain word and takes the first step, the other one,
- *         told so without any order, takes the second and writes the same word.
- *         The sanitizer would tell if the steps alone did not order them.
+ * Goal:   a poll sees what wakers, cancelers and the previous poll wrote. The thread that queues
+ *         a task comes after its last poll, the thread that frees it after all others, and a
+ *         joiner sees the result.
+ * Method: one thread writes a plain word and takes the first step. The other learns of it through
+ *         a relaxed flag, takes the second step and writes the same word. The sanitizer would
+ *         report a race if the steps alone did not order them.
  */
-static void steps_on_two_threads_are_ordered(void)
+static void transitions_on_two_threads_are_ordered(void)
 {
     const struct handover rows[] = {
         { word_of(RUNNING, 0, 0, 2), wake_step, begin_step },
@@ -870,11 +870,11 @@ static void *join_side_main(void *arg)
 }
 
 /*
- * Goal:   either the completer sees the joiner's flag, or the joiner sees that
- *         the task is complete, with its result; never neither.
- * Method: both walk over a thousand tasks at once.
+ * Goal:   either the completer sees the joiner's flag, or the joiner sees that the task is
+ *         complete, and its result.
+ * Method: both walk over a thousand tasks at the same time.
  */
-static void completer_and_joiner_do_not_miss_each_other(void)
+static void completer_and_joiner_never_miss_each_other(void)
 {
     struct test_rounds rounds = test_rounds_begin();
     while (test_rounds_next(&rounds)) {
@@ -902,30 +902,30 @@ static void completer_and_joiner_do_not_miss_each_other(void)
 }
 
 TEST_MAIN({
-    TEST(the_fields_do_not_overlap),
-    TEST(each_field_is_read_back),
-    TEST(must_cancel_needs_the_flag_and_no_shield),
-    TEST(retain_and_release_change_the_references_only),
-    TEST(pend_goes_to_idle_or_stays_running),
-    TEST(a_poll_of_a_running_task_is_what_its_wakers_wanted),
-    TEST(complete_drops_the_life_unless_a_joiner_waits),
-    TEST(complete_of_a_task_without_handles_returns_its_last_reference),
-    TEST(wake_from_every_lifecycle),
-    TEST(an_orphan_keeps_its_mark),
-    TEST(cancel_in_every_lifecycle_with_and_without_a_shield),
-    TEST(cancel_of_a_cancelled_task_changes_nothing),
+    TEST(state_fields_do_not_overlap),
+    TEST(each_state_field_reads_back),
+    TEST(must_cancel_requires_flag_and_no_shield),
+    TEST(retain_and_release_change_only_reference_count),
+    TEST(transition_to_idle_stays_running_if_notified),
+    TEST(begin_clears_notified_flag),
+    TEST(complete_drops_self_reference_unless_joiner_waits),
+    TEST(complete_without_handles_returns_last_reference),
+    TEST(wake_from_each_lifecycle_takes_expected_step),
+    TEST(orphan_flag_survives_all_transitions),
+    TEST(cancel_from_each_lifecycle_respects_shield),
+    TEST(cancel_of_canceled_task_changes_nothing),
     TEST(shield_nests_255_deep),
-    TEST(the_last_shield_left_after_a_cancel_sets_notified),
-    TEST(a_shield_left_without_a_cancel_notifies_nobody),
+    TEST(leaving_last_shield_after_cancel_sets_notified),
+    TEST(leaving_shield_without_cancel_does_not_notify),
     TEST(join_registers_unless_complete),
-    TEST(counters_that_overflow_abort),
-    TEST_DEBUG(steps_of_the_poller_abort_from_a_wrong_lifecycle),
-    TEST_STEPS(a_pend_interrupted_by_a_wake_schedules_once),
-    TEST_STEPS(a_completion_interrupted_by_a_joiner_sees_it_or_is_seen),
-    TEST(each_wake_is_followed_by_a_poll_that_sees_it),
-    TEST(a_poll_sees_plain_writes_of_its_waker_and_of_the_last_poll),
-    TEST(volleys_of_wakes_are_followed_by_a_poll),
-    TEST(the_last_of_completer_and_wakers_frees),
-    TEST(steps_on_two_threads_are_ordered),
-    TEST(completer_and_joiner_do_not_miss_each_other),
+    TEST(counter_overflow_aborts),
+    TEST_DEBUG(poller_steps_abort_from_wrong_lifecycle),
+    TEST_STEPS(transition_to_idle_interrupted_by_wake_schedules_once),
+    TEST_STEPS(complete_interrupted_by_joiner_sees_it_or_is_seen),
+    TEST(each_wake_is_followed_by_poll_that_sees_it),
+    TEST(poll_sees_plain_writes_of_waker_and_previous_poll),
+    TEST(burst_of_wakes_is_followed_by_poll),
+    TEST(last_of_completer_and_wakers_frees_task),
+    TEST(transitions_on_two_threads_are_ordered),
+    TEST(completer_and_joiner_never_miss_each_other),
 })

@@ -14,7 +14,7 @@
 
 enum {
     FIBERS = 300,
-    FEW = 40, /* what workers keep, and what is under way */
+    FEW = 40, /* maximum of cached contexts and contexts in use */
 };
 
 static _Atomic(uint64_t) runs;
@@ -37,8 +37,8 @@ static int fork_once(void *arg)
     return 0;
 }
 
-/* A fiber that ends leaves its strand to others. */
-static void fibers_in_a_row_share_strands(void)
+/* A fiber that ends leaves its fork context to others. */
+static void consecutive_fibers_share_fork_contexts(void)
 {
     for (unsigned workers = 1; workers <= 4; workers *= 4) {
         weft_runtime *rt = test_start(workers);
@@ -57,7 +57,7 @@ static int fork_and_wait(void *arg)
     return weft_sleep_until(WEFT_NEVER);
 }
 
-static void a_fiber_that_waits_without_forks_has_no_strand(void)
+static void waiting_fiber_without_forks_has_no_fork_context(void)
 {
     weft_runtime *rt = test_start(2);
     _Atomic(uint64_t) waiting = 0;
@@ -71,7 +71,7 @@ static void a_fiber_that_waits_without_forks_has_no_strand(void)
 
 static _Atomic(uint64_t) all_there;
 
-static int wait_with_a_fork(void *arg)
+static int wait_with_fork(void *arg)
 {
     (void)arg;
     weft_forked forked;
@@ -84,7 +84,7 @@ static int wait_with_a_fork(void *arg)
     return 0;
 }
 
-static void fibers_that_wait_with_forks_have_one_each(void)
+static void waiting_fibers_with_forks_have_one_context_each(void)
 {
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
         weft_runtime *rt = test_start(workers);
@@ -92,7 +92,7 @@ static void fibers_that_wait_with_forks_have_one_each(void)
         atomic_store(&runs, 0);
         atomic_store(&all_there, 0);
         for (unsigned i = 0; i < FIBERS; i++) {
-            tasks[i] = test_go(rt, wait_with_a_fork, NULL);
+            tasks[i] = test_go(rt, wait_with_fork, NULL);
         }
         for (unsigned i = 0; i < FIBERS; i++) {
             CHECK_EQ(test_join_soon(tasks[i]), 0);
@@ -121,14 +121,14 @@ static void run_without_memory(void *arg)
     weft_runtime_destroy(rt);
 }
 
-static void without_a_strand_forks_run_at_their_joins(void)
+static void forks_without_fork_context_run_at_their_joins(void)
 {
     if (!test_is_sanitized()) { /* Sanitizers need memory at any time. */
         child_must_succeed(run_without_memory, NULL);
     }
 }
 
-static void nothing_is_away_at_first(void)
+static void suspended_fork_list_is_initially_empty(void)
 {
     struct wf_away away = { .count = 0 };
     wf_away_init(&away);
@@ -137,9 +137,9 @@ static void nothing_is_away_at_first(void)
 }
 
 TEST_MAIN({
-    TEST_NATIVE(without_a_strand_forks_run_at_their_joins, "has no limits of memory"),
-    TEST(nothing_is_away_at_first),
-    TEST(fibers_in_a_row_share_strands),
-    TEST(a_fiber_that_waits_without_forks_has_no_strand),
-    TEST(fibers_that_wait_with_forks_have_one_each),
+    TEST_NATIVE(forks_without_fork_context_run_at_their_joins, "has no limits of memory"),
+    TEST(suspended_fork_list_is_initially_empty),
+    TEST(consecutive_fibers_share_fork_contexts),
+    TEST(waiting_fiber_without_forks_has_no_fork_context),
+    TEST(waiting_fibers_with_forks_have_one_context_each),
 })

@@ -15,7 +15,7 @@
 #include "test.h"
 #include "timing.h"
 
-/* --- The steps, on a task that only counts ---------------------------------- */
+/* --- Transitions of a fake task that counts --------------------------------- */
 
 struct fake {
     struct wf_task task;
@@ -29,7 +29,7 @@ static void fake_schedule(struct wf_task *task)
     ((struct fake *)task)->scheduled++;
 }
 
-static void fake_cancelled(struct wf_task *task)
+static void fake_canceled(struct wf_task *task)
 {
     ((struct fake *)task)->cancelled++;
 }
@@ -40,10 +40,10 @@ static void fake_destroy(struct wf_task *task)
 }
 
 static const struct wf_task_ops fake_ops = {
-    .kind = "fake", .schedule = fake_schedule, .cancelled = fake_cancelled, .destroy = fake_destroy
+    .kind = "fake", .schedule = fake_schedule, .cancelled = fake_canceled, .destroy = fake_destroy
 };
 
-/* The same, for a kind that learns of it at its next poll. */
+/* The same for a kind of task that learns of its cancellation at its next poll. */
 static const struct wf_task_ops patient_ops = { .kind = "patient",
                                                 .schedule = fake_schedule,
                                                 .destroy = fake_destroy };
@@ -62,23 +62,23 @@ static void check_fake(const struct fake *fake, int scheduled, int destroyed, ui
     CHECK_EQ(wf_state_refs(wf_task_state(&fake->task)), refs);
 }
 
-static void the_header_fits_a_cache_line(void)
+static void task_header_fits_cache_line(void)
 {
     CHECK_LE(sizeof(struct wf_task), 64);
 }
 
-static void a_node_leads_back_to_its_task(void)
+static void node_leads_back_to_its_task(void)
 {
     struct wf_task task = { .id = 7 };
     CHECK(wf_task_of(&task.node) == &task);
 }
 
-static void wake_schedules_an_idle_task_and_drops_the_reference(void)
+static void wake_schedules_idle_task_and_drops_reference(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_IDLE, 3);
     wf_task_wake(&fake.task);
     check_fake(&fake, 1, 0, 2);
-    wf_task_wake(&fake.task); /* Scheduled already. */
+    wf_task_wake(&fake.task); /* Already scheduled. */
     check_fake(&fake, 1, 0, 1);
 }
 
@@ -89,9 +89,11 @@ static void note_refs_schedule(struct wf_task *task)
     refs_in_schedule = wf_state_refs(wf_task_state(task));
 }
 
-/* Once it is queued, only that reference keeps heap and scheduler in place for
- * the thread that is still in there. */
-static void wake_from_outside_holds_its_reference_until_the_task_is_queued(void)
+/*
+ * Once the task is queued, only that reference keeps heap and scheduler alive for the thread that
+ * is still inside the wake.
+ */
+static void wake_from_outside_holds_reference_until_task_is_queued(void)
 {
     static const struct wf_task_ops ops = { .kind = "noting", .schedule = note_refs_schedule };
     struct fake fake = make_fake(&ops, WF_STATE_IDLE, 2);
@@ -113,9 +115,11 @@ static int wake_on_worker(void *arg)
     return 0;
 }
 
-/* The same holds for a worker of another runtime. A worker of the task's own runtime keeps the
- * scheduler in place itself. */
-static void wake_on_foreign_worker_holds_its_reference_until_the_task_is_queued(void)
+/*
+ * The same holds for a worker of another runtime. A worker of the task's own runtime keeps the
+ * scheduler alive itself.
+ */
+static void wake_on_foreign_worker_holds_reference_until_queued(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_run(rt, wake_on_worker, NULL), 0);
@@ -123,7 +127,7 @@ static void wake_on_foreign_worker_holds_its_reference_until_the_task_is_queued(
     weft_runtime_destroy(rt);
 }
 
-static void wake_ref_schedules_and_keeps_the_reference(void)
+static void wake_ref_schedules_and_keeps_reference(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_IDLE, 2);
     wf_task_wake_ref(&fake.task);
@@ -132,7 +136,7 @@ static void wake_ref_schedules_and_keeps_the_reference(void)
     check_fake(&fake, 1, 0, 2);
 }
 
-static void wake_of_a_running_task_leaves_a_note(void)
+static void wake_of_running_task_sets_notified(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_RUNNING, 2);
     wf_task_wake(&fake.task);
@@ -140,7 +144,7 @@ static void wake_of_a_running_task_leaves_a_note(void)
     CHECK_EQ(wf_state_pend(&fake.task.state), WF_STEP_SCHEDULE);
 }
 
-static void the_last_wake_of_a_complete_task_destroys_it(void)
+static void last_wake_of_complete_task_destroys_it(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_COMPLETE, 2);
     wf_task_wake(&fake.task);
@@ -151,7 +155,7 @@ static void the_last_wake_of_a_complete_task_destroys_it(void)
     check_fake(&fake, 0, 1, 0);
 }
 
-static void the_last_release_destroys(void)
+static void last_release_destroys_task(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_COMPLETE, 1);
     wf_task_retain(&fake.task);
@@ -161,7 +165,7 @@ static void the_last_release_destroys(void)
     check_fake(&fake, 0, 1, 0);
 }
 
-static void cancel_schedules_an_idle_task_once(void)
+static void cancel_schedules_idle_task_once(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_IDLE, 2);
     wf_task_cancel(&fake.task);
@@ -171,7 +175,7 @@ static void cancel_schedules_an_idle_task_once(void)
     check_fake(&fake, 1, 0, 2);
 }
 
-static void cancel_tells_a_task_that_it_does_not_schedule(void)
+static void cancel_notifies_task_that_it_does_not_schedule(void)
 {
     static const uint64_t words[] = { WF_STATE_RUNNING, WF_STATE_IDLE | WF_STATE_SHIELD };
     for (int i = 0; i < 2; i++) {
@@ -187,7 +191,7 @@ static void cancel_tells_a_task_that_it_does_not_schedule(void)
     }
 }
 
-static void cancel_of_a_complete_task_does_nothing(void)
+static void cancel_of_complete_task_does_nothing(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_COMPLETE, 2);
     wf_task_cancel(&fake.task);
@@ -195,7 +199,7 @@ static void cancel_of_a_complete_task_does_nothing(void)
     CHECK_EQ(fake.cancelled, 0);
 }
 
-static void complete_keeps_the_result_for_a_handle(void)
+static void complete_keeps_result_for_handle(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_RUNNING, 2);
     wf_task_complete(&fake.task, -5);
@@ -204,7 +208,7 @@ static void complete_keeps_the_result_for_a_handle(void)
     CHECK(wf_state_is_complete(wf_task_state(&fake.task)));
 }
 
-static void complete_without_a_handle_destroys(void)
+static void complete_without_handle_destroys_task(void)
 {
     struct fake fake = make_fake(&fake_ops, WF_STATE_RUNNING, 1);
     wf_task_complete(&fake.task, 0);
@@ -261,7 +265,7 @@ static int note_family_body(weft_co *co, void *state)
     return 0;
 }
 
-static void ids_differ_wherever_tasks_are_spawned(void)
+static void task_ids_are_unique_for_all_spawners(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 3;
@@ -280,7 +284,7 @@ static void ids_differ_wherever_tasks_are_spawned(void)
     }
 }
 
-static void a_task_has_the_name_of_its_spec(void)
+static void task_has_name_of_its_spec(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *named;
@@ -302,7 +306,7 @@ static int return_current_body(weft_co *co, void *state)
     return 0;
 }
 
-static void the_current_task_is_known_in_its_body_only(void)
+static void current_task_is_known_only_while_it_runs(void)
 {
     CHECK(weft_task_current() == NULL);
     CHECK(!weft_cancelled());
@@ -331,7 +335,7 @@ static int check_state_body(weft_co *co, void *state)
     return sum;
 }
 
-static void the_state_is_copied_or_zeroed_and_aligned(void)
+static void state_is_copied_or_zeroed_and_aligned(void)
 {
     static const size_t sizes[] = { 64, 65, 100, 500, 900, 1000, 5000 };
     static unsigned char state[5000];
@@ -375,7 +379,7 @@ static int end_at_once_body(weft_co *co, void *state)
     return 0;
 }
 
-static void drop_is_called_once_however_the_task_ends(void)
+static void drop_is_called_once_however_task_ends(void)
 {
     weft_runtime *rt = test_start(2);
     struct drops drops = { 0 };
@@ -388,12 +392,12 @@ static void drop_is_called_once_however_the_task_ends(void)
     CHECK_EQ(test_join(task), 0);
     CHECK_EQ(drops.dropped, 1);
 
-    CHECK_EQ(weft_runtime_spawn(rt, &task, &waits), 0); /* It is cancelled. */
+    CHECK_EQ(weft_runtime_spawn(rt, &task, &waits), 0); /* It is canceled. */
     weft_cancel(task);
     CHECK_EQ(test_join(task), WEFT_ECANCELED);
     CHECK_EQ(drops.dropped, 2);
 
-    CHECK_EQ(weft_runtime_spawn(rt, NULL, &ends), 0); /* Nobody waits for it. */
+    CHECK_EQ(weft_runtime_spawn(rt, NULL, &ends), 0); /* It has no joiner. */
     test_wait_for(&drops.dropped, 3);
 
     CHECK_EQ(weft_runtime_spawn(rt, NULL, &waits), 0); /* The runtime ends. */
@@ -401,14 +405,14 @@ static void drop_is_called_once_however_the_task_ends(void)
     CHECK_EQ(drops.dropped, 4);
 }
 
-static int count_cancelled_body(weft_co *co, void *state)
+static int count_canceled_body(weft_co *co, void *state)
 {
     (void)co;
     (void)atomic_fetch_add((_Atomic(uint64_t) *)test_arg(state), 1);
     return weft_cancelled() ? 3 : 4;
 }
 
-/* Keeps its worker busy until it is let go. */
+/* Occupies its worker until it is released. */
 static int plug_body(weft_co *co, void *state)
 {
     (void)co;
@@ -418,24 +422,24 @@ static int plug_body(weft_co *co, void *state)
     return 0;
 }
 
-static void a_task_cancelled_before_its_first_poll_is_polled_once(void)
+static void task_canceled_before_first_poll_is_polled_once(void)
 {
     weft_runtime *rt = test_start(1);
     _Atomic(uint64_t) steps = 0;
     _Atomic(uint64_t) polls = 0;
     weft_task *plug = test_spawn(rt, plug_body, (void *)&steps);
     test_wait_for(&steps, 1);
-    weft_task *task = test_spawn(rt, count_cancelled_body, (void *)&polls);
+    weft_task *task = test_spawn(rt, count_canceled_body, (void *)&polls);
     weft_cancel(task);
     CHECK(!weft_task_is_done(task));
     (void)atomic_fetch_add(&steps, 1);
     CHECK_EQ(test_join(plug), 0);
-    CHECK_EQ(test_join(task), 3); /* Its own answer stands. */
+    CHECK_EQ(test_join(task), 3); /* Its own result is kept. */
     CHECK_EQ(polls, 1);
     weft_runtime_destroy(rt);
 }
 
-static void a_cancel_after_the_end_changes_nothing(void)
+static void cancel_after_end_changes_nothing(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *task = test_spawn(rt, test_return_7, NULL);
@@ -466,7 +470,7 @@ static int cancel_self_under_shields_body(weft_co *co, void *state)
     return 1;
 }
 
-static void a_shield_hides_the_cancellation(void)
+static void shield_hides_cancellation(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_join(test_spawn(rt, cancel_self_under_shields_body, NULL)), 1);
@@ -503,7 +507,7 @@ static void enter_too_often(void)
     (void)test_join(test_spawn(test_start(1), enter_too_often_body, NULL));
 }
 
-static void shields_that_do_not_match_abort(void)
+static void unbalanced_shields_abort(void)
 {
     CHECK_ABORTS(leave_too_often, "weft_shield_leave: no shield is entered");
     CHECK_ABORTS(enter_too_often, "weft_shield_enter: over 255 shields");
@@ -515,14 +519,14 @@ enum {
     WAKERS = 3
 };
 
-/* A task that is woken from everywhere, and says what it saw. */
+/* A task that many threads wake, and that records what it saw. */
 struct woken {
     _Atomic(weft_waker *) waker;
     _Atomic(uint64_t) noted[WAKERS];
     _Atomic(uint64_t) seen[WAKERS];
     _Atomic(uint64_t) next_index;
     _Atomic(uint32_t) stop;
-    uint64_t polls; /* plain: each poll sees the last one's */
+    uint64_t polls; /* plain: each poll sees the previous poll's value */
     int64_t end;
 };
 
@@ -561,13 +565,12 @@ static void *waker_main(void *arg)
 }
 
 /*
- * Goal:   a task is polled after each wake, by one worker at a time, and its
- *         references balance.
- * Method: three threads wake one task of a runtime with two workers, each after
- *         the task has seen its last note; a lost wake ends in the timeout of the
- *         test, and the count of polls is plain.
+ * Goal:   a task is polled after each wake, by one worker at a time, and its references balance.
+ * Method: three threads wake one task of a runtime with two workers, each after the task has seen
+ *         its last number. A lost wake ends in the timeout of the test, and the poll count is
+ *         plain.
  */
-static void a_task_is_polled_after_each_wake(void)
+static void task_is_polled_after_each_wake(void)
 {
     weft_runtime *rt = test_start(2);
     struct woken woken = { .end = test_race_end() };
@@ -596,7 +599,7 @@ struct cancelling {
     _Atomic(uint64_t) ready;
 };
 
-static void *canceller_main(void *arg)
+static void *canceler_main(void *arg)
 {
     struct cancelling *cancelling = arg;
     (void)atomic_fetch_add(&cancelling->ready, 1);
@@ -608,11 +611,11 @@ static void *canceller_main(void *arg)
 }
 
 /*
- * Goal:   a task that several threads cancel at once ends once.
- * Method: two threads cancel the same tasks, which are about to be polled for
- *         the first time, or wait; each is dropped once.
+ * Goal:   a task that several threads cancel at the same time ends once.
+ * Method: two threads cancel the same tasks, which are waiting or about to be polled for the
+ *         first time. Each is dropped once.
  */
-static void a_task_cancelled_by_several_threads_ends_once(void)
+static void task_canceled_by_several_threads_ends_once(void)
 {
     weft_runtime *rt = test_start(2);
     struct test_rounds rounds = test_rounds_begin();
@@ -625,7 +628,7 @@ static void a_task_cancelled_by_several_threads_ends_once(void)
         }
         pthread_t threads[CANCELLERS];
         for (int i = 0; i < CANCELLERS; i++) {
-            CHECK_EQ(pthread_create(&threads[i], NULL, canceller_main, &cancelling), 0);
+            CHECK_EQ(pthread_create(&threads[i], NULL, canceler_main, &cancelling), 0);
         }
         for (int i = 0; i < CANCELLERS; i++) {
             CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -647,7 +650,7 @@ static int wake_other_body(weft_co *co, void *state)
     return 0;
 }
 
-static void a_worker_of_another_runtime_wakes_a_task(void)
+static void worker_of_another_runtime_can_wake_task(void)
 {
     weft_runtime *here = test_start(1);
     weft_runtime *there = test_start(1);
@@ -664,30 +667,30 @@ static void a_worker_of_another_runtime_wakes_a_task(void)
 }
 
 TEST_MAIN({
-    TEST(the_header_fits_a_cache_line),
-    TEST(a_node_leads_back_to_its_task),
-    TEST(wake_schedules_an_idle_task_and_drops_the_reference),
-    TEST(wake_from_outside_holds_its_reference_until_the_task_is_queued),
-    TEST(wake_on_foreign_worker_holds_its_reference_until_the_task_is_queued),
-    TEST(wake_ref_schedules_and_keeps_the_reference),
-    TEST(wake_of_a_running_task_leaves_a_note),
-    TEST(the_last_wake_of_a_complete_task_destroys_it),
-    TEST(the_last_release_destroys),
-    TEST(cancel_schedules_an_idle_task_once),
-    TEST(cancel_tells_a_task_that_it_does_not_schedule),
-    TEST(cancel_of_a_complete_task_does_nothing),
-    TEST(complete_keeps_the_result_for_a_handle),
-    TEST(complete_without_a_handle_destroys),
-    TEST(ids_differ_wherever_tasks_are_spawned),
-    TEST(a_task_has_the_name_of_its_spec),
-    TEST(the_current_task_is_known_in_its_body_only),
-    TEST(the_state_is_copied_or_zeroed_and_aligned),
-    TEST(drop_is_called_once_however_the_task_ends),
-    TEST(a_task_cancelled_before_its_first_poll_is_polled_once),
-    TEST(a_cancel_after_the_end_changes_nothing),
-    TEST(a_shield_hides_the_cancellation),
-    TEST(shields_that_do_not_match_abort),
-    TEST(a_task_is_polled_after_each_wake),
-    TEST(a_task_cancelled_by_several_threads_ends_once),
-    TEST(a_worker_of_another_runtime_wakes_a_task),
+    TEST(task_header_fits_cache_line),
+    TEST(node_leads_back_to_its_task),
+    TEST(wake_schedules_idle_task_and_drops_reference),
+    TEST(wake_from_outside_holds_reference_until_task_is_queued),
+    TEST(wake_on_foreign_worker_holds_reference_until_queued),
+    TEST(wake_ref_schedules_and_keeps_reference),
+    TEST(wake_of_running_task_sets_notified),
+    TEST(last_wake_of_complete_task_destroys_it),
+    TEST(last_release_destroys_task),
+    TEST(cancel_schedules_idle_task_once),
+    TEST(cancel_notifies_task_that_it_does_not_schedule),
+    TEST(cancel_of_complete_task_does_nothing),
+    TEST(complete_keeps_result_for_handle),
+    TEST(complete_without_handle_destroys_task),
+    TEST(task_ids_are_unique_for_all_spawners),
+    TEST(task_has_name_of_its_spec),
+    TEST(current_task_is_known_only_while_it_runs),
+    TEST(state_is_copied_or_zeroed_and_aligned),
+    TEST(drop_is_called_once_however_task_ends),
+    TEST(task_canceled_before_first_poll_is_polled_once),
+    TEST(cancel_after_end_changes_nothing),
+    TEST(shield_hides_cancellation),
+    TEST(unbalanced_shields_abort),
+    TEST(task_is_polled_after_each_wake),
+    TEST(task_canceled_by_several_threads_ends_once),
+    TEST(worker_of_another_runtime_can_wake_task),
 })

@@ -32,7 +32,7 @@ static void run_in_thread(void *(*main_fn)(void *arg), void *arg)
 
 /* --- Waiting ------------------------------------------------------------------ */
 
-static void a_future_that_is_ready_is_not_waited_for(void)
+static void ready_future_is_not_waited_for(void)
 {
     struct gate gate = gate_make(CANCEL_AT_ONCE);
     gate_open(&gate, 42);
@@ -49,7 +49,7 @@ static void *open_when_polled(void *arg)
     return NULL;
 }
 
-static void a_second_thread_completes_what_is_awaited(void)
+static void second_thread_completes_awaited_future(void)
 {
     struct gate gate = gate_make(CANCEL_AT_ONCE);
     pthread_t thread;
@@ -60,7 +60,7 @@ static void a_second_thread_completes_what_is_awaited(void)
     CHECK_EQ(gate.cancels, 0);
 }
 
-static void after_the_deadline_the_future_is_cancelled(void)
+static void future_is_canceled_after_deadline(void)
 {
     struct gate gate = gate_make(CANCEL_AT_ONCE);
     CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
@@ -75,7 +75,7 @@ static void after_the_deadline_the_future_is_cancelled(void)
     gate_fini(&gate);
 }
 
-static void *open_when_cancelled(void *arg)
+static void *open_when_canceled(void *arg)
 {
     struct gate *gate = arg;
     test_wait_for(&gate->cancels, 1);
@@ -83,14 +83,14 @@ static void *open_when_cancelled(void *arg)
     return NULL;
 }
 
-static void a_cancel_that_needs_time_is_waited_for(void)
+static void await_waits_for_slow_cancel(void)
 {
     struct gate gate = gate_make(CANCEL_LATER);
     pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, open_when_cancelled, &gate), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, open_when_canceled, &gate), 0);
     CHECK_EQ(weft_await(&gate.future, PAST), WEFT_ETIMEDOUT);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    CHECK_EQ(gate.polls, 2); /* Not polled while the cancel was under way. */
+    CHECK_EQ(gate.polls, 2); /* Not polled while the cancel is in progress. */
     CHECK_GE(gate.cancels, 1);
     CHECK_LE(gate.cancels, 2);
     gate_fini(&gate);
@@ -103,14 +103,14 @@ static void *nudge_then_open(void *arg)
         test_wait_for(&gate->cancels, i);
         weft_waker *waker = atomic_exchange(&gate->waker, NULL);
         if (waker != NULL) {
-            weft_waker_fire(waker); /* For no reason. */
+            weft_waker_fire(waker); /* Spuriously. */
         }
     }
     gate_open(gate, WEFT_ECANCELED);
     return NULL;
 }
 
-static void cancel_is_called_again_after_each_wake_until_it_is_done(void)
+static void cancel_is_repeated_after_each_wake_until_done(void)
 {
     struct gate gate = gate_make(CANCEL_LATER);
     pthread_t thread;
@@ -122,7 +122,7 @@ static void cancel_is_called_again_after_each_wake_until_it_is_done(void)
     gate_fini(&gate);
 }
 
-static void *open_with_result_when_cancelled(void *arg)
+static void *open_with_result_when_canceled(void *arg)
 {
     struct gate *gate = arg;
     test_wait_for(&gate->cancels, 1);
@@ -130,17 +130,17 @@ static void *open_with_result_when_cancelled(void *arg)
     return NULL;
 }
 
-static void a_result_that_is_faster_than_the_cancel_wins(void)
+static void result_that_beats_cancel_wins(void)
 {
     struct gate gate = gate_make(CANCEL_LATER);
     pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, open_with_result_when_cancelled, &gate), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, open_with_result_when_canceled, &gate), 0);
     CHECK_EQ(weft_await(&gate.future, PAST), 77);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     gate_fini(&gate);
 }
 
-static void the_futures_own_cancellation_is_no_timeout(void)
+static void cancellation_of_future_itself_is_not_timeout(void)
 {
     struct gate gate = gate_make(CANCEL_AT_ONCE);
     gate_open(&gate, WEFT_ECANCELED);
@@ -161,7 +161,7 @@ static void *wake_for_nothing(void *arg)
     return NULL;
 }
 
-static void a_wake_without_news_is_one_more_poll(void)
+static void spurious_wake_causes_one_more_poll(void)
 {
     struct gate gate = gate_make(CANCEL_AT_ONCE);
     pthread_t thread;
@@ -171,11 +171,11 @@ static void a_wake_without_news_is_one_more_poll(void)
     CHECK_EQ(gate.polls, 102);
 }
 
-/* Woken once, by one who writes plainly. */
+/* Woken once, after a plain write. */
 struct letter {
     weft_future future;
     _Atomic(weft_waker *) waker;
-    int text; /* plain: the wake makes it seen */
+    int text; /* plain: the wake makes it visible */
     int polls;
 };
 
@@ -204,10 +204,10 @@ static void *write_letter(void *arg)
 }
 
 /*
- * Goal:   the poll after a wake sees what the waker wrote before.
- * Method: nothing but the wake orders the two; the sanitizer would tell.
+ * Goal:   the poll after a wake sees what the waker wrote before it.
+ * Method: only the wake orders the two; the sanitizer would report a race.
  */
-static void a_wake_brings_what_was_written_before(void)
+static void poll_after_wake_sees_writes_before_wake(void)
 {
     for (int i = 0; i < 100; i++) {
         struct letter letter = { .future.ops = &letter_ops };
@@ -235,13 +235,13 @@ static void *await_until_deadline(void *arg)
 }
 
 /*
- * Goal:   a thread whose deadline passes between the two halves of a wake waits
- *         for the second half.
- * Method: the test is the waker: it takes the step of the state word, lets the
- *         deadline pass, and only then schedules. A thread that went on would
- *         meet the second half in its next wait, which the steps do not allow.
+ * Goal:   a thread whose deadline passes between the two halves of a wake waits for the second
+ *         half.
+ * Method: the test is the waker. It makes the transition of the state word, lets the deadline
+ *         pass, and only then schedules. A thread that continued early would get the second half
+ *         in its next wait, which the transitions do not allow.
  */
-static void a_deadline_in_the_middle_of_a_wake_waits_for_its_end(void)
+static void deadline_in_middle_of_wake_waits_for_its_end(void)
 {
     for (int caught = 0; caught < 3;) {
         struct slow_wake slow = { .result = 1234 };
@@ -255,7 +255,7 @@ static void a_deadline_in_the_middle_of_a_wake_waits_for_its_end(void)
             (void)sched_yield();
         }
         bool first_half = wf_state_wake(&waiter->state, 0) == WF_STEP_SCHEDULE;
-        bool in_time = weft_now() < slow.deadline; /* else it may have gone on before */
+        bool in_time = weft_now() < slow.deadline; /* otherwise it may have continued already */
         while (weft_now() < slow.deadline + 2 * WEFT_MS) {
             (void)sched_yield();
         }
@@ -294,13 +294,13 @@ static void *check_record(void *arg)
     return NULL;
 }
 
-static void a_thread_gets_its_record_at_the_first_call(void)
+static void thread_record_is_created_at_first_call(void)
 {
     run_in_thread(check_record, NULL);
     run_in_thread(check_record, NULL);
 }
 
-/* A future that gives its waker away and ends at the second poll. */
+/* A future that gives its waker away and completes at the second poll. */
 struct leaky {
     weft_future future;
     weft_waker *waker;
@@ -327,7 +327,7 @@ static void *await_leaky(void *arg)
     return NULL;
 }
 
-static void a_waker_may_be_used_after_its_thread_has_ended(void)
+static void waker_may_be_used_after_its_thread_has_ended(void)
 {
     struct leaky leaky = { .future.ops = &leaky_ops };
     run_in_thread(await_leaky, &leaky);
@@ -338,7 +338,7 @@ static void a_waker_may_be_used_after_its_thread_has_ended(void)
     weft_waker_drop(clone);
 }
 
-static void a_stale_waker_does_not_end_a_later_wait(void)
+static void stale_waker_does_not_end_later_wait(void)
 {
     struct leaky leaky = { .future.ops = &leaky_ops };
     CHECK_EQ(weft_await(&leaky.future, WEFT_NEVER), 0);
@@ -355,7 +355,7 @@ static void a_stale_waker_does_not_end_a_later_wait(void)
     gate_fini(&gate);
 }
 
-/* --- Where it must not be called ---------------------------------------------- */
+/* --- Waits in the wrong context ----------------------------------------------- */
 
 static int nested_poll(weft_future *future)
 {
@@ -365,7 +365,7 @@ static int nested_poll(weft_future *future)
     return weft_await(&gate.future, WEFT_NEVER);
 }
 
-static void await_in_a_poll(void)
+static void await_in_poll(void)
 {
     weft_future future = { &(const weft_future_ops){ .poll = nested_poll } };
     CHECK_EQ(weft_await(&future, WEFT_NEVER), 0);
@@ -398,12 +398,12 @@ static void run_body(weft_body_fn body)
     CHECK_EQ(weft_join(task, NULL, WEFT_NEVER), 0);
 }
 
-static void await_on_a_worker(void)
+static void await_on_worker(void)
 {
     run_body(await_body);
 }
 
-static void join_on_a_worker(void)
+static void join_on_worker(void)
 {
     run_body(join_body);
 }
@@ -413,13 +413,13 @@ static void take_waker_where_nothing_waits(void)
     weft_waker_drop(weft_waker_current());
 }
 
-static void a_wait_in_the_wrong_place_aborts_with_advice(void)
+static void wait_in_wrong_context_aborts_with_advice(void)
 {
-    CHECK_ABORTS(await_on_a_worker, "weft_await: called on a worker");
-    CHECK_ABORTS(await_on_a_worker, "use WEFT_AWAIT() in a body");
-    CHECK_ABORTS(join_on_a_worker, "weft_join: called on a worker");
-    CHECK_ABORTS(join_on_a_worker, "await a weft_join_future");
-    CHECK_ABORTS(await_in_a_poll, "weft_await: called from the poll of a future");
+    CHECK_ABORTS(await_on_worker, "weft_await: called on a worker");
+    CHECK_ABORTS(await_on_worker, "use WEFT_AWAIT() in a body");
+    CHECK_ABORTS(join_on_worker, "weft_join: called on a worker");
+    CHECK_ABORTS(join_on_worker, "await a weft_join_future");
+    CHECK_ABORTS(await_in_poll, "weft_await: called from the poll of a future");
     CHECK_ABORTS(take_waker_where_nothing_waits, "where nothing waits");
 }
 
@@ -442,7 +442,7 @@ static void *started_main(void *arg)
     return NULL;
 }
 
-static void a_started_thread_has_its_name_and_gets_faults_only(void)
+static void started_thread_has_name_and_receives_only_faults(void)
 {
     static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
     static const int others[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD, SIGPIPE };
@@ -467,7 +467,7 @@ static void a_started_thread_has_its_name_and_gets_faults_only(void)
     }
 }
 
-static void a_long_name_is_cut(void)
+static void long_thread_name_is_truncated(void)
 {
     struct started started = { .steps = 1, .prefix = "12345678", .name = "abcdefghijk" };
     pthread_t thread;
@@ -504,10 +504,10 @@ static pid_t start_by_spawn(int output)
     return pid;
 }
 
-/* popen() and system() are made of the second one. A shell may change its mask. */
+/* popen() and system() use posix_spawn(). A shell may change its mask. */
 static pid_t (*const ways_to_start[])(int output) = { start_by_fork, start_by_spawn };
 
-/* Returns the signal mask of a child process that is started here. */
+/* Returns the signal mask of a child process started by the calling thread. */
 static unsigned long long mask_of_child(pid_t (*start)(int output))
 {
     int ends[2];
@@ -556,7 +556,7 @@ static int start_on_worker(void *arg)
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, &own, &before), 0);
     CHECK_EQ(mask_of_child(start_by_fork), bit_of(SIGHUP));
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
-    CHECK_EQ(sigismember(&before, SIGTERM), 1); /* The worker itself goes on as before. */
+    CHECK_EQ(sigismember(&before, SIGTERM), 1); /* The worker's own mask is unchanged. */
     return 0;
 }
 
@@ -718,7 +718,7 @@ static void cancel_on_fiber(void)
     run_named(&(weft_fiber_spec){ .function = cancel_thread, .name = "canceler" });
 }
 
-static void thread_of_the_runtime_that_ends_early_aborts(void)
+static void runtime_thread_that_exits_early_aborts(void)
 {
     static const char advice[] = "return from the function instead";
     CHECK_ABORTS(exit_on_stackless_task, "task '' (#");
@@ -763,12 +763,11 @@ static void *open_each_round(void *arg)
 }
 
 /*
- * Goal:   no wake is lost between a thread that waits and one that completes.
- * Method: a gate is opened while the thread looks at it, pends, or sleeps; it
- *         waits without a deadline, so a lost wake ends in the timeout of the
- *         test.
+ * Goal:   no wake is lost between a waiting and a completing thread.
+ * Method: the gate opens while the thread polls it, pends or sleeps. The wait has no deadline, so
+ *         a lost wake ends in the timeout of the test.
  */
-static void a_wake_at_any_moment_ends_the_wait(void)
+static void wake_at_any_moment_ends_wait(void)
 {
     static struct duel duel;
     duel = (struct duel){ .stop = 0 };
@@ -787,12 +786,12 @@ static void a_wake_at_any_moment_ends_the_wait(void)
 }
 
 /*
- * Goal:   a wake that meets the deadline is neither lost nor left over.
- * Method: the gate is opened at about the time of the deadline, which often has
- *         passed before. Its cancel needs time, so each round ends with the
- *         result, whichever was first, and the thread's task is as it was.
+ * Goal:   a wake that races with the deadline is neither lost nor left over.
+ * Method: the gate opens at about the time of the deadline, which has often passed already. Its
+ *         cancel takes time, so each round ends with the result, in either order, and the
+ *         thread's task is back in its initial state.
  */
-static void a_wake_that_meets_the_deadline_is_not_lost(void)
+static void wake_that_races_with_deadline_is_not_lost(void)
 {
     static struct duel duel;
     duel = (struct duel){ .stop = 0 };
@@ -818,25 +817,25 @@ static void a_wake_that_meets_the_deadline_is_not_lost(void)
 }
 
 TEST_MAIN({
-    TEST(a_future_that_is_ready_is_not_waited_for),
-    TEST(a_second_thread_completes_what_is_awaited),
-    TEST(after_the_deadline_the_future_is_cancelled),
-    TEST(a_cancel_that_needs_time_is_waited_for),
-    TEST(cancel_is_called_again_after_each_wake_until_it_is_done),
-    TEST(a_result_that_is_faster_than_the_cancel_wins),
-    TEST(the_futures_own_cancellation_is_no_timeout),
-    TEST(a_wake_without_news_is_one_more_poll),
-    TEST(a_wake_brings_what_was_written_before),
-    TEST(a_deadline_in_the_middle_of_a_wake_waits_for_its_end),
-    TEST(a_thread_gets_its_record_at_the_first_call),
-    TEST(a_waker_may_be_used_after_its_thread_has_ended),
-    TEST(a_stale_waker_does_not_end_a_later_wait),
-    TEST(a_wait_in_the_wrong_place_aborts_with_advice),
-    TEST(a_started_thread_has_its_name_and_gets_faults_only),
-    TEST(a_long_name_is_cut),
+    TEST(ready_future_is_not_waited_for),
+    TEST(second_thread_completes_awaited_future),
+    TEST(future_is_canceled_after_deadline),
+    TEST(await_waits_for_slow_cancel),
+    TEST(cancel_is_repeated_after_each_wake_until_done),
+    TEST(result_that_beats_cancel_wins),
+    TEST(cancellation_of_future_itself_is_not_timeout),
+    TEST(spurious_wake_causes_one_more_poll),
+    TEST(poll_after_wake_sees_writes_before_wake),
+    TEST(deadline_in_middle_of_wake_waits_for_its_end),
+    TEST(thread_record_is_created_at_first_call),
+    TEST(waker_may_be_used_after_its_thread_has_ended),
+    TEST(stale_waker_does_not_end_later_wait),
+    TEST(wait_in_wrong_context_aborts_with_advice),
+    TEST(started_thread_has_name_and_receives_only_faults),
+    TEST(long_thread_name_is_truncated),
     TEST_NATIVE(child_process_inherits_mask_of_creator, "keeps some signals for itself"),
     TEST_NATIVE(signal_handlers_run_on_pool_threads, "keeps some signals for itself"),
-    TEST(thread_of_the_runtime_that_ends_early_aborts),
-    TEST(a_wake_at_any_moment_ends_the_wait),
-    TEST(a_wake_that_meets_the_deadline_is_not_lost),
+    TEST(runtime_thread_that_exits_early_aborts),
+    TEST(wake_at_any_moment_ends_wait),
+    TEST(wake_that_races_with_deadline_is_not_lost),
 })

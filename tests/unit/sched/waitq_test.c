@@ -15,7 +15,7 @@
 #include "test.h"
 #include "timing.h"
 
-/* A task that counts what is done to it, and nothing else. */
+/* A task that only counts the operations on it. */
 struct fake {
     struct wf_task task;
     _Atomic(uint64_t) scheduled;
@@ -53,13 +53,13 @@ static enum wf_wait_state state_of(struct wf_wait *wait)
     return wf_wait_look(wait, &branch);
 }
 
-static void a_zeroed_wait_is_unused(void)
+static void zeroed_wait_is_unused(void)
 {
     struct wf_wait wait = { 0 };
     CHECK_EQ(state_of(&wait), WF_WAIT_UNUSED);
 }
 
-static void a_wait_needs_no_reference(void)
+static void wait_holds_no_reference(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -71,7 +71,7 @@ static void a_wait_needs_no_reference(void)
     CHECK_EQ(refs_of(&fake), 1);
 }
 
-static void what_was_retracted_can_be_started_again(void)
+static void retracted_wait_can_be_restarted(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -86,7 +86,7 @@ static void what_was_retracted_can_be_started_again(void)
     CHECK_EQ(fake.scheduled, 0);
 }
 
-static void poll_answers_for_a_future(void)
+static void wait_poll_returns_result_for_future(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -111,7 +111,7 @@ static void poll_answers_for_a_future(void)
     }
 }
 
-static void claim_then_finish_gives_the_task_and_keeps_the_branch(void)
+static void claim_then_finish_returns_task_and_keeps_branch(void)
 {
     static const uint32_t branches[] = { 0, 1, 7, 255, 256, 0xffffff };
     for (size_t i = 0; i < sizeof branches / sizeof branches[0]; i++) {
@@ -130,14 +130,14 @@ static void claim_then_finish_gives_the_task_and_keeps_the_branch(void)
         CHECK_EQ(wf_wait_look(&wait, &branch), WF_WAIT_DONE);
         CHECK_EQ(branch, branches[i]);
 
-        CHECK_EQ(refs_of(&fake), 2); /* The granter has one. */
+        CHECK_EQ(refs_of(&fake), 2); /* One belongs to the granter. */
         wf_task_wake(task);
         CHECK_EQ(refs_of(&fake), 1);
         CHECK_EQ(fake.scheduled, 1);
     }
 }
 
-static void look_sets_no_branch_before_the_wait_is_done(void)
+static void look_sets_no_branch_before_wait_is_done(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -156,7 +156,7 @@ static void look_sets_no_branch_before_the_wait_is_done(void)
     CHECK_EQ(branch, 5);
 }
 
-static void abandon_before_a_claim_wins(void)
+static void abandon_before_claim_wins(void)
 {
     static const enum wf_wait_state verdicts[] = { WF_WAIT_CANCELLED, WF_WAIT_TIMED_OUT };
     for (int i = 0; i < 2; i++) {
@@ -175,7 +175,7 @@ static void abandon_before_a_claim_wins(void)
     }
 }
 
-static void abandon_after_a_claim_says_that_a_wake_is_coming(void)
+static void abandon_after_claim_reports_pending_wake(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -195,7 +195,7 @@ static void abandon_after_a_claim_says_that_a_wake_is_coming(void)
     CHECK_EQ(fake.scheduled, 1);
 }
 
-static void abandon_after_done_is_over_and_keeps_the_grant(void)
+static void abandon_after_done_keeps_grant(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -214,7 +214,7 @@ static void abandon_after_done_is_over_and_keeps_the_grant(void)
     CHECK_EQ(refs_of(&fake), 1);
 }
 
-static void abandon_twice_is_abandon_once(void)
+static void second_abandon_changes_nothing(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -226,7 +226,7 @@ static void abandon_twice_is_abandon_once(void)
     CHECK_EQ(refs_of(&fake), 1);
 }
 
-static void of_two_branches_only_one_wins(void)
+static void only_one_of_two_branches_wins(void)
 {
     for (uint32_t winner = 0; winner < 2; winner++) {
         struct fake fake;
@@ -253,11 +253,11 @@ static void of_two_branches_only_one_wins(void)
 }
 
 /*
- * Goal:   a grant ends the wait and wakes the task, which may be suspended or on its way
- *         there; from a worker of its runtime or from elsewhere.
- * Method: in all four cases. Of the fake's life nothing is used up.
+ * Goal:   a grant ends the wait and wakes the task, whether it is suspended or about to suspend,
+ *         and whether the granter is a worker of its runtime or another thread.
+ * Method: all four cases. The reference count of the fake task stays the same.
  */
-static void a_grant_wakes_a_task_in_any_state(void)
+static void grant_wakes_task_in_any_state(void)
 {
     static struct wf_worker inside;
     static const uint64_t lifecycles[] = { WF_STATE_IDLE, WF_STATE_RUNNING };
@@ -286,7 +286,7 @@ static void a_grant_wakes_a_task_in_any_state(void)
     }
 }
 
-static void finish_without_a_claim(void)
+static void finish_unclaimed_wait(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -295,12 +295,12 @@ static void finish_without_a_claim(void)
     (void)wf_wait_finish(&wait);
 }
 
-static void finish_without_a_claim_aborts(void)
+static void finish_without_claim_aborts(void)
 {
-    CHECK_ABORTS(finish_without_a_claim, "WF_WAIT_CLAIMED");
+    CHECK_ABORTS(finish_unclaimed_wait, "WF_WAIT_CLAIMED");
 }
 
-static void the_wake_may_drop_the_last_reference(void)
+static void granter_wake_may_drop_last_reference(void)
 {
     struct fake fake;
     fake_init(&fake);
@@ -311,7 +311,7 @@ static void the_wake_may_drop_the_last_reference(void)
     CHECK(wf_wait_claim(&node));
     struct wf_task *task = wf_wait_finish(&wait);
 
-    /* The waiter sees DONE, goes on and ends before the granter's wake. */
+    /* The waiter sees DONE, continues and ends before the granter's wake. */
     fake.task.state = WF_STATE_RUNNING | 2 * WF_STATE_REF;
     wf_task_complete(&fake.task, 0);
     CHECK_EQ(fake.destroyed, 0);
@@ -324,7 +324,7 @@ enum {
     WAITERS = 6
 };
 
-/* A few waits in one queue. */
+/* Several waits in one queue. */
 struct line {
     struct wf_waitq queue;
     struct fake fakes[WAITERS];
@@ -354,7 +354,7 @@ static void grant_first(struct line *line, int expected)
     CHECK_EQ(line->fakes[expected].scheduled, 1);
 }
 
-static void claim_first_goes_by_age(void)
+static void claim_first_is_fifo(void)
 {
     struct line line;
     line_init(&line);
@@ -372,7 +372,7 @@ static void claim_first_skips_decided_waits_and_unlinks_them(void)
     CHECK(wf_wait_abandon(&line.waits[0], WF_WAIT_CANCELLED));
     CHECK(wf_wait_abandon(&line.waits[1], WF_WAIT_TIMED_OUT));
     CHECK(wf_wait_abandon(&line.waits[3], WF_WAIT_CANCELLED));
-    struct wf_wait_node other_branch; /* Another object grants to 4. */
+    struct wf_wait_node other_branch; /* Another object claims wait 4. */
     wf_wait_node_init(&other_branch, &line.waits[4], 77);
     CHECK(wf_wait_claim(&other_branch));
 
@@ -390,11 +390,11 @@ static void claim_first_skips_decided_waits_and_unlinks_them(void)
     for (int i = 0; i < WAITERS; i++) {
         CHECK_EQ(refs_of(&line.fakes[i]), 1);
         CHECK_EQ(line.fakes[i].scheduled, i == 2 || i == 4 || i == 5);
-        wf_waitq_remove(&line.nodes[i]); /* W2 of each waiter: does no harm. */
+        wf_waitq_remove(&line.nodes[i]); /* Step W2 of each waiter: harmless. */
     }
 }
 
-static void claim_first_of_decided_waits_only_finds_nobody(void)
+static void claim_first_of_only_decided_waits_returns_null(void)
 {
     struct line line;
     line_init(&line);
@@ -405,7 +405,7 @@ static void claim_first_of_decided_waits_only_finds_nobody(void)
     CHECK(wf_waitq_is_empty(&line.queue));
 }
 
-static void remove_takes_a_node_out_of_the_middle(void)
+static void remove_unlinks_node_in_middle(void)
 {
     struct line line;
     line_init(&line);
@@ -451,11 +451,11 @@ static void check_contested(void)
 }
 
 /*
- * Goal:   a grant at any moment of giving up, and giving up at any moment of a
- *         grant: one of them wins, and the references balance.
- * Method: each side is interrupted by the other after each of its instructions.
+ * Goal:   when a grant interrupts an abandon, or an abandon a grant, one of them wins, and the
+ *         references balance.
+ * Method: interrupt each side by the other after each of its instructions.
  */
-static void each_side_may_be_interrupted_by_the_other(void)
+static void grant_and_abandon_may_interrupt_each_other(void)
 {
     unsigned outcomes[2][2] = { { 0 } };
     contest_begin();
@@ -476,7 +476,7 @@ static void each_side_may_be_interrupted_by_the_other(void)
     test_check_both(outcomes[1]);
 }
 
-/* What a round of the race is about: the waiter's frame, and one permit. */
+/* State of one race: the queue, and one permit per round. */
 struct race {
     struct wf_lock lock; /* guards queue and permits */
     struct wf_waitq queue;
@@ -484,13 +484,13 @@ struct race {
     struct fake fake;
     _Atomic(uint32_t) stop;
     _Atomic(uint64_t) waiter_round;  /* the waiter is linked */
-    _Atomic(uint64_t) granter_round; /* the granter is done with the round */
-    uint64_t taken;                  /* the granter's */
+    _Atomic(uint64_t) granter_round; /* the granter has finished the round */
+    uint64_t taken;                  /* by the granter */
 };
 
-static void pause_a_while(struct wf_rng *rng, uint32_t bits)
+static void pause_briefly(struct wf_rng *rng, uint32_t bits)
 {
-    /* Mostly short, now and then long. */
+    /* Usually short, sometimes long. */
     for (uint32_t i = wf_rng_below(rng, 1u << wf_rng_below(rng, bits)); i > 0; i--) {
         wf_cpu_relax();
     }
@@ -506,13 +506,13 @@ static void *granter_main(void *arg)
         if (atomic_load(&race->stop) != 0) {
             return NULL;
         }
-        pause_a_while(&rng, 10);
+        pause_briefly(&rng, 10);
         struct wf_task *task = NULL;
         wf_lock(&race->lock);
         struct wf_wait_node *node = wf_waitq_claim_first(&race->queue);
         if (node != NULL) {
             CHECK_EQ(node->branch, round % 1000);
-            pause_a_while(&rng, 5);
+            pause_briefly(&rng, 5);
             race->permits--;
             race->taken++;
             task = wf_wait_finish(node->wait);
@@ -525,8 +525,10 @@ static void *granter_main(void *arg)
     }
 }
 
-/* One wait that is given up at about the time of the grant. Returns true if it
- * was granted. */
+/*
+ * Waits once and abandons the wait at about the time of the grant. Returns whether it was
+ * granted.
+ */
 static bool wait_once(struct race *race, uint64_t round, struct wf_rng *rng)
 {
     struct {
@@ -540,7 +542,7 @@ static bool wait_once(struct race *race, uint64_t round, struct wf_rng *rng)
     wf_unlock(&race->lock);
     atomic_store(&race->waiter_round, round);
 
-    pause_a_while(rng, 12);
+    pause_briefly(rng, 12);
     bool over = wf_wait_abandon(&frame.wait, WF_WAIT_CANCELLED);
     while (!over && state_of(&frame.wait) == WF_WAIT_CLAIMED) {
         (void)sched_yield();
@@ -550,12 +552,12 @@ static bool wait_once(struct race *race, uint64_t round, struct wf_rng *rng)
     CHECK(granted || over);
     CHECK_EQ(branch, granted ? round % 1000 : UINT32_MAX);
 
-    if (!granted) { /* Whoever grants has unlinked it. */
+    if (!granted) { /* A granter would have unlinked it. */
         wf_lock(&race->lock);
         wf_waitq_remove(&frame.node);
         wf_unlock(&race->lock);
     }
-    /* Nobody may use it any more. */
+    /* The granter must not use it any more. */
     frame.wait.task = NULL;
     frame.node.wait = NULL;
     frame.node.branch = UINT32_MAX;
@@ -565,14 +567,13 @@ static bool wait_once(struct race *race, uint64_t round, struct wf_rng *rng)
 }
 
 /*
- * Goal:   of a granter and a waiter that gives up, one wins: the grant is used,
- *         or it was not taken. References balance, and the waiter's frame is its
- *         own again once it is over.
- * Method: both go for one wait at about the same time, thousands of times, each
- *         after a random pause. A permit is taken for each grant; the frame is
- *         overwritten after each round.
+ * Goal:   of a granter and a waiter that abandons its wait, one wins: the grant is used, or no
+ *         permit was taken. References balance, and the waiter owns its frame again once the wait
+ *         is over.
+ * Method: both act on one wait at about the same time, thousands of times, each after a random
+ *         pause. Each grant takes a permit, and the frame is overwritten after each round.
  */
-static void a_grant_is_used_or_not_taken(void)
+static void grant_is_used_or_not_taken(void)
 {
     static struct race race;
     race = (struct race){ .permits = 0 };
@@ -622,11 +623,11 @@ static void *grant_each_round(void *arg)
 }
 
 /*
- * Goal:   the frame of a wait is the waiter's again as soon as it is DONE.
- * Method: the waiter looks until then and overwrites it; the sanitizer would tell
- *         of a granter that comes late.
+ * Goal:   the waiter owns the frame of its wait again as soon as the wait is DONE.
+ * Method: the waiter checks until then and overwrites the frame. The sanitizer would report a
+ *         granter that touches it late.
  */
-static void a_wait_that_is_done_is_the_waiters_again(void)
+static void done_wait_belongs_to_waiter_again(void)
 {
     static struct race race;
     race = (struct race){ .stop = 0 };
@@ -686,7 +687,7 @@ static void *fork_side_main(void *arg)
         if (atomic_load(&race->stop) != 0) {
             return NULL;
         }
-        pause_a_while(&rng, 8);
+        pause_briefly(&rng, 8);
         if (wf_wait_claim(&race->nodes[self->side])) {
             (void)atomic_fetch_add(&race->won[self->side], 1);
             wf_task_wake(wf_wait_finish(&race->wait));
@@ -696,10 +697,10 @@ static void *fork_side_main(void *arg)
 }
 
 /*
- * Goal:   of two objects that grant to one wait at once, exactly one wins.
- * Method: two threads claim their branch of the same wait, again and again.
+ * Goal:   of two objects that grant to one wait at the same time, exactly one wins.
+ * Method: two threads claim their branch of the same wait, over and over.
  */
-static void two_branches_claimed_at_once_have_one_winner(void)
+static void two_branches_claimed_concurrently_have_one_winner(void)
 {
     static struct fork_race race;
     race = (struct fork_race){ .stop = 0 };
@@ -735,26 +736,26 @@ static void two_branches_claimed_at_once_have_one_winner(void)
 }
 
 TEST_MAIN({
-    TEST(a_zeroed_wait_is_unused),
-    TEST(a_wait_needs_no_reference),
-    TEST(what_was_retracted_can_be_started_again),
-    TEST(poll_answers_for_a_future),
-    TEST(claim_then_finish_gives_the_task_and_keeps_the_branch),
-    TEST(look_sets_no_branch_before_the_wait_is_done),
-    TEST(abandon_before_a_claim_wins),
-    TEST(abandon_after_a_claim_says_that_a_wake_is_coming),
-    TEST(abandon_after_done_is_over_and_keeps_the_grant),
-    TEST(abandon_twice_is_abandon_once),
-    TEST(of_two_branches_only_one_wins),
-    TEST(a_grant_wakes_a_task_in_any_state),
-    TEST(finish_without_a_claim_aborts),
-    TEST(the_wake_may_drop_the_last_reference),
-    TEST(claim_first_goes_by_age),
+    TEST(zeroed_wait_is_unused),
+    TEST(wait_holds_no_reference),
+    TEST(retracted_wait_can_be_restarted),
+    TEST(wait_poll_returns_result_for_future),
+    TEST(claim_then_finish_returns_task_and_keeps_branch),
+    TEST(look_sets_no_branch_before_wait_is_done),
+    TEST(abandon_before_claim_wins),
+    TEST(abandon_after_claim_reports_pending_wake),
+    TEST(abandon_after_done_keeps_grant),
+    TEST(second_abandon_changes_nothing),
+    TEST(only_one_of_two_branches_wins),
+    TEST(grant_wakes_task_in_any_state),
+    TEST(finish_without_claim_aborts),
+    TEST(granter_wake_may_drop_last_reference),
+    TEST(claim_first_is_fifo),
     TEST(claim_first_skips_decided_waits_and_unlinks_them),
-    TEST(claim_first_of_decided_waits_only_finds_nobody),
-    TEST(remove_takes_a_node_out_of_the_middle),
-    TEST_STEPS(each_side_may_be_interrupted_by_the_other),
-    TEST(a_wait_that_is_done_is_the_waiters_again),
-    TEST(a_grant_is_used_or_not_taken),
-    TEST(two_branches_claimed_at_once_have_one_winner),
+    TEST(claim_first_of_only_decided_waits_returns_null),
+    TEST(remove_unlinks_node_in_middle),
+    TEST_STEPS(grant_and_abandon_may_interrupt_each_other),
+    TEST(done_wait_belongs_to_waiter_again),
+    TEST(grant_is_used_or_not_taken),
+    TEST(two_branches_claimed_concurrently_have_one_winner),
 })

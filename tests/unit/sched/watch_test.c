@@ -42,11 +42,10 @@ static void wait_until_asleep(const weft_runtime *rt)
 }
 
 /*
- * Goal:   an idle runtime does nothing at all.
- * Method: once the watch sleeps, none of the threads may run even once for a
- *         while.
+ * Goal:   an idle runtime uses no CPU time.
+ * Method: once the monitor sleeps, none of the threads may run even once for a while.
  */
-static void an_idle_runtime_uses_no_cpu(void)
+static void idle_runtime_uses_no_cpu(void)
 {
     weft_runtime *rt = create(4);
     wait_until_asleep(rt);
@@ -78,7 +77,7 @@ static int second_body(weft_co *co, void *state)
     return 0;
 }
 
-/* Several, since test builds leave the slot out once in a while. */
+/* Several tasks, because test builds bypass the slot once in a while. */
 static int fill_and_wait_body(weft_co *co, void *state)
 {
     weft_spec spec = { .body = second_body };
@@ -88,8 +87,8 @@ static int fill_and_wait_body(weft_co *co, void *state)
     return busy_body(co, state);
 }
 
-/* Keeps a worker busy until it is released. */
-static void keep_watch_awake(weft_runtime *rt)
+/* Occupies a worker until it is released. */
+static void keep_monitor_awake(weft_runtime *rt)
 {
     atomic_store(&busy, 0);
     atomic_store(&released, 0);
@@ -103,15 +102,14 @@ static void keep_watch_awake(weft_runtime *rt)
 }
 
 /*
- * Goal:   the watch goes to sleep soon after the last worker, and not while one
- *         of them runs.
- * Method: a task keeps one worker busy for many of the watch's looks. It fills
- *         the slot first, in case the watch has fallen asleep before it ran.
+ * Goal:   the monitor goes to sleep soon after the last worker, and not while a worker runs.
+ * Method: a task occupies one worker for many of the monitor's looks. It fills the LIFO slot
+ *         first, in case the monitor fell asleep before it ran.
  */
-static void the_watch_stays_awake_while_a_worker_runs(void)
+static void monitor_stays_awake_while_worker_runs(void)
 {
     weft_runtime *rt = create(2);
-    keep_watch_awake(rt);
+    keep_monitor_awake(rt);
     for (unsigned i = 0; i < 40; i++) {
         test_wait_ns(WEFT_MS);
         CHECK_EQ(wf_load_relaxed(&rt->sched->watch.asleep), 0);
@@ -122,17 +120,17 @@ static void the_watch_stays_awake_while_a_worker_runs(void)
 }
 
 /*
- * Goal:   the watch does not fall asleep at once when all workers do, since it
- *         costs a system call to wake it.
- * Method: the time from the end of the last task to its sleep. A loaded machine
- *         makes it longer, never shorter.
+ * Goal:   the monitor does not fall asleep as soon as all workers park, because waking it costs a
+ *         system call.
+ * Method: measure the time from the end of the last task to the monitor's sleep. Load on the
+ *         machine makes it longer, never shorter.
  */
-static void the_watch_looks_on_for_ten_quiet_milliseconds(void)
+static void monitor_stays_awake_for_ten_quiet_milliseconds(void)
 {
     weft_runtime *rt = create(2);
     for (unsigned i = 0; i < 8; i++) {
         wait_until_asleep(rt);
-        keep_watch_awake(rt);
+        keep_monitor_awake(rt);
         test_wait_ns((int64_t)i * WEFT_MS);
         int64_t start = wf_clock_now();
         int64_t deadline = start + 20 * WEFT_S;
@@ -165,12 +163,12 @@ static int first_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   the first fill of a LIFO slot wakes a watch that sleeps without a
- *         timeout, and the watch then finds the task that waits there.
- * Method: with everything asleep, a task that spawns another and computes until
- *         that has started. Nobody but the watch can bring that about.
+ * Goal:   the first fill of a LIFO slot wakes a monitor that sleeps without a timeout, and the
+ *         monitor then finds the task in the slot.
+ * Method: with everything asleep, a task spawns another and computes until that one has started.
+ *         Only the monitor can cause that.
  */
-static void a_fill_of_the_lifo_slot_wakes_the_watch(void)
+static void fill_of_lifo_slot_wakes_monitor(void)
 {
     weft_runtime *rt = create(2);
     unsigned rounds = test_is_sanitized() ? 12 : 40;
@@ -189,16 +187,16 @@ static void a_fill_of_the_lifo_slot_wakes_the_watch(void)
         CHECK_EQ(weft_worker_stats_read(rt, i, &stats), 0);
         stolen += stats.lifo_stolen;
     }
-    /* A shuffled one goes through the ring, and is announced. */
+    /* A shuffled wake goes through the ring and is announced. */
     CHECK_GE(stolen, 1);
     weft_runtime_destroy(rt);
 }
 
 /*
- * Goal:   a watch that looks around sees a second and a third stall, too.
+ * Goal:   a monitor that is awake also sees a second and a third stall.
  * Method: as above, without letting it fall asleep in between.
  */
-static void a_watch_that_is_awake_sees_every_stall(void)
+static void awake_monitor_sees_every_stall(void)
 {
     weft_runtime *rt = create(3);
     for (unsigned i = 0; i < test_scale(100); i++) {
@@ -212,12 +210,12 @@ static void a_watch_that_is_awake_sees_every_stall(void)
 }
 
 /*
- * Goal:   without stealing the watch wakes nobody for a slot that nobody else
- *         may empty.
- * Method: a task waits in the slot of a busy worker for many looks; the other
- *         worker is not woken.
+ * Goal:   without stealing, the monitor wakes no worker for a slot that no other worker may
+ *         empty.
+ * Method: a task waits in the slot of a busy worker for many looks; the other worker is not
+ *         woken.
  */
-static void without_stealing_a_stall_wakes_nobody(void)
+static void stall_without_stealing_wakes_no_worker(void)
 {
     weft_config config = WEFT_CONFIG_INIT;
     config.workers = 2;
@@ -251,7 +249,7 @@ static void without_stealing_a_stall_wakes_nobody(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- A calm watch ----------------------------------------------------------------------- */
+/* --- Calm monitor ----------------------------------------------------------------------- */
 
 static weft_runtime *calm_runtime;
 static _Atomic(uint64_t) ended;
@@ -261,7 +259,10 @@ static bool is_calm(void)
     return wf_load_relaxed(&calm_runtime->sched->watch.calm) != 0;
 }
 
-/* As the watch does before its next look, which may be a moment away and say something else. */
+/*
+ * Does what the monitor does before its next look, which may follow immediately and decide
+ * otherwise.
+ */
 static void calm_down(void)
 {
     wf_store_relaxed(&calm_runtime->sched->watch.calm, 1u);
@@ -272,8 +273,8 @@ static void fork_nothing(void *arg)
     (void)arg;
 }
 
-/* How often the calm was over when a fork was. */
-static int fork_in_the_calm(void *arg)
+/* Counts how often the calm was over after a fork. */
+static int fork_while_calm(void *arg)
 {
     unsigned *over_at_once = arg;
     for (unsigned i = 0; i < 100; i++) {
@@ -286,25 +287,25 @@ static int fork_in_the_calm(void *arg)
 }
 
 /*
- * Goal:   a fork ends the calm of the watch at once, not at its next look.
- * Method: a fiber forks when the watch is calm, and sees whether it is after that.
+ * Goal:   a fork ends the monitor's calm immediately, not at its next look.
+ * Method: a fiber forks while the monitor is calm, and checks whether it still is afterwards.
  */
-static void a_fork_ends_the_calm(void)
+static void fork_ends_calm_of_monitor(void)
 {
     unsigned over_at_once = 0;
     calm_runtime = create(1);
-    CHECK_EQ(test_run(calm_runtime, fork_in_the_calm, &over_at_once), 0);
+    CHECK_EQ(test_run(calm_runtime, fork_while_calm, &over_at_once), 0);
     CHECK_GE(over_at_once, 90);
     weft_runtime_destroy(calm_runtime);
 }
 
 struct sleeps {
-    _Atomic(bool) is_due; /* a worker is about to sleep */
+    _Atomic(bool) is_due; /* a worker is about to park */
     unsigned seen;
-    unsigned calm; /* still, after that */
+    unsigned calm; /* number of times it was still calm afterwards */
 };
 
-static int sleep_in_the_calm(void *arg)
+static int sleep_while_calm(void *arg)
 {
     struct sleeps *sleeps = arg;
     for (unsigned i = 0; i < 20; i++) {
@@ -316,7 +317,7 @@ static int sleep_in_the_calm(void *arg)
     return 0;
 }
 
-static int see_who_sleeps(void *arg)
+static int check_parked_worker(void *arg)
 {
     struct sleeps *sleeps = arg;
     while (atomic_load(&ended) == 0) {
@@ -334,20 +335,21 @@ static int see_who_sleeps(void *arg)
 }
 
 /*
- * Goal:   a worker that goes to sleep ends the calm at once: it may be wanted for a task that
- *         another one does not get round to.
- * Method: a fiber sleeps when the watch is calm, and so does its worker; a fiber on the other
- *         one sees that, and whether the calm is over. Either may lose its core for a moment.
+ * Goal:   a worker that parks ends the calm immediately: it may be needed for a task that another
+ *         worker does not get to.
+ * Method: a fiber sleeps while the monitor is calm, so its worker parks. A fiber on the other
+ *         worker sees that, and checks whether the calm is over. Either may lose its core for a
+ *         moment.
  */
-static void a_worker_that_goes_to_sleep_ends_the_calm(void)
+static void parking_worker_ends_calm_of_monitor(void)
 {
     struct sleeps sleeps = { 0 };
     calm_runtime = create(2);
     atomic_store(&ended, 0);
     weft_task *other;
-    weft_fiber_spec spec = { .function = sleep_in_the_calm, .arg = &sleeps };
+    weft_fiber_spec spec = { .function = sleep_while_calm, .arg = &sleeps };
     CHECK_EQ(weft_runtime_go(calm_runtime, &other, &spec), 0);
-    CHECK_EQ(test_run(calm_runtime, see_who_sleeps, &sleeps), 0);
+    CHECK_EQ(test_run(calm_runtime, check_parked_worker, &sleeps), 0);
     CHECK_EQ(weft_join(other, NULL, WEFT_NEVER), 0);
     CHECK_LE(sleeps.calm, sleeps.seen / 2);
     weft_runtime_destroy(calm_runtime);
@@ -363,11 +365,11 @@ static int yield_until_ended(void *arg)
 }
 
 /*
- * Goal:   while all workers go from poll to poll the watch becomes calm.
- * Method: a fiber that yields, until it is. With other programs on the cores a worker may be
- *         without one at each look; but not for ever.
+ * Goal:   while all workers go from poll to poll, the monitor becomes calm.
+ * Method: a fiber yields until it is. With other programs on the cores a worker may be without
+ *         one at each look, but not forever.
  */
-static void a_watch_with_nothing_to_see_is_calm(void)
+static void monitor_with_nothing_to_do_becomes_calm(void)
 {
     calm_runtime = create(1);
     atomic_store(&ended, 0);
@@ -385,11 +387,11 @@ static void a_watch_with_nothing_to_see_is_calm(void)
 }
 
 /*
- * Goal:   stop works while the watch sleeps and while it looks around.
- * Method: stop at once, after a moment, and after it has fallen asleep; the join
- *         of its thread returns, or the test hangs.
+ * Goal:   stop works while the monitor sleeps and while it looks around.
+ * Method: stop immediately, after a moment, and after it has fallen asleep. The join of its
+ *         thread returns, or the test hangs.
  */
-static void stop_works_whether_the_watch_sleeps_or_looks(void)
+static void stop_works_whether_monitor_sleeps_or_looks(void)
 {
     for (unsigned i = 0; i < test_scale(60); i++) {
         weft_runtime *rt = create(1 + i % 3);
@@ -404,7 +406,7 @@ static void stop_works_whether_the_watch_sleeps_or_looks(void)
     }
 }
 
-static void stop_without_a_start_does_nothing(void)
+static void stop_without_start_does_nothing(void)
 {
     struct wf_sched *sched =
         wf_alloc_zeroed(&wf_alloc_default, sizeof *sched, _Alignof(struct wf_sched));
@@ -418,15 +420,15 @@ static void stop_without_a_start_does_nothing(void)
 }
 
 TEST_MAIN({
-    TEST(stop_without_a_start_does_nothing),
-    TEST(an_idle_runtime_uses_no_cpu),
-    TEST(the_watch_stays_awake_while_a_worker_runs),
-    TEST(the_watch_looks_on_for_ten_quiet_milliseconds),
-    TEST(a_fill_of_the_lifo_slot_wakes_the_watch),
-    TEST(a_watch_that_is_awake_sees_every_stall),
-    TEST(without_stealing_a_stall_wakes_nobody),
-    TEST(a_watch_with_nothing_to_see_is_calm),
-    TEST(a_fork_ends_the_calm),
-    TEST(a_worker_that_goes_to_sleep_ends_the_calm),
-    TEST(stop_works_whether_the_watch_sleeps_or_looks),
+    TEST(stop_without_start_does_nothing),
+    TEST(idle_runtime_uses_no_cpu),
+    TEST(monitor_stays_awake_while_worker_runs),
+    TEST(monitor_stays_awake_for_ten_quiet_milliseconds),
+    TEST(fill_of_lifo_slot_wakes_monitor),
+    TEST(awake_monitor_sees_every_stall),
+    TEST(stall_without_stealing_wakes_no_worker),
+    TEST(monitor_with_nothing_to_do_becomes_calm),
+    TEST(fork_ends_calm_of_monitor),
+    TEST(parking_worker_ends_calm_of_monitor),
+    TEST(stop_works_whether_monitor_sleeps_or_looks),
 })

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker_rig.h - a scheduler that was not started, driven by hand: this thread is its
- * worker 0, and takes and runs one task at a time. Bodies write their tag into a log, so
- * that the order is what is checked.
+ * worker_rig.h - a scheduler that was not started, driven by hand.
+ *
+ * This thread is its worker 0, and takes and runs one task at a time. Tasks write their tag into
+ * a log, so that tests can check the order.
  */
 #ifndef WORKER_RIG_H
 #define WORKER_RIG_H
@@ -31,7 +32,7 @@ static inline void set_up(struct wf_sched_options options)
     ran[0] = '\0';
 }
 
-/* Whatever was spawned must be over. */
+/* Checks that all spawned tasks have ended. */
 static inline void tear_down(void)
 {
     CHECK_EQ(wf_inject_len(&sched->inject), 0);
@@ -47,7 +48,10 @@ static inline void tear_down(void)
     wf_sched_fini(sched);
 }
 
-/* Test builds leave the LIFO slot out once in a while; not in the next draws. */
+/*
+ * Seeds the generator so that the next draws use the LIFO slot. Test builds bypass it once in a
+ * while.
+ */
 static inline void calm(unsigned draws)
 {
     for (uint64_t seed = 1;; seed++) {

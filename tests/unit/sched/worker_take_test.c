@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a fiber may take out of its worker's queues to lend it the worker (loan.c).
+ * worker_take_test.c - tasks that a joiner may take out of its worker's queues for a join handoff
+ * (loan.c).
  */
 #include "worker_rig.h"
 
-/* In the middle of a turn: the clock has its time later. */
+/* In the middle of a tick: the clock is not due yet. */
 static void set_up_in_turn(void)
 {
     set_up(test_sched_options(1));
@@ -28,7 +29,7 @@ static struct wf_task *spawn_held_in_ring(char tag)
     return task;
 }
 
-/* Takes the task, or must not; whichever, everything has run afterwards. */
+/* Takes the task or must not, as wanted. In both cases everything has run afterwards. */
 static void check_take(struct wf_task *task, bool wanted)
 {
     CHECK_EQ(wf_worker_take_direct(worker, task), wanted);
@@ -39,7 +40,7 @@ static void check_take(struct wf_task *task, bool wanted)
     weft_detach((weft_task *)task);
 }
 
-static void the_task_in_the_lifo_slot_can_be_taken(void)
+static void task_in_lifo_slot_can_be_taken(void)
 {
     set_up_in_turn();
     spawn_in_ring('r');
@@ -59,7 +60,7 @@ static void the_task_in_the_lifo_slot_can_be_taken(void)
     tear_down();
 }
 
-static void the_lifo_slot_is_taken_from_three_times_in_a_row(void)
+static void lifo_slot_can_be_taken_from_three_times_in_row(void)
 {
     for (unsigned others = 0; others < 2; others++) {
         set_up_in_turn();
@@ -73,7 +74,7 @@ static void the_lifo_slot_is_taken_from_three_times_in_a_row(void)
     }
 }
 
-static void the_head_of_the_ring_can_be_taken(void)
+static void head_of_ring_can_be_taken(void)
 {
     set_up_in_turn();
     worker->lifo_streak = 2;
@@ -89,7 +90,7 @@ static void the_head_of_the_ring_can_be_taken(void)
     tear_down();
 }
 
-static void what_is_not_next_cannot_be_taken(void)
+static void task_that_is_not_next_cannot_be_taken(void)
 {
     set_up_in_turn();
     struct wf_task *task = spawn_held_in_ring('r');
@@ -105,8 +106,8 @@ static void what_is_not_next_cannot_be_taken(void)
     tear_down();
 }
 
-/* Whose turn is over looks at the clock, or at the inject queue, first. */
-static void at_the_end_of_a_turn_nothing_can_be_taken(void)
+/* A worker whose tick is over first checks the clock or the inject queue. */
+static void no_task_can_be_taken_at_end_of_tick(void)
 {
     set_up_in_turn();
     worker->polls_to_clock = 1;
@@ -121,9 +122,9 @@ static void at_the_end_of_a_turn_nothing_can_be_taken(void)
 }
 
 TEST_MAIN({
-    TEST(the_task_in_the_lifo_slot_can_be_taken),
-    TEST(the_lifo_slot_is_taken_from_three_times_in_a_row),
-    TEST(the_head_of_the_ring_can_be_taken),
-    TEST(what_is_not_next_cannot_be_taken),
-    TEST(at_the_end_of_a_turn_nothing_can_be_taken),
+    TEST(task_in_lifo_slot_can_be_taken),
+    TEST(lifo_slot_can_be_taken_from_three_times_in_row),
+    TEST(head_of_ring_can_be_taken),
+    TEST(task_that_is_not_next_cannot_be_taken),
+    TEST(no_task_can_be_taken_at_end_of_tick),
 })

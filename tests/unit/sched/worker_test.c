@@ -6,7 +6,7 @@
 #include "sched/heap.h"
 #include "worker_rig.h"
 
-static void the_task_woken_last_runs_first(void)
+static void last_woken_task_runs_first(void)
 {
     set_up(test_sched_options(2));
     calm(3);
@@ -23,7 +23,7 @@ static void the_task_woken_last_runs_first(void)
     tear_down();
 }
 
-static void without_the_lifo_slot_tasks_run_in_order(void)
+static void tasks_run_in_order_without_lifo_slot(void)
 {
     struct wf_sched_options options = test_sched_options(2);
     options.lifo = false;
@@ -40,7 +40,7 @@ static void without_the_lifo_slot_tasks_run_in_order(void)
     tear_down();
 }
 
-static void a_shuffled_lifo_slot_loses_nothing(void)
+static void shuffled_lifo_slot_loses_no_task(void)
 {
     struct wf_sched_options options = test_sched_options(2);
     set_up(options);
@@ -73,7 +73,7 @@ static int chain_body(weft_co *co, void *state)
     return 0;
 }
 
-static void three_in_a_row_from_the_lifo_slot_then_the_ring(void)
+static void ring_runs_after_three_polls_from_lifo_slot(void)
 {
     set_up(test_sched_options(2));
     calm(30);
@@ -82,13 +82,13 @@ static void three_in_a_row_from_the_lifo_slot_then_the_ring(void)
     spawn_in_ring('s');
     spawn_body(chain_body, 'x', 0);
     run_all();
-    /* The fourth goes behind r and s, and after each of those the slot may be
-     * used again; the chain is alone after that. */
+    /* The fourth goes behind r and s. After each of those the slot may be used again, and from
+     * then on the chain is alone. */
     CHECK_RAN("xxxrsxxxxxxx");
     tear_down();
 }
 
-static void after_a_task_from_the_ring_the_lifo_slot_counts_anew(void)
+static void task_from_ring_resets_lifo_streak(void)
 {
     set_up(test_sched_options(2));
     calm(30);
@@ -104,7 +104,7 @@ static void after_a_task_from_the_ring_the_lifo_slot_counts_anew(void)
     tear_down();
 }
 
-static void a_full_lifo_slot_beyond_the_cap_goes_through_the_ring(void)
+static void lifo_slot_beyond_cap_goes_through_ring(void)
 {
     set_up(test_sched_options(2));
     calm(4);
@@ -117,7 +117,7 @@ static void a_full_lifo_slot_beyond_the_cap_goes_through_the_ring(void)
     tear_down();
 }
 
-/* Two tasks that wake each other for ever. */
+/* Two tasks that wake each other forever. */
 static struct {
     weft_waker *waker[2];
     bool stop;
@@ -157,7 +157,7 @@ static void stop_pair(void)
     weft_waker_drop(pair.waker[1]);
 }
 
-/* Runs until the log grows; returns the number of polls. */
+/* Runs until the log grows. Returns the number of polls. */
 static unsigned polls_until_noted(void)
 {
     size_t before = ran_count;
@@ -169,7 +169,7 @@ static unsigned polls_until_noted(void)
     return polls;
 }
 
-static void tasks_that_wake_each_other_do_not_starve_the_ring(void)
+static void tasks_that_wake_each_other_do_not_starve_ring(void)
 {
     set_up(test_sched_options(2));
     start_pair();
@@ -184,13 +184,13 @@ static void tasks_that_wake_each_other_do_not_starve_the_ring(void)
             CHECK(run_one());
         }
     }
-    /* With 500 rounds the longest way was taken, too. */
+    /* 500 rounds also cover the worst case. */
     CHECK_EQ(worst, WF_WORKER_LIFO_MAX + 1);
     stop_pair();
     tear_down();
 }
 
-static void tasks_that_wake_each_other_do_not_starve_the_inject_queue(void)
+static void tasks_that_wake_each_other_do_not_starve_inject_queue(void)
 {
     struct wf_sched_options options = test_sched_options(2);
     options.inject_interval_min = 8;
@@ -213,7 +213,7 @@ static void tasks_that_wake_each_other_do_not_starve_the_inject_queue(void)
     tear_down();
 }
 
-static void every_interval_polls_the_inject_queue_comes_first(void)
+static void inject_queue_comes_first_once_per_interval(void)
 {
     struct wf_sched_options options = test_sched_options(2);
     options.inject_interval_min = 5;
@@ -232,7 +232,7 @@ static void every_interval_polls_the_inject_queue_comes_first(void)
     tear_down();
 }
 
-static void an_injected_task_whose_turn_it_is_goes_before_the_lifo_slot(void)
+static void due_injected_task_runs_before_lifo_slot(void)
 {
     set_up(test_sched_options(2));
     calm(1);
@@ -244,7 +244,7 @@ static void an_injected_task_whose_turn_it_is_goes_before_the_lifo_slot(void)
     tear_down();
 }
 
-static void the_inject_queue_comes_after_the_own_queues(void)
+static void inject_queue_comes_after_own_queues(void)
 {
     set_up(test_sched_options(2));
     calm(1);
@@ -257,7 +257,7 @@ static void the_inject_queue_comes_after_the_own_queues(void)
     tear_down();
 }
 
-static void inbox_and_ring_take_turns(void)
+static void inbox_and_ring_alternate(void)
 {
     set_up(test_sched_options(2));
     test_be_worker(NULL);
@@ -273,7 +273,7 @@ static void inbox_and_ring_take_turns(void)
     tear_down();
 }
 
-static void a_batch_is_a_fair_share_of_the_inject_queue(void)
+static void batch_is_fair_share_of_inject_queue(void)
 {
     static const struct {
         unsigned workers;
@@ -304,7 +304,7 @@ static void a_batch_is_a_fair_share_of_the_inject_queue(void)
     }
 }
 
-static void a_batch_fills_no_more_than_half_of_the_ring(void)
+static void batch_fills_at_most_half_of_ring(void)
 {
     set_up(test_sched_options(2));
     for (unsigned i = 0; i < WF_RING_SLOTS / 2 - 3; i++) {
@@ -319,7 +319,7 @@ static void a_batch_fills_no_more_than_half_of_the_ring(void)
     CHECK_EQ(wf_inject_len(&sched->inject), 96);
     wf_worker_run(worker, task);
 
-    /* Half full, or full: one, to run it. */
+    /* Half full or full: one task, to run it. */
     for (unsigned i = 0; i < 2; i++) {
         task = wf_worker_fetch(worker);
         CHECK(task != NULL);
@@ -336,11 +336,14 @@ static void a_batch_fills_no_more_than_half_of_the_ring(void)
     tear_down();
 }
 
-/* Goal: who yields when asked comes behind all that came from outside before, not only one. */
-static void those_from_outside_go_ahead_into_the_ring(void)
+/*
+ * Goal: a task that yields on request goes behind all tasks from outside that came before it, not
+ * only one.
+ */
+static void fetch_ahead_moves_injected_tasks_into_ring(void)
 {
     set_up(test_sched_options(1));
-    wf_worker_fetch_ahead(worker); /* There are none. */
+    wf_worker_fetch_ahead(worker); /* The inject queue is empty. */
     CHECK_EQ(wf_ring_len(&worker->ring), 0);
     spawn_in_ring('r');
     for (unsigned i = 0; i < 5; i++) {
@@ -354,7 +357,7 @@ static void those_from_outside_go_ahead_into_the_ring(void)
         spawn_in_ring('r');
     }
     spawn_outside('i');
-    wf_worker_fetch_ahead(worker); /* There is no room. */
+    wf_worker_fetch_ahead(worker); /* The ring is full. */
     CHECK_EQ(wf_inject_len(&sched->inject), 1);
     CHECK_EQ(count_of(&worker->counters.overflows), 0);
     run_all();
@@ -371,7 +374,7 @@ static int count_body(weft_co *co, void *state)
     return 0;
 }
 
-static void a_full_ring_overflows_into_the_inject_queue_and_loses_nothing(void)
+static void full_ring_overflows_into_inject_queue_without_loss(void)
 {
     for (unsigned lifo = 0; lifo < 2; lifo++) {
         struct wf_sched_options options = test_sched_options(2);
@@ -394,7 +397,7 @@ static void a_full_ring_overflows_into_the_inject_queue_and_loses_nothing(void)
     }
 }
 
-static void a_task_that_yields_goes_behind_the_others(void)
+static void yielding_task_goes_behind_others(void)
 {
     set_up(test_sched_options(2));
     spawn_yielder('y', 2, 0);
@@ -418,7 +421,7 @@ static int self_waking_body(weft_co *co, void *state)
     return WEFT_PENDING;
 }
 
-static void a_task_that_wakes_itself_goes_behind_the_others(void)
+static void task_that_wakes_itself_goes_behind_others(void)
 {
     set_up(test_sched_options(2));
     bool lifo = wf_worker_queue_in_order(worker);
@@ -432,7 +435,7 @@ static void a_task_that_wakes_itself_goes_behind_the_others(void)
     tear_down();
 }
 
-static void pinned_tasks_that_yield_do_not_starve_the_ring(void)
+static void yielding_pinned_tasks_do_not_starve_ring(void)
 {
     set_up(test_sched_options(2));
     spawn_yielder('P', 3, WEFT_PINNED_TO(0));
@@ -445,7 +448,7 @@ static void pinned_tasks_that_yield_do_not_starve_the_ring(void)
     tear_down();
 }
 
-static void tasks_that_yield_do_not_starve_pinned_ones(void)
+static void yielding_tasks_do_not_starve_pinned_tasks(void)
 {
     set_up(test_sched_options(2));
     spawn_yielder('y', 4, 0);
@@ -456,7 +459,7 @@ static void tasks_that_yield_do_not_starve_pinned_ones(void)
     tear_down();
 }
 
-/* Another thread spawns a pinned task while this one runs, which then yields. */
+/* Another thread spawns a pinned task while this task runs, which then yields. */
 static int inviting_body(weft_co *co, void *state)
 {
     int err;
@@ -472,7 +475,7 @@ static int inviting_body(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-static void a_pinned_task_that_yields_goes_behind_the_inbox(void)
+static void yielding_pinned_task_goes_behind_inbox(void)
 {
     set_up(test_sched_options(2));
     spawn_body(inviting_body, 0, WEFT_PINNED_TO(0));
@@ -481,7 +484,7 @@ static void a_pinned_task_that_yields_goes_behind_the_inbox(void)
     tear_down();
 }
 
-static void a_pinned_task_waits_for_its_own_worker(void)
+static void pinned_task_waits_for_its_own_worker(void)
 {
     set_up(test_sched_options(2));
     struct wf_worker *other = &sched->workers[1];
@@ -500,7 +503,7 @@ static void a_pinned_task_waits_for_its_own_worker(void)
     tear_down();
 }
 
-static void pinned_to_whichever_means_here_on_a_worker_and_in_turn_outside(void)
+static void pinned_picks_current_worker_or_rotates_outside(void)
 {
     set_up(test_sched_options(2));
     spawn_body(note_body, 'h', WEFT_PINNED);
@@ -519,7 +522,7 @@ static void pinned_to_whichever_means_here_on_a_worker_and_in_turn_outside(void)
     tear_down();
 }
 
-static void the_age_of_a_poll_counts_from_the_first_look_at_it(void)
+static void poll_age_counts_from_first_look(void)
 {
     set_up(test_sched_options(2));
     spawn_in_ring('a');
@@ -534,7 +537,7 @@ static void the_age_of_a_poll_counts_from_the_first_look_at_it(void)
     tear_down();
 }
 
-static void time_is_counted_by_state(void)
+static void time_is_counted_per_state(void)
 {
     set_up(test_sched_options(2));
     int64_t before = wf_clock_now();
@@ -552,7 +555,7 @@ static void time_is_counted_by_state(void)
     tear_down();
 }
 
-static void tasks_of_a_worker_come_from_its_own_slab(void)
+static void tasks_of_worker_come_from_its_own_slab(void)
 {
     set_up(test_sched_options(2));
     CHECK_EQ(wf_worker_slab(sched->heap), 0);
@@ -563,8 +566,10 @@ static void tasks_of_a_worker_come_from_its_own_slab(void)
     tear_down();
 }
 
-/* On a started runtime: counts its polls, and puts a task into the inject queue
- * as if from outside at some of them. */
+/*
+ * On a started runtime: counts its polls, and at some of them puts a task into the inject queue
+ * as if from outside.
+ */
 struct ticker {
     weft_runtime *rt;
     unsigned *polls;
@@ -604,12 +609,12 @@ static int ticker_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a tick ends after tick_polls polls, and its end looks at the inject
- *         queue even if the interval is much longer.
- * Method: the only task yields for ever, so the ring is never empty. From time
- *         to time it injects a task, which counts the polls it waited for.
+ * Goal:   a tick ends after tick_polls polls, and its end checks the inject queue even if the
+ *         interval is much longer.
+ * Method: the only task yields forever, so the ring is never empty. From time to time it injects
+ *         a task, which counts the polls it waited for.
  */
-static void a_tick_ends_after_its_polls_and_looks_at_the_inject_queue(void)
+static void tick_ends_after_its_polls_and_checks_inject_queue(void)
 {
     unsigned polls = 0;
     unsigned injected_at = 0;
@@ -637,31 +642,31 @@ static void a_tick_ends_after_its_polls_and_looks_at_the_inject_queue(void)
 }
 
 TEST_MAIN({
-    TEST(the_task_woken_last_runs_first),
-    TEST(without_the_lifo_slot_tasks_run_in_order),
-    TEST(a_shuffled_lifo_slot_loses_nothing),
-    TEST(three_in_a_row_from_the_lifo_slot_then_the_ring),
-    TEST(after_a_task_from_the_ring_the_lifo_slot_counts_anew),
-    TEST(a_full_lifo_slot_beyond_the_cap_goes_through_the_ring),
-    TEST(tasks_that_wake_each_other_do_not_starve_the_ring),
-    TEST(tasks_that_wake_each_other_do_not_starve_the_inject_queue),
-    TEST(every_interval_polls_the_inject_queue_comes_first),
-    TEST(an_injected_task_whose_turn_it_is_goes_before_the_lifo_slot),
-    TEST(the_inject_queue_comes_after_the_own_queues),
-    TEST(inbox_and_ring_take_turns),
-    TEST(a_batch_is_a_fair_share_of_the_inject_queue),
-    TEST(a_batch_fills_no_more_than_half_of_the_ring),
-    TEST(those_from_outside_go_ahead_into_the_ring),
-    TEST(a_full_ring_overflows_into_the_inject_queue_and_loses_nothing),
-    TEST(a_task_that_yields_goes_behind_the_others),
-    TEST(a_task_that_wakes_itself_goes_behind_the_others),
-    TEST(pinned_tasks_that_yield_do_not_starve_the_ring),
-    TEST(tasks_that_yield_do_not_starve_pinned_ones),
-    TEST(a_pinned_task_that_yields_goes_behind_the_inbox),
-    TEST(a_pinned_task_waits_for_its_own_worker),
-    TEST(pinned_to_whichever_means_here_on_a_worker_and_in_turn_outside),
-    TEST(the_age_of_a_poll_counts_from_the_first_look_at_it),
-    TEST(time_is_counted_by_state),
-    TEST(tasks_of_a_worker_come_from_its_own_slab),
-    TEST(a_tick_ends_after_its_polls_and_looks_at_the_inject_queue),
+    TEST(last_woken_task_runs_first),
+    TEST(tasks_run_in_order_without_lifo_slot),
+    TEST(shuffled_lifo_slot_loses_no_task),
+    TEST(ring_runs_after_three_polls_from_lifo_slot),
+    TEST(task_from_ring_resets_lifo_streak),
+    TEST(lifo_slot_beyond_cap_goes_through_ring),
+    TEST(tasks_that_wake_each_other_do_not_starve_ring),
+    TEST(tasks_that_wake_each_other_do_not_starve_inject_queue),
+    TEST(inject_queue_comes_first_once_per_interval),
+    TEST(due_injected_task_runs_before_lifo_slot),
+    TEST(inject_queue_comes_after_own_queues),
+    TEST(inbox_and_ring_alternate),
+    TEST(batch_is_fair_share_of_inject_queue),
+    TEST(batch_fills_at_most_half_of_ring),
+    TEST(fetch_ahead_moves_injected_tasks_into_ring),
+    TEST(full_ring_overflows_into_inject_queue_without_loss),
+    TEST(yielding_task_goes_behind_others),
+    TEST(task_that_wakes_itself_goes_behind_others),
+    TEST(yielding_pinned_tasks_do_not_starve_ring),
+    TEST(yielding_tasks_do_not_starve_pinned_tasks),
+    TEST(yielding_pinned_task_goes_behind_inbox),
+    TEST(pinned_task_waits_for_its_own_worker),
+    TEST(pinned_picks_current_worker_or_rotates_outside),
+    TEST(poll_age_counts_from_first_look),
+    TEST(time_is_counted_per_state),
+    TEST(tasks_of_worker_come_from_its_own_slab),
+    TEST(tick_ends_after_its_polls_and_checks_inject_queue),
 })

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For which tasks a worker wakes another one.
+ * worker_wake_test.c - tasks for which a worker wakes another one.
  */
 #include "worker_rig.h"
 
-/* Worker 1 sleeps, as far as worker 0 can tell. */
-static void let_the_other_sleep(void)
+/* Makes worker 1 look parked to worker 0. */
+static void let_other_sleep(void)
 {
     wf_idle_init(&sched->idle, sched->options.workers);
     wf_store_relaxed(&sched->workers[1].park.word, 0u);
@@ -20,11 +20,11 @@ static bool other_was_woken(void)
     return woken;
 }
 
-static void a_fill_of_the_lifo_slot_wakes_nobody(void)
+static void fill_of_lifo_slot_wakes_no_worker(void)
 {
     set_up(test_sched_options(2));
     calm(1);
-    let_the_other_sleep();
+    let_other_sleep();
     spawn_here('a');
     CHECK(!other_was_woken());
     run_all();
@@ -32,23 +32,23 @@ static void a_fill_of_the_lifo_slot_wakes_nobody(void)
     tear_down();
 }
 
-static void an_eviction_wakes_a_sleeper_at_once(void)
+static void eviction_wakes_parked_worker_immediately(void)
 {
     set_up(test_sched_options(2));
     calm(2);
     spawn_here('a');
-    let_the_other_sleep();
+    let_other_sleep();
     spawn_here('b');
     CHECK(other_was_woken());
     run_all();
     tear_down();
 }
 
-static void a_task_beyond_the_lifo_cap_wakes_a_sleeper_if_it_has_to_wait(void)
+static void task_beyond_lifo_cap_wakes_worker_if_it_must_wait(void)
 {
     set_up(test_sched_options(2));
     calm(1);
-    let_the_other_sleep();
+    let_other_sleep();
     worker->shares = false;
     spawn_in_ring('r');
     worker->shares = true;
@@ -60,9 +60,9 @@ static void a_task_beyond_the_lifo_cap_wakes_a_sleeper_if_it_has_to_wait(void)
     run_all();
     CHECK_RAN("rx");
 
-    /* Alone it goes through the ring and runs at once. */
+    /* Alone, it goes through the ring and runs immediately. */
     calm(1);
-    let_the_other_sleep();
+    let_other_sleep();
     spawn_here('y');
     worker->lifo_streak = WF_WORKER_LIFO_MAX;
     CHECK(run_one());
@@ -71,10 +71,10 @@ static void a_task_beyond_the_lifo_cap_wakes_a_sleeper_if_it_has_to_wait(void)
     tear_down();
 }
 
-static void a_yield_wakes_a_sleeper_only_if_the_worker_has_another_task(void)
+static void yield_wakes_worker_only_if_another_task_is_queued(void)
 {
     set_up(test_sched_options(2));
-    let_the_other_sleep();
+    let_other_sleep();
     worker->shares = false;
     spawn_yielder('y', 4, 0);
     worker->shares = true;
@@ -94,17 +94,17 @@ static void a_yield_wakes_a_sleeper_only_if_the_worker_has_another_task(void)
     tear_down();
 }
 
-static void the_rest_of_a_batch_is_announced_and_a_single_task_is_not(void)
+static void rest_of_batch_is_announced_but_single_task_is_not(void)
 {
     set_up(test_sched_options(2));
     spawn_outside('a');
-    let_the_other_sleep();
+    let_other_sleep();
     CHECK(run_one());
     CHECK(!other_was_woken());
 
     spawn_outside('b');
     spawn_outside('c');
-    let_the_other_sleep();
+    let_other_sleep();
     struct wf_task *task = wf_worker_next(worker);
     CHECK(other_was_woken());
     wf_worker_run(worker, task);
@@ -112,13 +112,13 @@ static void the_rest_of_a_batch_is_announced_and_a_single_task_is_not(void)
     tear_down();
 }
 
-static void an_overflow_wakes_a_sleeper_even_without_stealing(void)
+static void overflow_wakes_parked_worker_even_without_stealing(void)
 {
     struct wf_sched_options options = test_sched_options(2);
     options.stealing = false;
     options.lifo = false;
     set_up(options);
-    let_the_other_sleep();
+    let_other_sleep();
     for (unsigned i = 0; i < WF_RING_SLOTS; i++) {
         spawn_here('r');
     }
@@ -129,13 +129,13 @@ static void an_overflow_wakes_a_sleeper_even_without_stealing(void)
     tear_down();
 }
 
-static void without_stealing_work_in_the_ring_wakes_nobody(void)
+static void ring_without_stealing_wakes_no_worker(void)
 {
     struct wf_sched_options options = test_sched_options(2);
     options.stealing = false;
     set_up(options);
     calm(4);
-    let_the_other_sleep();
+    let_other_sleep();
     spawn_here('a');
     spawn_here('b');
     spawn_here('c');
@@ -145,7 +145,7 @@ static void without_stealing_work_in_the_ring_wakes_nobody(void)
     tear_down();
 }
 
-static void the_first_fill_after_a_sleep_wakes_a_watch_that_sleeps(void)
+static void first_fill_after_sleep_wakes_sleeping_monitor(void)
 {
     set_up(test_sched_options(2));
     calm(3);
@@ -162,12 +162,12 @@ static void the_first_fill_after_a_sleep_wakes_a_watch_that_sleeps(void)
 }
 
 TEST_MAIN({
-    TEST(a_fill_of_the_lifo_slot_wakes_nobody),
-    TEST(an_eviction_wakes_a_sleeper_at_once),
-    TEST(a_task_beyond_the_lifo_cap_wakes_a_sleeper_if_it_has_to_wait),
-    TEST(a_yield_wakes_a_sleeper_only_if_the_worker_has_another_task),
-    TEST(the_rest_of_a_batch_is_announced_and_a_single_task_is_not),
-    TEST(an_overflow_wakes_a_sleeper_even_without_stealing),
-    TEST(without_stealing_work_in_the_ring_wakes_nobody),
-    TEST(the_first_fill_after_a_sleep_wakes_a_watch_that_sleeps),
+    TEST(fill_of_lifo_slot_wakes_no_worker),
+    TEST(eviction_wakes_parked_worker_immediately),
+    TEST(task_beyond_lifo_cap_wakes_worker_if_it_must_wait),
+    TEST(yield_wakes_worker_only_if_another_task_is_queued),
+    TEST(rest_of_batch_is_announced_but_single_task_is_not),
+    TEST(overflow_wakes_parked_worker_even_without_stealing),
+    TEST(ring_without_stealing_wakes_no_worker),
+    TEST(first_fill_after_sleep_wakes_sleeping_monitor),
 })

@@ -21,8 +21,8 @@ static void reset(void)
     atomic_store(&arrived, 0);
 }
 
-/* Nobody goes on before all have come, and nobody is a round ahead. */
-static int come_and_go(weft_co *co, void *state)
+/* No member continues before all have arrived, and none is a round ahead. */
+static int wait_each_round(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     WEFT_BEGIN(co);
@@ -43,29 +43,29 @@ static void check_leaders(uint64_t sum)
     CHECK_EQ(sum, crowd_rounds() / 4);
 }
 
-static void all_wait_for_each_other_and_one_of_them_leads(void)
+static void barrier_releases_all_together_with_one_leader(void)
 {
-    crowd_run_all(MEMBERS, come_and_go, NULL, reset, check_leaders);
+    crowd_run_all(MEMBERS, wait_each_round, NULL, reset, check_leaders);
 }
 
-static int come(void *arg)
+static int wait_at_barrier(void *arg)
 {
     weft_time *deadline = arg;
     return weft_barrier_wait(&barrier, deadline != NULL ? *deadline : WEFT_NEVER);
 }
 
-static void one_who_gives_up_has_not_come(void)
+static void canceled_or_timed_out_waiter_does_not_count(void)
 {
     weft_barrier_init(&barrier, 3);
     weft_runtime *rt = test_start(1);
-    weft_task *first = test_go_first(rt, come, NULL);
-    weft_task *second = test_go_first(rt, come, NULL);
+    weft_task *first = test_go_first(rt, wait_at_barrier, NULL);
+    weft_task *second = test_go_first(rt, wait_at_barrier, NULL);
     test_settle(rt);
     weft_cancel(first);
     CHECK_EQ(test_join_soon(first), WEFT_ECANCELED);
     weft_time soon = weft_after(2 * WEFT_MS);
-    CHECK_EQ(test_run(rt, come, &soon), WEFT_ETIMEDOUT);
-    weft_task *third = test_go_first(rt, come, NULL);
+    CHECK_EQ(test_run(rt, wait_at_barrier, &soon), WEFT_ETIMEDOUT);
+    weft_task *third = test_go_first(rt, wait_at_barrier, NULL);
     test_settle(rt);
     CHECK_EQ(weft_try_join(second, NULL), -EAGAIN);
     CHECK_EQ(weft_try_join(third, NULL), -EAGAIN);
@@ -75,7 +75,7 @@ static void one_who_gives_up_has_not_come(void)
     weft_runtime_destroy(rt);
 }
 
-static void one_for_one_or_none_does_not_wait(void)
+static void barrier_for_one_or_zero_does_not_wait(void)
 {
     weft_barrier zeros = { 0 };
     weft_barrier one = WEFT_BARRIER_INIT(1);
@@ -86,7 +86,7 @@ static void one_for_one_or_none_does_not_wait(void)
 }
 
 TEST_MAIN({
-    TEST(all_wait_for_each_other_and_one_of_them_leads),
-    TEST(one_who_gives_up_has_not_come),
-    TEST(one_for_one_or_none_does_not_wait),
+    TEST(barrier_releases_all_together_with_one_leader),
+    TEST(canceled_or_timed_out_waiter_does_not_count),
+    TEST(barrier_for_one_or_zero_does_not_wait),
 })

@@ -20,7 +20,7 @@ enum {
 static weft_mutex mutex;
 static weft_cond not_full;
 static weft_cond not_empty;
-static uint64_t items; /* plain: the mutex guards it, as the next */
+static uint64_t items; /* plain; the mutex guards it and the next field */
 static uint64_t taken;
 
 static void reset(void)
@@ -32,7 +32,7 @@ static void reset(void)
     taken = 0;
 }
 
-/* A queue with little room: half of them fill it, and the others empty it. */
+/* A small queue: half of the members fill it, the others empty it. */
 static int fill_or_empty(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
@@ -102,7 +102,7 @@ static void put(uint64_t count)
     }
 }
 
-static void the_mutex_is_held_again_however_it_ends(void)
+static void wait_relocks_mutex_however_it_ends(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
@@ -114,7 +114,7 @@ static void the_mutex_is_held_again_however_it_ends(void)
         tasks[i] = test_go_first(rt, wait_for_item, NULL);
     }
     test_settle(rt);
-    /* Cancelled while somebody else has the mutex: it ends when it can have it. */
+    /* Canceled while another thread holds the mutex: the wait ends once it can lock the mutex. */
     CHECK(weft_mutex_try_lock(&mutex));
     weft_cancel(tasks[0]);
     test_settle(rt);
@@ -151,11 +151,11 @@ static void *wait_on_thread(void *arg)
 }
 
 /*
- * Goal:   nobody can signal between the unlock of the mutex and the wait.
- * Method: the test has the latch of the condition. Who waits for that has not unlocked the
- *         mutex; when the test has the mutex, it waits to be signalled.
+ * Goal:   no signal can come between the unlock of the mutex and the start of the wait.
+ * Method: the test holds the latch of the condition. A waiter that waits for the latch has not
+ *         unlocked the mutex yet. Once the test holds the mutex, the waiter waits for a signal.
  */
-static void no_signal_comes_between(void)
+static void unlock_and_wait_are_atomic_for_signal(void)
 {
     reset();
     _Atomic(uint32_t) *word = (_Atomic(uint32_t) *)&not_empty;
@@ -173,7 +173,7 @@ static void no_signal_comes_between(void)
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-static void a_signal_is_for_the_one_that_waits_for_the_longest_time(void)
+static void signal_wakes_longest_waiter(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
@@ -190,8 +190,8 @@ static void a_signal_is_for_the_one_that_waits_for_the_longest_time(void)
     weft_runtime_destroy(rt);
 }
 
-/* Somebody has the mutex: it waits for that, and does not give up. */
-static void one_that_is_cancelled_behind_its_signal_was_signalled(void)
+/* The mutex is locked by the test. The waiter waits for it and does not give up. */
+static void cancel_after_signal_returns_success(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
@@ -208,7 +208,7 @@ static void one_that_is_cancelled_behind_its_signal_was_signalled(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_broadcast_is_for_all(void)
+static void broadcast_wakes_all_waiters(void)
 {
     reset();
     weft_runtime *rt = test_start(2);
@@ -226,31 +226,31 @@ static void a_broadcast_is_for_all(void)
     weft_runtime_destroy(rt);
 }
 
-static int wait_in_a_body(weft_co *co, void *state)
+static int wait_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     return weft_cond_wait(&not_empty, &mutex, WEFT_NEVER);
 }
 
-static void wait_without_a_stack(void)
+static void wait_in_stackless_task(void)
 {
     reset();
     CHECK(weft_mutex_try_lock(&mutex));
-    (void)test_join(test_spawn(test_start(1), wait_in_a_body, NULL));
+    (void)test_join(test_spawn(test_start(1), wait_task, NULL));
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(wait_without_a_stack, "weft_cond_wait: called on a worker outside of a fiber");
+    CHECK_ABORTS(wait_in_stackless_task, "weft_cond_wait: called on a worker outside of a fiber");
 }
 
 TEST_MAIN({
     TEST(no_signal_is_lost),
-    TEST(the_mutex_is_held_again_however_it_ends),
-    TEST(no_signal_comes_between),
-    TEST(a_signal_is_for_the_one_that_waits_for_the_longest_time),
-    TEST(one_that_is_cancelled_behind_its_signal_was_signalled),
-    TEST(a_broadcast_is_for_all),
-    TEST(misuse_aborts_with_a_sentence),
+    TEST(wait_relocks_mutex_however_it_ends),
+    TEST(unlock_and_wait_are_atomic_for_signal),
+    TEST(signal_wakes_longest_waiter),
+    TEST(cancel_after_signal_returns_success),
+    TEST(broadcast_wakes_all_waiters),
+    TEST(misuse_aborts_with_message),
 })

@@ -11,7 +11,7 @@
 #include "timing.h"
 
 static weft_event events[CROWD_MAX];
-static uint64_t written[CROWD_MAX]; /* plain: what is set publishes it */
+static uint64_t written[CROWD_MAX]; /* plain; set publishes it */
 
 static void reset(void)
 {
@@ -23,8 +23,8 @@ enum {
     MEMBERS = 12,
 };
 
-/* A ring: each waits for the one before it, resets that event, and sets its own. */
-static int pass_on(weft_co *co, void *state)
+/* A ring: each member waits for the event of the previous one, resets it, and sets its own. */
+static int wait_reset_and_set_next(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     unsigned before = (self->index + MEMBERS - 1) % MEMBERS;
@@ -50,23 +50,23 @@ static void check_written(uint64_t sum)
     CHECK(weft_event_is_set(&events[MEMBERS - 1]));
 }
 
-static void what_was_written_before_it_is_set_is_seen(void)
+static void waiter_sees_writes_before_set(void)
 {
-    crowd_run_all(MEMBERS, pass_on, NULL, reset, check_written);
+    crowd_run_all(MEMBERS, wait_reset_and_set_next, NULL, reset, check_written);
 }
 
-static int wait_for_it(void *arg)
+static int wait_for_event(void *arg)
 {
     return weft_event_wait(arg, WEFT_NEVER);
 }
 
-static void all_who_wait_go_on_and_who_comes_later_does_not_wait(void)
+static void set_wakes_all_waiters_and_later_waits_return(void)
 {
     weft_runtime *rt = test_start(2);
     weft_event event = { { 0 } };
     weft_task *tasks[40];
     for (unsigned i = 0; i < 40; i++) {
-        tasks[i] = test_go(rt, wait_for_it, &event);
+        tasks[i] = test_go(rt, wait_for_event, &event);
     }
     test_wait_ns(WEFT_MS);
     CHECK(!weft_event_is_set(&event));
@@ -88,13 +88,13 @@ static void all_who_wait_go_on_and_who_comes_later_does_not_wait(void)
     weft_runtime_destroy(rt);
 }
 
-static void one_that_is_cancelled_leaves_the_others(void)
+static void canceled_waiter_leaves_others_waiting(void)
 {
     weft_runtime *rt = test_start(1);
     weft_event event = { { 0 } };
     weft_task *tasks[3];
     for (unsigned i = 0; i < 3; i++) {
-        tasks[i] = test_go(rt, wait_for_it, &event);
+        tasks[i] = test_go(rt, wait_for_event, &event);
     }
     test_settle(rt);
     weft_cancel(tasks[1]);
@@ -105,8 +105,8 @@ static void one_that_is_cancelled_leaves_the_others(void)
     weft_runtime_destroy(rt);
 }
 
-/* Who waited frees it, while the one who has set it may still be in the call. */
-static int set_it(void *arg)
+/* The waiter frees the event while the setter may still be in its call. */
+static int set_event(void *arg)
 {
     weft_event_set(arg);
     return 0;
@@ -118,7 +118,7 @@ static int wait_and_free(void *arg)
     for (uint64_t i = 0; i < crowd_rounds(); i++) {
         weft_event *event = calloc(1, sizeof *event);
         CHECK(event != NULL);
-        weft_task *setter = test_go(rt, set_it, event);
+        weft_task *setter = test_go(rt, set_event, event);
         CHECK_EQ(weft_event_wait(event, WEFT_NEVER), 0);
         memset(event, 0xff, sizeof *event);
         free(event);
@@ -127,7 +127,7 @@ static int wait_and_free(void *arg)
     return 0;
 }
 
-static void who_waited_may_free_it(void)
+static void waiter_may_free_event(void)
 {
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
         weft_runtime *rt = test_start(workers);
@@ -138,8 +138,8 @@ static void who_waited_may_free_it(void)
 }
 
 TEST_MAIN({
-    TEST(what_was_written_before_it_is_set_is_seen),
-    TEST(all_who_wait_go_on_and_who_comes_later_does_not_wait),
-    TEST(one_that_is_cancelled_leaves_the_others),
-    TEST(who_waited_may_free_it),
+    TEST(waiter_sees_writes_before_set),
+    TEST(set_wakes_all_waiters_and_later_waits_return),
+    TEST(canceled_waiter_leaves_others_waiting),
+    TEST(waiter_may_free_event),
 })

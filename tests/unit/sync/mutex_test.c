@@ -14,7 +14,7 @@
 #include "timing.h"
 
 static weft_mutex mutex;
-static uint64_t guarded; /* plain: under ThreadSanitizer, a race is a mutex that two have */
+static uint64_t guarded; /* plain; ThreadSanitizer reports a race if two tasks own the mutex */
 
 static void reset(void)
 {
@@ -22,9 +22,9 @@ static void reset(void)
     guarded = 0;
 }
 
-/* --- One at a time ------------------------------------------------------------------------ */
+/* --- Mutual exclusion --------------------------------------------------------------------- */
 
-/* Every tenth time it yields with the mutex held. */
+/* Every tenth round it yields with the mutex locked. */
 static int lock_and_add(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
@@ -49,14 +49,14 @@ static void check_sum(uint64_t sum)
     CHECK(!weft_mutex_is_locked(&mutex));
 }
 
-static void one_at_a_time_has_it(void)
+static void mutex_has_one_owner_at_a_time(void)
 {
     crowd_run_all(12, lock_and_add, NULL, reset, check_sum);
 }
 
-/* --- Where there is a stack ----------------------------------------------------------------- */
+/* --- Fibers and threads --------------------------------------------------------------------- */
 
-static int lock_in_place(void *arg)
+static int lock_in_all_ways(void *arg)
 {
     (void)arg;
     for (uint64_t i = 0; i < crowd_rounds(); i++) {
@@ -84,11 +84,11 @@ static int lock_in_place(void *arg)
 
 static void *lock_on_thread(void *arg)
 {
-    CHECK_EQ(lock_in_place(arg), 0);
+    CHECK_EQ(lock_in_all_ways(arg), 0);
     return NULL;
 }
 
-static void fibers_and_threads_share_one(void)
+static void fibers_and_threads_share_mutex(void)
 {
     for (unsigned workers = 1; workers <= 8; workers *= 2) {
         weft_runtime *rt = test_start(workers);
@@ -99,7 +99,7 @@ static void fibers_and_threads_share_one(void)
             CHECK_EQ(pthread_create(&threads[i], NULL, lock_on_thread, NULL), 0);
         }
         for (unsigned i = 0; i < 5; i++) {
-            tasks[i] = test_go(rt, lock_in_place, NULL);
+            tasks[i] = test_go(rt, lock_in_all_ways, NULL);
         }
         for (unsigned i = 0; i < 5; i++) {
             CHECK_EQ(test_join_soon(tasks[i]), 0);
@@ -128,7 +128,7 @@ static int leave_early(bool by_return)
     return turns;
 }
 
-static void a_block_that_is_left_early_unlocks_it(void)
+static void leaving_locked_block_early_unlocks(void)
 {
     reset();
     CHECK_EQ(leave_early(false), 1);
@@ -137,7 +137,7 @@ static void a_block_that_is_left_early_unlocks_it(void)
     CHECK(!weft_mutex_is_locked(&mutex));
 }
 
-static void a_try_says_whether_somebody_has_it(void)
+static void try_lock_succeeds_only_if_free(void)
 {
     reset();
     CHECK(weft_mutex_try_lock(&mutex));
@@ -149,23 +149,23 @@ static void a_try_says_whether_somebody_has_it(void)
 
 static bool had_it_at_once;
 
-static void try_it(void)
+static void try_lock(void)
 {
     had_it_at_once = weft_mutex_try_lock(&mutex);
 }
 
-static void a_try_that_meets_another_says_so_too(void)
+static void try_lock_waits_for_latch(void)
 {
     reset();
-    test_call_latched(&mutex, try_it);
+    test_call_latched(&mutex, try_lock);
     CHECK(had_it_at_once);
-    test_call_latched(&mutex, try_it);
+    test_call_latched(&mutex, try_lock);
     CHECK(!had_it_at_once);
     weft_mutex_unlock(&mutex);
     CHECK_EQ(mutex.opaque[0], 0);
 }
 
-/* --- Giving up ------------------------------------------------------------------------------ */
+/* --- Timeout and cancellation --------------------------------------------------------------- */
 
 static int lock_until(void *arg)
 {
@@ -177,13 +177,13 @@ static int lock_until(void *arg)
     return err;
 }
 
-/* Does somebody wait? The bit of the word that says so. */
+/* Returns whether the WAITING bit of the word is set. */
 static bool has_waiter(void)
 {
     return (__atomic_load_n((uint32_t *)&mutex, __ATOMIC_RELAXED) >> WF_LATCH_SHIFT & 2) != 0;
 }
 
-static void a_deadline_ends_the_wait(void)
+static void deadline_ends_wait(void)
 {
     reset();
     weft_runtime *rt = test_start(2);
@@ -201,7 +201,7 @@ static void a_deadline_ends_the_wait(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_cancelled_task_gives_up_and_others_go_on(void)
+static void canceled_waiter_gives_up_and_others_continue(void)
 {
     static weft_time never = WEFT_NEVER;
     for (unsigned workers = 1; workers <= 2; workers++) {
@@ -224,7 +224,7 @@ static void a_cancelled_task_gives_up_and_others_go_on(void)
     }
 }
 
-static int hold_although_cancelled(void *arg)
+static int hold_although_canceled(void *arg)
 {
     (void)arg;
     weft_mutex_hold(&mutex);
@@ -233,12 +233,12 @@ static int hold_although_cancelled(void *arg)
     return weft_cancelled() ? 1 : 0;
 }
 
-static void who_holds_it_is_not_cancelled_meanwhile(void)
+static void hold_ignores_cancellation(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
     CHECK(weft_mutex_try_lock(&mutex));
-    weft_task *task = test_go_first(rt, hold_although_cancelled, NULL);
+    weft_task *task = test_go_first(rt, hold_although_canceled, NULL);
     weft_cancel(task);
     test_settle(rt);
     CHECK_EQ(guarded, 0);
@@ -248,19 +248,19 @@ static void who_holds_it_is_not_cancelled_meanwhile(void)
     weft_runtime_destroy(rt);
 }
 
-static void a_cancelled_blocking_job_holds_it_too(void)
+static void hold_in_blocking_job_ignores_cancellation(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
     CHECK(weft_mutex_try_lock(&mutex));
     weft_task *job;
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, hold_although_cancelled, NULL), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, hold_although_canceled, NULL), 0);
     while (!has_waiter()) {
         CHECK_EQ(weft_yield(), 0);
     }
     weft_cancel(job);
     for (unsigned i = 0; i < 100; i++) {
-        CHECK(has_waiter()); /* It waits on, and does not look again and again. */
+        CHECK(has_waiter()); /* It keeps waiting and does not poll. */
         CHECK_EQ(weft_yield(), 0);
     }
     weft_mutex_unlock(&mutex);
@@ -269,8 +269,8 @@ static void a_cancelled_blocking_job_holds_it_too(void)
     weft_runtime_destroy(rt);
 }
 
-/* Blocks in each other, with warnings for names that hide others. */
-static void two_are_held_at_once(void)
+/* Nested blocks. The build warns about shadowed names, so the macro must not create any. */
+static void nested_locked_blocks_hold_both_mutexes(void)
 {
     static weft_mutex other;
     reset();
@@ -290,7 +290,7 @@ static void two_are_held_at_once(void)
 
 static _Atomic(bool) had_it;
 
-static int want_it_once(void *arg)
+static int lock_once(void *arg)
 {
     (void)arg;
     CHECK_EQ(weft_mutex_lock(&mutex, WEFT_NEVER), 0);
@@ -299,8 +299,9 @@ static int want_it_once(void *arg)
     return 0;
 }
 
-/* Others run only while it has the mutex: who was woken to take it finds it taken again. */
-static int hog(void *arg)
+/* Other tasks run only while it holds the mutex, so a waiter that is woken always finds it
+ * locked again. */
+static int lock_until_other_had_it(void *arg)
 {
     (void)arg;
     weft_time start = weft_now();
@@ -313,27 +314,27 @@ static int hog(void *arg)
     return 0;
 }
 
-static void one_who_comes_back_again_and_again_does_not_keep_others_out(void)
+static void frequent_relocker_does_not_starve_waiter(void)
 {
     reset();
     atomic_store(&had_it, false);
     weft_runtime *rt = test_start(1);
-    weft_task *hogging = test_go(rt, hog, NULL);
-    weft_task *wanting = test_go(rt, want_it_once, NULL);
+    weft_task *hogging = test_go(rt, lock_until_other_had_it, NULL);
+    weft_task *wanting = test_go(rt, lock_once, NULL);
     CHECK_EQ(test_join_soon(wanting), 0);
     CHECK_EQ(test_join_soon(hogging), 0);
     weft_runtime_destroy(rt);
 }
 
-/* Two who wait, as if since the time that the test says. Each keeps the mutex. */
+/* Two waiters whose wait started at the time that the test sets. Each keeps the mutex. */
 static weft_op wanting[2];
 
-static struct wf_op *inside(weft_op *op)
+static struct wf_op *internal_op(weft_op *op)
 {
     return (struct wf_op *)op;
 }
 
-static int take_and_keep(void *arg)
+static int lock_and_keep(void *arg)
 {
     weft_op *op = arg;
     weft_mutex_lock_init(op, &mutex);
@@ -345,13 +346,13 @@ static void begin_waiting(weft_runtime *rt, weft_task **tasks, int64_t since)
     reset();
     CHECK(weft_mutex_try_lock(&mutex));
     for (unsigned i = 0; i < 2; i++) {
-        tasks[i] = test_go_first(rt, take_and_keep, &wanting[i]);
-        inside(&wanting[i])->time = since;
+        tasks[i] = test_go_first(rt, lock_and_keep, &wanting[i]);
+        internal_op(&wanting[i])->time = since;
     }
 }
 
-/* With one worker: nobody else runs meanwhile. */
-static int unlock_and_look(void *arg)
+/* There is one worker, so no other task runs meanwhile. */
+static int unlock_and_check(void *arg)
 {
     bool is_free = *(bool *)arg;
     weft_mutex_unlock(&mutex);
@@ -360,17 +361,17 @@ static int unlock_and_look(void *arg)
     return 0;
 }
 
-static void who_finds_it_taken_is_still_the_first(void)
+static void woken_waiter_that_loses_race_stays_first(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *tasks[2];
     bool is_free = true;
     int64_t not_long_ago = INT64_MAX;
     begin_waiting(rt, tasks, not_long_ago);
-    CHECK_EQ(test_run(rt, unlock_and_look, &is_free), 0);
+    CHECK_EQ(test_run(rt, unlock_and_check, &is_free), 0);
     test_settle(rt);
     CHECK_EQ(weft_try_join(tasks[0], NULL), -EAGAIN);
-    CHECK_EQ(inside(&wanting[0])->time, not_long_ago);
+    CHECK_EQ(internal_op(&wanting[0])->time, not_long_ago);
     for (unsigned i = 0; i < 2; i++) {
         weft_mutex_unlock(&mutex);
         CHECK_EQ(test_join_soon(tasks[i]), 0);
@@ -380,14 +381,14 @@ static void who_finds_it_taken_is_still_the_first(void)
     weft_runtime_destroy(rt);
 }
 
-static void it_is_handed_to_one_that_waits_for_long(void)
+static void mutex_is_handed_over_to_long_waiter(void)
 {
     weft_runtime *rt = test_start(1);
     weft_task *tasks[2];
     bool is_free = false;
     begin_waiting(rt, tasks, 0);
     for (unsigned i = 0; i < 2; i++) {
-        CHECK_EQ(test_run(rt, unlock_and_look, &is_free), 0);
+        CHECK_EQ(test_run(rt, unlock_and_check, &is_free), 0);
         CHECK_EQ(test_join_soon(tasks[i]), 0);
     }
     weft_mutex_unlock(&mutex);
@@ -397,13 +398,13 @@ static void it_is_handed_to_one_that_waits_for_long(void)
 
 /* --- Misuse --------------------------------------------------------------------------------- */
 
-static void unlock_a_free_one(void)
+static void unlock_free_mutex(void)
 {
     reset();
     weft_mutex_unlock(&mutex);
 }
 
-static int lock_in_a_body(weft_co *co, void *state)
+static int lock_task(weft_co *co, void *state)
 {
     (void)state;
     WEFT_BEGIN(co);
@@ -411,33 +412,33 @@ static int lock_in_a_body(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-static void wait_in_a_body(void)
+static void wait_in_stackless_task(void)
 {
     reset();
     CHECK(weft_mutex_try_lock(&mutex));
     weft_runtime *rt = test_start(1);
-    (void)test_join(test_spawn(rt, lock_in_a_body, NULL));
+    (void)test_join(test_spawn(rt, lock_task, NULL));
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(unlock_a_free_one, "weft_mutex_unlock: the mutex is not locked");
-    CHECK_ABORTS(wait_in_a_body, "weft_mutex_lock: called on a worker outside of a fiber");
+    CHECK_ABORTS(unlock_free_mutex, "weft_mutex_unlock: the mutex is not locked");
+    CHECK_ABORTS(wait_in_stackless_task, "weft_mutex_lock: called on a worker outside of a fiber");
 }
 
 TEST_MAIN({
-    TEST(one_at_a_time_has_it),
-    TEST(fibers_and_threads_share_one),
-    TEST(a_block_that_is_left_early_unlocks_it),
-    TEST(a_try_says_whether_somebody_has_it),
-    TEST(a_try_that_meets_another_says_so_too),
-    TEST(a_deadline_ends_the_wait),
-    TEST(a_cancelled_task_gives_up_and_others_go_on),
-    TEST(who_holds_it_is_not_cancelled_meanwhile),
-    TEST(a_cancelled_blocking_job_holds_it_too),
-    TEST(two_are_held_at_once),
-    TEST(one_who_comes_back_again_and_again_does_not_keep_others_out),
-    TEST(who_finds_it_taken_is_still_the_first),
-    TEST(it_is_handed_to_one_that_waits_for_long),
-    TEST(misuse_aborts_with_a_sentence),
+    TEST(mutex_has_one_owner_at_a_time),
+    TEST(fibers_and_threads_share_mutex),
+    TEST(leaving_locked_block_early_unlocks),
+    TEST(try_lock_succeeds_only_if_free),
+    TEST(try_lock_waits_for_latch),
+    TEST(deadline_ends_wait),
+    TEST(canceled_waiter_gives_up_and_others_continue),
+    TEST(hold_ignores_cancellation),
+    TEST(hold_in_blocking_job_ignores_cancellation),
+    TEST(nested_locked_blocks_hold_both_mutexes),
+    TEST(frequent_relocker_does_not_starve_waiter),
+    TEST(woken_waiter_that_loses_race_stays_first),
+    TEST(mutex_is_handed_over_to_long_waiter),
+    TEST(misuse_aborts_with_message),
 })

@@ -37,10 +37,11 @@ static bool take_item(void)
 }
 
 /*
- * Half of them make items, and notify; the others take what is there, and wait. Who is
- * notified notifies the next one if there is more: one notification is remembered, not many.
+ * Half of the members produce items and notify. The others take items, and wait if there are
+ * none. A notified member notifies the next one if items are left, because at most one
+ * notification is stored.
  */
-static int make_and_take(weft_co *co, void *state)
+static int produce_or_consume(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     WEFT_BEGIN(co);
@@ -69,12 +70,12 @@ static void check_taken(uint64_t sum)
     CHECK_EQ(atomic_load(&taken), MEMBERS / 2 * crowd_rounds());
 }
 
-static void none_is_lost(void)
+static void no_notification_is_lost(void)
 {
-    crowd_run_all(MEMBERS, make_and_take, NULL, reset, check_taken);
+    crowd_run_all(MEMBERS, produce_or_consume, NULL, reset, check_taken);
 }
 
-static void one_is_remembered_and_no_more(void)
+static void at_most_one_notification_is_stored(void)
 {
     reset();
     weft_notify_one(&notify);
@@ -84,24 +85,24 @@ static void one_is_remembered_and_no_more(void)
     weft_notify_all(&notify);
     CHECK_EQ(weft_notify_wait(&notify, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     weft_notify_one(&notify);
-    weft_notify_all(&notify); /* Which is for nobody, and leaves the other one. */
+    weft_notify_all(&notify); /* Finds no waiter, and leaves the stored notification. */
     CHECK_EQ(weft_notify_wait(&notify, weft_after(60 * WEFT_S)), 0);
     CHECK_EQ(notify.opaque[0], 0);
 }
 
-static int wait_for_it(void *arg)
+static int wait_for_notification(void *arg)
 {
     (void)arg;
     return weft_notify_wait(&notify, WEFT_NEVER);
 }
 
-static void the_one_that_waits_for_the_longest_time_is_first(void)
+static void notify_one_wakes_longest_waiter(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
     weft_task *tasks[4];
     for (unsigned i = 0; i < 4; i++) {
-        tasks[i] = test_go_first(rt, wait_for_it, NULL);
+        tasks[i] = test_go_first(rt, wait_for_notification, NULL);
     }
     test_settle(rt);
     weft_cancel(tasks[0]);
@@ -117,7 +118,7 @@ static void the_one_that_waits_for_the_longest_time_is_first(void)
 }
 
 TEST_MAIN({
-    TEST(none_is_lost),
-    TEST(one_is_remembered_and_no_more),
-    TEST(the_one_that_waits_for_the_longest_time_is_first),
+    TEST(no_notification_is_lost),
+    TEST(at_most_one_notification_is_stored),
+    TEST(notify_one_wakes_longest_waiter),
 })

@@ -9,8 +9,8 @@
 #include "timing.h"
 
 static weft_once once;
-static uint64_t made;  /* plain: to be done publishes it */
-static uint64_t tries; /* plain: one at a time is at it */
+static uint64_t made;  /* plain; completion publishes it */
+static uint64_t tries; /* plain; written by the running attempt only */
 
 static void reset(void)
 {
@@ -24,8 +24,8 @@ enum {
     FAILURES = 5,
 };
 
-/* The first few fail. */
-static int make_it(weft_co *co, void *state)
+/* The first FAILURES attempts fail. */
+static int try_until_done(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
     WEFT_BEGIN(co);
@@ -57,10 +57,10 @@ static void check_made(uint64_t sum)
     CHECK(weft_once_is_done(&once));
 }
 
-static void one_at_a_time_tries_until_it_is_done(void)
+static void one_caller_at_a_time_tries_until_done(void)
 {
     for (uint64_t i = 0; i < crowd_rounds() / 20; i++) {
-        crowd_run_all(MEMBERS, make_it, NULL, reset, check_made);
+        crowd_run_all(MEMBERS, try_until_done, NULL, reset, check_made);
     }
 }
 
@@ -71,7 +71,7 @@ static int fail_once(void *arg)
     return tries == 1 ? -55 : 0;
 }
 
-static void after_a_failure_the_next_one_tries(void)
+static void next_caller_tries_after_failure(void)
 {
     reset();
     CHECK_EQ(weft_once_run(&once, fail_once, NULL, WEFT_NEVER), -55);
@@ -82,26 +82,26 @@ static void after_a_failure_the_next_one_tries(void)
     CHECK_EQ(tries, 2);
 }
 
-static int give_3(void *arg)
+static int return_3(void *arg)
 {
     (void)arg;
     return 3;
 }
 
-static void what_is_not_0_is_a_failure(void)
+static void nonzero_result_is_failure(void)
 {
     reset();
-    CHECK_EQ(weft_once_run(&once, give_3, NULL, WEFT_NEVER), 3);
+    CHECK_EQ(weft_once_run(&once, return_3, NULL, WEFT_NEVER), 3);
     CHECK(!weft_once_is_done(&once));
 }
 
-static int do_it(void *arg)
+static int run_once(void *arg)
 {
     (void)arg;
     return weft_once_run(&once, fail_once, NULL, WEFT_NEVER);
 }
 
-static void one_that_gives_up_leaves_the_turn_to_others(void)
+static void waiter_that_gives_up_leaves_attempt_to_others(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
@@ -109,9 +109,9 @@ static void one_that_gives_up_leaves_the_turn_to_others(void)
     CHECK_EQ(weft_once_begin(&once, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(weft_once_run(&once, fail_once, NULL, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(tries, 0);
-    weft_task *first = test_go_first(rt, do_it, NULL);
-    weft_task *second = test_go_first(rt, do_it, NULL);
-    weft_task *third = test_go_first(rt, do_it, NULL);
+    weft_task *first = test_go_first(rt, run_once, NULL);
+    weft_task *second = test_go_first(rt, run_once, NULL);
+    weft_task *third = test_go_first(rt, run_once, NULL);
     test_settle(rt);
     weft_cancel(first);
     CHECK_EQ(test_join_soon(first), WEFT_ECANCELED);
@@ -121,7 +121,7 @@ static void one_that_gives_up_leaves_the_turn_to_others(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- A pointer ------------------------------------------------------------------------------ */
+/* --- Once cell ------------------------------------------------------------------------------ */
 
 static int make_pointer(void **value, void *arg)
 {
@@ -133,7 +133,7 @@ static int make_pointer(void **value, void *arg)
     return 0;
 }
 
-static int set_meanwhile(void **value, void *arg)
+static int set_during_make(void **value, void *arg)
 {
     weft_once_cell *cell = arg;
     CHECK_EQ(weft_once_cell_set(cell, &tries), -EBUSY);
@@ -143,7 +143,7 @@ static int set_meanwhile(void **value, void *arg)
     return 0;
 }
 
-static void a_pointer_is_set_once(void)
+static void once_cell_is_set_once(void)
 {
     weft_once_cell cell = { { { 0 } }, NULL };
     void *value = &once;
@@ -164,11 +164,11 @@ static void a_pointer_is_set_once(void)
     CHECK_EQ(weft_once_cell_set(&other, &tries), 0);
     CHECK(weft_once_cell_get(&other) == &tries);
     weft_once_cell third = { { { 0 } }, NULL };
-    CHECK_EQ(weft_once_cell_get_or_make(&third, set_meanwhile, &third, &value, WEFT_NEVER), 0);
+    CHECK_EQ(weft_once_cell_get_or_make(&third, set_during_make, &third, &value, WEFT_NEVER), 0);
     CHECK(value == &made);
 }
 
-static void who_waits_for_a_pointer_gives_up_in_time(void)
+static void once_cell_wait_ends_at_deadline(void)
 {
     weft_once_cell cell = { { { 0 } }, NULL };
     void *value = &once;
@@ -183,23 +183,23 @@ static void who_waits_for_a_pointer_gives_up_in_time(void)
     CHECK(value == &made);
 }
 
-static void end_what_nobody_began(void)
+static void end_without_begin(void)
 {
     reset();
     weft_once_end(&once, true);
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(end_what_nobody_began, "weft_once_end: nobody is at it");
+    CHECK_ABORTS(end_without_begin, "weft_once_end: nobody is at it");
 }
 
 TEST_MAIN({
-    TEST(one_at_a_time_tries_until_it_is_done),
-    TEST(after_a_failure_the_next_one_tries),
-    TEST(what_is_not_0_is_a_failure),
-    TEST(one_that_gives_up_leaves_the_turn_to_others),
-    TEST(a_pointer_is_set_once),
-    TEST(who_waits_for_a_pointer_gives_up_in_time),
-    TEST(misuse_aborts_with_a_sentence),
+    TEST(one_caller_at_a_time_tries_until_done),
+    TEST(next_caller_tries_after_failure),
+    TEST(nonzero_result_is_failure),
+    TEST(waiter_that_gives_up_leaves_attempt_to_others),
+    TEST(once_cell_is_set_once),
+    TEST(once_cell_wait_ends_at_deadline),
+    TEST(misuse_aborts_with_message),
 })

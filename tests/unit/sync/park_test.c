@@ -14,7 +14,7 @@ enum {
     LOCKS = 3,
 };
 
-/* Locks of one's own: a word each. */
+/* Locks built on park: one word each. */
 static _Atomic(uint32_t) words[LOCKS];
 static uint64_t guarded[LOCKS]; /* plain */
 
@@ -24,7 +24,7 @@ static void reset(void)
     memset(guarded, 0, sizeof guarded);
 }
 
-/* 1: locked; 2: and somebody may wait. */
+/* 1: locked. 2: locked, and there may be waiters. */
 static bool must_wait(void *arg)
 {
     uint32_t seen = 1;
@@ -68,34 +68,34 @@ static void check_guarded(uint64_t sum)
     CHECK_EQ(weft_unpark(&words[0], SIZE_MAX), 0);
 }
 
-static void a_lock_is_built_on_it(void)
+static void lock_built_on_park_excludes(void)
 {
     crowd_run_all(MEMBERS, lock_and_add, NULL, reset, check_guarded);
 }
 
-static int wait_at(void *arg)
+static int park_at(void *arg)
 {
     return weft_park(arg, NULL, NULL, WEFT_NEVER);
 }
 
-static bool is_never(void *arg)
+static bool return_false(void *arg)
 {
     (void)arg;
     return false;
 }
 
-static void those_at_one_address_are_woken_and_no_others(void)
+static void unpark_wakes_only_waiters_of_its_address(void)
 {
-    /* More addresses than there are places: some share one. */
+    /* More addresses than the parking table has slots, so some share one. */
     static char addresses[300];
     weft_runtime *rt = test_start(1);
     static weft_task *tasks[2][300];
     for (unsigned i = 0; i < 300; i++) {
-        tasks[0][i] = test_go_first(rt, wait_at, &addresses[i]);
-        tasks[1][i] = test_go_first(rt, wait_at, &addresses[i]);
+        tasks[0][i] = test_go_first(rt, park_at, &addresses[i]);
+        tasks[1][i] = test_go_first(rt, park_at, &addresses[i]);
     }
     test_settle(rt);
-    /* From the last: others stand before it in its place. */
+    /* In reverse order: other waiters are queued before it in its slot. */
     for (unsigned i = 300; i-- > 0;) {
         CHECK_EQ(weft_unpark(&addresses[i], 1), 1);
         CHECK_EQ(test_join_soon(tasks[0][i]), 0);
@@ -107,15 +107,15 @@ static void those_at_one_address_are_woken_and_no_others(void)
     weft_runtime_destroy(rt);
 }
 
-static void it_waits_if_it_must_and_gives_up_in_time(void)
+static void park_waits_only_if_needed_and_until_deadline(void)
 {
     char address = 0;
-    CHECK_EQ(weft_park(&address, is_never, NULL, WEFT_NEVER), -EAGAIN);
+    CHECK_EQ(weft_park(&address, return_false, NULL, WEFT_NEVER), -EAGAIN);
     CHECK_EQ(weft_park(&address, NULL, NULL, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(weft_unpark(&address, 1), 0);
     weft_runtime *rt = test_start(1);
-    weft_task *first = test_go_first(rt, wait_at, &address);
-    weft_task *second = test_go_first(rt, wait_at, &address);
+    weft_task *first = test_go_first(rt, park_at, &address);
+    weft_task *second = test_go_first(rt, park_at, &address);
     test_settle(rt);
     weft_cancel(first);
     CHECK_EQ(test_join_soon(first), WEFT_ECANCELED);
@@ -123,7 +123,7 @@ static void it_waits_if_it_must_and_gives_up_in_time(void)
     CHECK_EQ(test_join_soon(second), 0);
     weft_task *tasks[3];
     for (unsigned i = 0; i < 3; i++) {
-        tasks[i] = test_go_first(rt, wait_at, &address);
+        tasks[i] = test_go_first(rt, park_at, &address);
     }
     CHECK_EQ(weft_unpark(&address, 2), 2);
     CHECK_EQ(test_join_soon(tasks[0]), 0);
@@ -134,7 +134,7 @@ static void it_waits_if_it_must_and_gives_up_in_time(void)
 }
 
 TEST_MAIN({
-    TEST(a_lock_is_built_on_it),
-    TEST(those_at_one_address_are_woken_and_no_others),
-    TEST(it_waits_if_it_must_and_gives_up_in_time),
+    TEST(lock_built_on_park_excludes),
+    TEST(unpark_wakes_only_waiters_of_its_address),
+    TEST(park_waits_only_if_needed_and_until_deadline),
 })

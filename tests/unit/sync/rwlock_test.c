@@ -11,7 +11,7 @@
 #include "timing.h"
 
 static weft_rwlock lock;
-static uint64_t written[2]; /* plain, and equal while nobody writes */
+static uint64_t written[2]; /* plain; equal while no writer holds the lock */
 static _Atomic(uint32_t) readers;
 
 static void reset(void)
@@ -21,7 +21,7 @@ static void reset(void)
     atomic_store(&readers, 0);
 }
 
-/* Every fourth one writes; some turn from writers into readers. */
+/* Every fourth access is a write. Some writers downgrade to readers. */
 static int read_and_write(weft_co *co, void *state)
 {
     struct crowd_member *self = state;
@@ -69,12 +69,12 @@ static void check_written(uint64_t sum)
     CHECK_EQ(lock.opaque[0], 0);
 }
 
-static void many_read_or_one_writes(void)
+static void many_readers_or_one_writer_hold_lock(void)
 {
     crowd_run_all(12, read_and_write, NULL, reset, check_written);
 }
 
-static void a_try_says_what_can_be_had(void)
+static void try_calls_succeed_only_if_available(void)
 {
     reset();
     CHECK(weft_rwlock_try_read(&lock));
@@ -106,7 +106,7 @@ static void try_write(void)
     had_it_at_once = weft_rwlock_try_write(&lock);
 }
 
-static void a_try_that_meets_another_says_so_too(void)
+static void try_calls_wait_for_latch(void)
 {
     reset();
     test_call_latched(&lock, try_read);
@@ -131,7 +131,7 @@ struct want {
     weft_event let_go;
 };
 
-static int have_it(void *arg)
+static int hold_until_released(void *arg)
 {
     struct want *want = arg;
     int err = want->writes ? weft_rwlock_write(&lock, want->deadline)
@@ -149,20 +149,20 @@ static int have_it(void *arg)
     return 0;
 }
 
-static weft_task *begin(weft_runtime *rt, struct want *want)
+static weft_task *start_waiter(weft_runtime *rt, struct want *want)
 {
-    return test_go_first(rt, have_it, want);
+    return test_go_first(rt, hold_until_released, want);
 }
 
-static void end(weft_task *task, struct want *want)
+static void release_and_join(weft_task *task, struct want *want)
 {
     CHECK(atomic_load(&want->has_it));
     weft_event_set(&want->let_go);
     CHECK_EQ(test_join_soon(task), 0);
 }
 
-/* Readers, a writer, readers, a writer: each group in its turn. */
-static void who_comes_first_is_first(void)
+/* Readers, a writer, readers, a writer: each group is served in its turn. */
+static void readers_and_writers_are_served_in_order(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
@@ -171,33 +171,33 @@ static void who_comes_first_is_first(void)
     weft_task *tasks[6];
     for (unsigned i = 0; i < 6; i++) {
         wants[i].deadline = WEFT_NEVER;
-        tasks[i] = begin(rt, &wants[i]);
+        tasks[i] = start_waiter(rt, &wants[i]);
     }
     CHECK(!weft_rwlock_try_read(&lock));
     for (unsigned i = 1; i < 6; i++) {
         CHECK(!atomic_load(&wants[i].has_it));
     }
-    end(tasks[0], &wants[0]);
+    release_and_join(tasks[0], &wants[0]);
     test_settle(rt);
     CHECK(!atomic_load(&wants[2].has_it));
-    end(tasks[1], &wants[1]);
+    release_and_join(tasks[1], &wants[1]);
     test_settle(rt);
     CHECK(atomic_load(&wants[2].has_it));
     CHECK(atomic_load(&wants[3].has_it));
     CHECK(!atomic_load(&wants[4].has_it));
-    end(tasks[3], &wants[3]);
+    release_and_join(tasks[3], &wants[3]);
     CHECK(!atomic_load(&wants[4].has_it));
-    end(tasks[2], &wants[2]);
+    release_and_join(tasks[2], &wants[2]);
     test_settle(rt);
     CHECK(!atomic_load(&wants[5].has_it));
-    end(tasks[4], &wants[4]);
+    release_and_join(tasks[4], &wants[4]);
     test_settle(rt);
-    end(tasks[5], &wants[5]);
+    release_and_join(tasks[5], &wants[5]);
     CHECK_EQ(lock.opaque[0], 0);
     weft_runtime_destroy(rt);
 }
 
-static void a_writer_that_gives_up_lets_readers_in(void)
+static void writer_that_gives_up_admits_readers(void)
 {
     for (int way = 0; way < 2; way++) {
         reset();
@@ -209,21 +209,21 @@ static void a_writer_that_gives_up_lets_readers_in(void)
         }
         wants[1].deadline = way == 0 ? weft_after(20 * WEFT_MS) : WEFT_NEVER;
         for (unsigned i = 0; i < 3; i++) {
-            tasks[i] = begin(rt, &wants[i]);
+            tasks[i] = start_waiter(rt, &wants[i]);
         }
         if (way == 1) {
             weft_cancel(tasks[1]);
         }
         CHECK_EQ(test_join_soon(tasks[1]), way == 0 ? WEFT_ETIMEDOUT : WEFT_ECANCELED);
         test_settle(rt);
-        end(tasks[2], &wants[2]);
-        end(tasks[0], &wants[0]);
+        release_and_join(tasks[2], &wants[2]);
+        release_and_join(tasks[0], &wants[0]);
         CHECK_EQ(lock.opaque[0], 0);
         weft_runtime_destroy(rt);
     }
 }
 
-static void a_writer_that_gives_up_is_forgotten(void)
+static void writer_that_gives_up_leaves_no_trace(void)
 {
     reset();
     CHECK(weft_rwlock_try_read(&lock));
@@ -234,15 +234,15 @@ static void a_writer_that_gives_up_is_forgotten(void)
     CHECK_EQ(lock.opaque[0], 0);
 }
 
-static void a_writer_that_turns_into_a_reader_lets_readers_in(void)
+static void downgrade_admits_waiting_readers(void)
 {
     reset();
     weft_runtime *rt = test_start(1);
     struct want reads = { .deadline = WEFT_NEVER };
     struct want writes = { .writes = true, .deadline = WEFT_NEVER };
     CHECK(weft_rwlock_try_write(&lock));
-    weft_task *reader = begin(rt, &reads);
-    weft_task *writer = begin(rt, &writes);
+    weft_task *reader = start_waiter(rt, &reads);
+    weft_task *writer = start_waiter(rt, &writes);
     CHECK(!atomic_load(&reads.has_it));
     weft_rwlock_downgrade(&lock);
     test_settle(rt);
@@ -250,81 +250,81 @@ static void a_writer_that_turns_into_a_reader_lets_readers_in(void)
     weft_rwlock_end_read(&lock);
     test_settle(rt);
     CHECK(!atomic_load(&writes.has_it));
-    end(reader, &reads);
+    release_and_join(reader, &reads);
     test_settle(rt);
-    end(writer, &writes);
+    release_and_join(writer, &writes);
     weft_runtime_destroy(rt);
 }
 
 /* --- Misuse --------------------------------------------------------------------------------- */
 
-static void end_no_read(void)
+static void end_read_of_free_lock(void)
 {
     reset();
     weft_rwlock_end_read(&lock);
 }
 
-static void end_a_read_as_a_write(void)
+static void end_write_of_read_lock(void)
 {
     reset();
     CHECK(weft_rwlock_try_read(&lock));
     weft_rwlock_end_write(&lock);
 }
 
-static void downgrade_a_reader(void)
+static void downgrade_read_lock(void)
 {
     reset();
     CHECK(weft_rwlock_try_read(&lock));
     weft_rwlock_downgrade(&lock);
 }
 
-static void read_too_often(void)
+static void read_lock_too_often(void)
 {
     lock = (weft_rwlock){ { UINT32_C(0xfffffff0) } };
     CHECK(weft_rwlock_try_read(&lock));
 }
 
-static int lock_in_a_body(weft_co *co, void *state)
+static int lock_task(weft_co *co, void *state)
 {
     const bool *writes = test_arg(state);
     (void)co;
     return *writes ? weft_rwlock_write(&lock, WEFT_NEVER) : weft_rwlock_read(&lock, WEFT_NEVER);
 }
 
-static void wait_without_a_stack(bool writes)
+static void wait_in_stackless_task(bool writes)
 {
     reset();
     CHECK(weft_rwlock_try_write(&lock));
-    (void)test_join(test_spawn(test_start(1), lock_in_a_body, &writes));
+    (void)test_join(test_spawn(test_start(1), lock_task, &writes));
 }
 
-static void read_without_a_stack(void)
+static void read_in_stackless_task(void)
 {
-    wait_without_a_stack(false);
+    wait_in_stackless_task(false);
 }
 
-static void write_without_a_stack(void)
+static void write_in_stackless_task(void)
 {
-    wait_without_a_stack(true);
+    wait_in_stackless_task(true);
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(read_too_often, "weft_rwlock_read: too many readers");
-    CHECK_ABORTS(read_without_a_stack, "weft_rwlock_read: called on a worker");
-    CHECK_ABORTS(write_without_a_stack, "weft_rwlock_write: called on a worker");
-    CHECK_ABORTS(end_no_read, "weft_rwlock_end_read: it is not locked so");
-    CHECK_ABORTS(end_a_read_as_a_write, "weft_rwlock_end_write: it is not locked so");
-    CHECK_ABORTS(downgrade_a_reader, "weft_rwlock_downgrade: it is not locked for writing");
+    CHECK_ABORTS(read_lock_too_often, "weft_rwlock_read: too many readers");
+    CHECK_ABORTS(read_in_stackless_task, "weft_rwlock_read: called on a worker");
+    CHECK_ABORTS(write_in_stackless_task, "weft_rwlock_write: called on a worker");
+    CHECK_ABORTS(end_read_of_free_lock, "weft_rwlock_end_read: it is not locked so");
+    CHECK_ABORTS(end_write_of_read_lock, "weft_rwlock_end_write: it is not locked so");
+    CHECK_ABORTS(downgrade_read_lock, "weft_rwlock_downgrade: it is not locked for writing");
 }
 
 TEST_MAIN({
-    TEST(many_read_or_one_writes),
-    TEST(a_try_says_what_can_be_had),
-    TEST(a_try_that_meets_another_says_so_too),
-    TEST(who_comes_first_is_first),
-    TEST(a_writer_that_gives_up_lets_readers_in),
-    TEST(a_writer_that_gives_up_is_forgotten),
-    TEST(a_writer_that_turns_into_a_reader_lets_readers_in),
-    TEST(misuse_aborts_with_a_sentence),
+    TEST(many_readers_or_one_writer_hold_lock),
+    TEST(try_calls_succeed_only_if_available),
+    TEST(try_calls_wait_for_latch),
+    TEST(readers_and_writers_are_served_in_order),
+    TEST(writer_that_gives_up_admits_readers),
+    TEST(writer_that_gives_up_leaves_no_trace),
+    TEST(downgrade_admits_waiting_readers),
+    TEST(misuse_aborts_with_message),
 })

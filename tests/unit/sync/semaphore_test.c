@@ -10,7 +10,7 @@
 
 enum {
     PERMITS = 5,
-    MOST = 3, /* that one acquires */
+    MOST = 3, /* maximum that one member acquires */
 };
 
 static weft_semaphore semaphore;
@@ -48,12 +48,12 @@ static void check_permits(uint64_t sum)
     CHECK_EQ(atomic_load(&acquired), 0);
 }
 
-static void no_more_are_acquired_than_there_are(void)
+static void acquired_permits_never_exceed_total(void)
 {
     crowd_run_all(12, acquire_and_release, NULL, reset, check_permits);
 }
 
-static void a_try_takes_what_is_there(void)
+static void try_acquire_takes_available_permits(void)
 {
     weft_semaphore four = WEFT_SEMAPHORE_INIT(4);
     CHECK_EQ(weft_semaphore_available(&four), 4);
@@ -71,7 +71,7 @@ static void a_try_takes_what_is_there(void)
     CHECK_EQ(weft_semaphore_try_acquire(&zeros, WEFT_SEMAPHORE_MAX), -EAGAIN);
 }
 
-static void permits_are_added_and_forgotten(void)
+static void release_adds_and_forget_removes_permits(void)
 {
     weft_semaphore some = WEFT_SEMAPHORE_INIT(2);
     weft_semaphore_release(&some, 3);
@@ -89,7 +89,7 @@ static void permits_are_added_and_forgotten(void)
 struct want {
     uint32_t permits;
     weft_time deadline;
-    unsigned *served; /* how many before this one */
+    unsigned *served; /* number of waiters served before this one */
     unsigned place;
 };
 
@@ -103,21 +103,21 @@ static int acquire(void *arg)
     return err;
 }
 
-/* Begins to wait, on one worker, so that they come in this order. */
-static weft_task *begin(weft_runtime *rt, struct want *want)
+/* Starts a waiter. There is one worker, so the waiters queue in this order. */
+static weft_task *start_waiter(weft_runtime *rt, struct want *want)
 {
     return test_go_first(rt, acquire, want);
 }
 
-static void one_that_wants_many_is_not_overtaken(void)
+static void waiter_for_many_is_not_overtaken(void)
 {
     weft_semaphore_init(&semaphore, 1);
     weft_runtime *rt = test_start(1);
     unsigned served = 0;
     struct want many = { 3, WEFT_NEVER, &served, 9 };
     struct want one = { 1, WEFT_NEVER, &served, 9 };
-    weft_task *first = begin(rt, &many);
-    weft_task *second = begin(rt, &one);
+    weft_task *first = start_waiter(rt, &many);
+    weft_task *second = start_waiter(rt, &one);
     CHECK_EQ(weft_semaphore_try_acquire(&semaphore, 1), -EAGAIN);
     weft_semaphore_release(&semaphore, 1);
     test_settle(rt);
@@ -132,7 +132,7 @@ static void one_that_wants_many_is_not_overtaken(void)
     weft_runtime_destroy(rt);
 }
 
-static void one_that_gives_up_lets_those_behind_it_go(void)
+static void waiter_that_gives_up_unblocks_those_behind(void)
 {
     for (int way = 0; way < 2; way++) {
         weft_semaphore_init(&semaphore, 2);
@@ -141,9 +141,9 @@ static void one_that_gives_up_lets_those_behind_it_go(void)
         bool by_deadline = way == 0;
         struct want many = { 3, by_deadline ? weft_after(20 * WEFT_MS) : WEFT_NEVER, &served, 9 };
         struct want one = { 1, WEFT_NEVER, &served, 9 };
-        weft_task *first = begin(rt, &many);
-        weft_task *second = begin(rt, &one);
-        weft_task *third = begin(rt, &one);
+        weft_task *first = start_waiter(rt, &many);
+        weft_task *second = start_waiter(rt, &one);
+        weft_task *third = start_waiter(rt, &one);
         if (!by_deadline) {
             weft_cancel(first);
         }
@@ -156,7 +156,7 @@ static void one_that_gives_up_lets_those_behind_it_go(void)
     }
 }
 
-static void a_release_serves_many_who_wait(void)
+static void release_wakes_many_waiters(void)
 {
     weft_semaphore_init(&semaphore, 0);
     weft_runtime *rt = test_start(1);
@@ -164,7 +164,7 @@ static void a_release_serves_many_who_wait(void)
     struct want one = { 1, WEFT_NEVER, &served, 9 };
     weft_task *tasks[40];
     for (unsigned i = 0; i < 40; i++) {
-        tasks[i] = begin(rt, &one);
+        tasks[i] = start_waiter(rt, &one);
     }
     weft_semaphore_release(&semaphore, 39);
     for (unsigned i = 0; i < 39; i++) {
@@ -177,16 +177,16 @@ static void a_release_serves_many_who_wait(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- The end -------------------------------------------------------------------------------- */
+/* --- Close ---------------------------------------------------------------------------------- */
 
-static void a_closed_one_is_an_error(void)
+static void close_wakes_waiters_with_eclosed(void)
 {
     weft_semaphore_init(&semaphore, 1);
     weft_runtime *rt = test_start(1);
     unsigned served = 0;
     struct want two = { 2, WEFT_NEVER, &served, 9 };
-    weft_task *first = begin(rt, &two);
-    weft_task *second = begin(rt, &two);
+    weft_task *first = start_waiter(rt, &two);
+    weft_task *second = start_waiter(rt, &two);
     weft_semaphore_close(&semaphore);
     CHECK_EQ(test_join_soon(first), WEFT_ECLOSED);
     CHECK_EQ(test_join_soon(second), WEFT_ECLOSED);
@@ -204,24 +204,24 @@ static void release_too_many(void)
     weft_semaphore_release(&full, 1);
 }
 
-static void make_too_many(void)
+static void init_with_too_many(void)
 {
     weft_semaphore_init(&semaphore, WEFT_SEMAPHORE_MAX + 1);
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
     CHECK_ABORTS(release_too_many, "weft_semaphore_release: more than WEFT_SEMAPHORE_MAX");
-    CHECK_ABORTS(make_too_many, "weft_semaphore_init: 268435456 permits");
+    CHECK_ABORTS(init_with_too_many, "weft_semaphore_init: 268435456 permits");
 }
 
 TEST_MAIN({
-    TEST(no_more_are_acquired_than_there_are),
-    TEST(a_try_takes_what_is_there),
-    TEST(permits_are_added_and_forgotten),
-    TEST(one_that_wants_many_is_not_overtaken),
-    TEST(one_that_gives_up_lets_those_behind_it_go),
-    TEST(a_release_serves_many_who_wait),
-    TEST(a_closed_one_is_an_error),
-    TEST(misuse_aborts_with_a_sentence),
+    TEST(acquired_permits_never_exceed_total),
+    TEST(try_acquire_takes_available_permits),
+    TEST(release_adds_and_forget_removes_permits),
+    TEST(waiter_for_many_is_not_overtaken),
+    TEST(waiter_that_gives_up_unblocks_those_behind),
+    TEST(release_wakes_many_waiters),
+    TEST(close_wakes_waiters_with_eclosed),
+    TEST(misuse_aborts_with_message),
 })

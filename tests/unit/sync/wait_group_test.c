@@ -16,7 +16,7 @@ enum {
 };
 
 static weft_wait_group group;
-static uint64_t done[CROWD_MAX]; /* plain: to be done publishes it */
+static uint64_t done[CROWD_MAX]; /* plain; weft_wait_group_done() publishes it */
 
 static void reset(void)
 {
@@ -52,7 +52,7 @@ static void check_done(uint64_t sum)
     CHECK_EQ(group.opaque[0], 0);
 }
 
-static void who_waits_sees_what_all_have_done(void)
+static void waiter_sees_writes_of_all_members(void)
 {
     for (uint64_t i = 0; i < crowd_rounds() / 20; i++) {
         crowd_run_all(MEMBERS, work_or_wait, NULL, reset, check_done);
@@ -65,7 +65,7 @@ static int wait_for_all(void *arg)
     return weft_wait_group_wait(&group, WEFT_NEVER);
 }
 
-static void one_that_gives_up_leaves_the_others(void)
+static void waiter_that_gives_up_leaves_others_waiting(void)
 {
     memset(&group, 0, sizeof group);
     CHECK_EQ(weft_wait_group_wait(&group, WEFT_NEVER), 0);
@@ -92,7 +92,7 @@ static void finish_one(void)
     weft_wait_group_done(&group);
 }
 
-static void one_that_meets_another_is_not_the_last(void)
+static void done_with_latch_contended_counts_once(void)
 {
     memset(&group, 0, sizeof group);
     weft_wait_group_add(&group, 2);
@@ -103,22 +103,22 @@ static void one_that_meets_another_is_not_the_last(void)
     CHECK_EQ(group.opaque[0], 0);
 }
 
-static int finish(void *arg)
+static int mark_done(void *arg)
 {
     weft_wait_group_done(arg);
     return 0;
 }
 
-/* The last one may still be in the call. */
-static void who_waited_may_free_it(void)
+/* The last caller of weft_wait_group_done() may still be in its call. */
+static void waiter_may_free_wait_group(void)
 {
     weft_runtime *rt = test_start(2);
     for (uint64_t i = 0; i < crowd_rounds(); i++) {
         weft_wait_group *some = calloc(1, sizeof *some);
         CHECK(some != NULL);
         weft_wait_group_add(some, 2);
-        weft_task *first = test_go(rt, finish, some);
-        weft_task *second = test_go(rt, finish, some);
+        weft_task *first = test_go(rt, mark_done, some);
+        weft_task *second = test_go(rt, mark_done, some);
         CHECK_EQ(weft_wait_group_wait(some, WEFT_NEVER), 0);
         memset(some, 0xff, sizeof *some);
         free(some);
@@ -128,7 +128,7 @@ static void who_waited_may_free_it(void)
     weft_runtime_destroy(rt);
 }
 
-static void finish_none(void)
+static void done_without_add(void)
 {
     memset(&group, 0, sizeof group);
     weft_wait_group_done(&group);
@@ -147,17 +147,17 @@ static void add_one_too_many(void)
     weft_wait_group_add(&group, 1);
 }
 
-static void misuse_aborts_with_a_sentence(void)
+static void misuse_aborts_with_message(void)
 {
-    CHECK_ABORTS(finish_none, "weft_wait_group_done: none is under way");
+    CHECK_ABORTS(done_without_add, "weft_wait_group_done: none is under way");
     CHECK_ABORTS(add_one_too_many, "weft_wait_group_add: too many are under way");
     CHECK_ABORTS(add_too_many, "weft_wait_group_add: too many are under way");
 }
 
 TEST_MAIN({
-    TEST(who_waits_sees_what_all_have_done),
-    TEST(one_that_gives_up_leaves_the_others),
-    TEST(one_that_meets_another_is_not_the_last),
-    TEST(who_waited_may_free_it),
-    TEST(misuse_aborts_with_a_sentence),
+    TEST(waiter_sees_writes_of_all_members),
+    TEST(waiter_that_gives_up_leaves_others_waiting),
+    TEST(done_with_latch_contended_counts_once),
+    TEST(waiter_may_free_wait_group),
+    TEST(misuse_aborts_with_message),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bell.h - a timer that counts its calls, and tells where and when they came.
+ * bell.h - a timer that counts its calls and records where and when they happened.
  */
 #ifndef TEST_BELL_H
 #define TEST_BELL_H
@@ -26,7 +26,7 @@ static inline void bell_call(void *arg)
     (void)atomic_fetch_add(&bell->calls, 1);
 }
 
-/* A fiber, or a blocking job. */
+/* Starts the bell's timer, on a fiber or in a blocking job. */
 static inline int bell_start(void *arg)
 {
     struct bell *bell = arg;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock of the program, stopped, moved on and let go while others look at it
- * and sleep by it. tests/unit/base/clock_test.c has the rest.
+ * clock_race_test.c - pausing, advancing and resuming the clock while other threads read it and
+ * sleep on it.
+ *
+ * The other clock tests are in tests/unit/base/clock_test.c.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +21,7 @@
 #include "test.h"
 #include "timing.h"
 
-/* When a race that begins now has gone on for long enough, in the machine's time.
- * */
+/* Returns when a race that starts now has run long enough, on the machine's clock. */
 static int64_t race_end(void)
 {
     return wf_clock_real() + (int64_t)test_scale(test_is_sanitized() ? 6000 : 300) * WEFT_MS;
@@ -54,12 +55,12 @@ static void *read_clock(void *arg)
 }
 
 /*
- * Goal:   no thread sees the time go back while others stop it and let it run.
- * Method: more readers than cores, so that some lose theirs in the middle of a
- *         look at the clock. Pauses are longer than the clock is moved on, so the
- *         time that a paused clock has lost shows.
+ * Goal:   no thread sees time go backward while another thread pauses and resumes the clock.
+ * Method: more readers than cores, so some are preempted in the middle of reading the clock. A
+ *         pause lasts longer than the clock is advanced by, so the time that a paused clock has
+ *         lost shows.
  */
-static void the_time_never_goes_back_for_anybody(void)
+static void time_never_goes_backward_for_any_reader(void)
 {
     struct readers readers = { 0 };
     pthread_t threads[4];
@@ -85,7 +86,7 @@ static void the_time_never_goes_back_for_anybody(void)
 /* --- Races ------------------------------------------------------------------------------ */
 
 struct race {
-    weft_time length; /* of a sleep */
+    weft_time length; /* of one sleep */
     _Atomic(uint64_t) stop;
     _Atomic(uint64_t) round;
     _Atomic(uint64_t) begun;
@@ -117,7 +118,7 @@ static void *sleep_each_round(void *arg)
     }
 }
 
-/* Keeps others from what the clock guards by a lock, every now and then. */
+/* Takes the clock's lock every now and then, to hold up the others. */
 static void *disturb(void *arg)
 {
     struct race *race = arg;
@@ -128,9 +129,8 @@ static void *disturb(void *arg)
     return NULL;
 }
 
-/* Rounds in which each sleeper begins on a paused clock, and the move ends the
- * sleep. */
-static void race_sleepers(struct race *race, int count, void (*move)(struct race *race))
+/* Runs rounds in which each sleeper starts on a paused clock and move() ends its sleep. */
+static void run_sleeper_race(struct race *race, int count, void (*move)(struct race *race))
 {
     pthread_t threads[8];
     pthread_t disturber;
@@ -158,40 +158,41 @@ static void race_sleepers(struct race *race, int count, void (*move)(struct race
     }
 }
 
-static void advance_past_the_deadline(struct race *race)
+static void advance_past_deadline(struct race *race)
 {
     weft_clock_advance(race->length);
 }
 
 /*
- * Goal:   a thread on its way to sleep is not lost when the clock is moved on.
- * Method: the clock is moved past its deadline while it looks at the clock, joins
- *         the list, or is in the kernel. It has no other deadline: a lost one
- *         ends in the timeout of the test.
+ * Goal:   a thread on its way to sleep does not miss an advance of the clock.
+ * Method: the clock is advanced past the deadline while the thread reads the clock, joins the
+ *         list of sleepers, or is in the kernel. The thread has no other deadline, so a lost
+ *         wake-up hangs the test.
  */
-static void an_advance_at_any_moment_ends_the_sleep(void)
+static void advance_at_any_moment_ends_sleep(void)
 {
     for (int count = 1; count <= 4; count += 3) {
         struct race race = { .length = 1 };
-        race_sleepers(&race, count, advance_past_the_deadline);
+        run_sleeper_race(&race, count, advance_past_deadline);
     }
 }
 
-static void resume_before_the_deadline(struct race *race)
+static void resume_before_deadline(struct race *race)
 {
     (void)race;
     weft_clock_resume();
 }
 
 /*
- * Goal:   a thread on its way to sleep is not lost when the clock runs again.
- * Method: as above, but the sleep ends by the machine's clock, soon after.
+ * Goal:   a thread on its way to sleep does not miss that the clock runs again.
+ * Method: same as advance_at_any_moment_ends_sleep, but the machine's clock ends the sleep,
+ *         soon after.
  */
-static void a_resume_at_any_moment_lets_the_sleep_end(void)
+static void resume_at_any_moment_lets_sleep_end(void)
 {
     for (int count = 1; count <= 4; count += 3) {
         struct race race = { .length = 20 * WEFT_US };
-        race_sleepers(&race, count, resume_before_the_deadline);
+        run_sleeper_race(&race, count, resume_before_deadline);
     }
 }
 
@@ -201,8 +202,8 @@ enum {
     STEPPED_MIN = 50,
 };
 
-/* A sleep that is stopped after some of its instructions. The clock is moved by
- * another thread: this one may have a lock that the clock needs. */
+/* A sleep that is stopped after some of its instructions. Another thread moves the clock,
+ * because the stopped one may hold a lock that the clock needs. */
 static struct {
     void (*move)(void);
     _Atomic(uint32_t) word;
@@ -210,7 +211,7 @@ static struct {
     _Atomic(uint64_t) begun;
     _Atomic(uint64_t) asked;
     _Atomic(uint64_t) moved;
-    _Atomic(uint64_t) unasked; /* it slept before it got that far */
+    _Atomic(uint64_t) unasked; /* rounds in which the sleep began before the requested step */
 } stepped;
 
 static void sleep_stepped(void)
@@ -219,8 +220,8 @@ static void sleep_stepped(void)
     }
 }
 
-/* Waits for the move to end, unless that waits for the sleeper. */
-static void ask_for_move(void)
+/* Waits until the move has ended, unless the move itself waits for the sleeper. */
+static void request_move(void)
 {
     uint64_t round = atomic_load(&stepped.begun);
     atomic_store(&stepped.asked, round);
@@ -230,7 +231,7 @@ static void ask_for_move(void)
     }
 }
 
-/* Is the main thread, which is stepped, in the system call that it sleeps in? */
+/* Returns whether the main thread, which is stepped, is blocked in its sleep system call. */
 static bool sleeper_is_asleep(void)
 {
     char text[512] = { 0 };
@@ -243,7 +244,7 @@ static bool sleeper_is_asleep(void)
     return name_end[1] == ' ' && name_end[2] == 'S';
 }
 
-/* Moves the clock when it is asked to, or when the sleeper sleeps. */
+/* Moves the clock when requested, or when the sleeper is asleep. */
 static void *move_each_round(void *arg)
 {
     (void)arg;
@@ -276,7 +277,7 @@ static void check_each_step(void (*move)(void), weft_time length)
         weft_clock_pause();
         stepped.deadline = weft_after(length);
         atomic_store(&stepped.begun, ++round);
-        reached = test_interrupt_after(2 * (int)round, sleep_stepped, ask_for_move);
+        reached = test_interrupt_after(2 * (int)round, sleep_stepped, request_move);
         test_wait_for(&stepped.moved, round);
     }
     CHECK_GE(round, STEPPED_MIN);
@@ -286,27 +287,26 @@ static void check_each_step(void (*move)(void), weft_time length)
     weft_clock_resume();
 }
 
-static void advance_past_the_step(void)
+static void advance_by_one(void)
 {
     weft_clock_advance(1);
 }
 
 /*
- * Goal:   wherever a thread is on its way to sleep, it is not lost when the clock
- *         is moved past its deadline, or runs again.
- * Method: it is stopped after every second instruction, and the clock is moved
- *         there. It has no other deadline: a lost one ends in the timeout of the
- *         test.
+ * Goal:   at whatever step of its way to sleep, a thread does not miss that the clock is
+ *         advanced past its deadline, or runs again.
+ * Method: the sleeper is stopped after every second instruction, and the clock is moved there.
+ *         It has no other deadline, so a lost wake-up hangs the test.
  */
-static void a_sleeper_is_not_lost_at_any_step(void)
+static void sleeper_interrupted_at_any_step_is_not_lost(void)
 {
-    check_each_step(advance_past_the_step, 1);
+    check_each_step(advance_by_one, 1);
     check_each_step(weft_clock_resume, 2 * WEFT_MS);
 }
 
 TEST_MAIN({
-    TEST(the_time_never_goes_back_for_anybody),
-    TEST(an_advance_at_any_moment_ends_the_sleep),
-    TEST(a_resume_at_any_moment_lets_the_sleep_end),
-    TEST_STEPS(a_sleeper_is_not_lost_at_any_step),
+    TEST(time_never_goes_backward_for_any_reader),
+    TEST(advance_at_any_moment_ends_sleep),
+    TEST(resume_at_any_moment_lets_sleep_end),
+    TEST_STEPS(sleeper_interrupted_at_any_step_is_not_lost),
 })

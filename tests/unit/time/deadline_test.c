@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits of fibers with a deadline: weft_await() and weft_join().
+ * deadline_test.c - fibers that wait with a deadline, in weft_await() and weft_join().
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ struct waiter {
     _Atomic(uint64_t) ended;
 };
 
-static int wait_function(void *arg)
+static int wait_for_gate(void *arg)
 {
     struct waiter *waiter = arg;
     waiter->result = weft_await(&waiter->gate.future, waiter->deadline);
@@ -35,7 +35,7 @@ static int wait_function(void *arg)
 static void waiter_start(struct waiter *waiter, weft_runtime *rt)
 {
     waiter->result = 1234;
-    waiter->task = virtual_go(rt, wait_function, waiter);
+    waiter->task = virtual_go(rt, wait_for_gate, waiter);
 }
 
 static int waiter_join(struct waiter *waiter)
@@ -48,7 +48,7 @@ static int waiter_join(struct waiter *waiter)
 
 /* --- Awaits ------------------------------------------------------------------------- */
 
-static void a_wait_ends_at_its_deadline_and_not_before(void)
+static void await_ends_at_deadline_and_not_before(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
@@ -66,7 +66,7 @@ static void a_wait_ends_at_its_deadline_and_not_before(void)
     virtual_end();
 }
 
-static void a_result_before_the_deadline_wins(void)
+static void result_before_deadline_wins(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
@@ -81,14 +81,14 @@ static void a_result_before_the_deadline_wins(void)
     virtual_end();
 }
 
-static int wait_in_the_past(void *arg)
+static int await_with_past_deadline(void *arg)
 {
     const weft_time deadlines[] = { 0, -1, INT64_MIN, weft_now() - 1, weft_now() };
     (void)arg;
     for (size_t i = 0; i < sizeof deadlines / sizeof deadlines[0]; i++) {
         struct gate gate = gate_make(CANCEL_AT_ONCE);
         CHECK_EQ(weft_await(&gate.future, deadlines[i]), WEFT_ETIMEDOUT);
-        CHECK_EQ(gate.polls, 2); /* One, and one for the result of the cancel. */
+        CHECK_EQ(gate.polls, 2); /* One poll, and one for the result of the cancel. */
         CHECK_EQ(gate.cancels, 1);
         gate_fini(&gate);
         gate = gate_make(CANCEL_AT_ONCE);
@@ -100,11 +100,11 @@ static int wait_in_the_past(void *arg)
     return 0;
 }
 
-static void a_deadline_that_is_over_leaves_one_poll(void)
+static void await_with_past_deadline_polls_once(void)
 {
     (void)virtual_begin();
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_join(virtual_go(rt, wait_in_the_past, NULL)), 0);
+    CHECK_EQ(test_join(virtual_go(rt, await_with_past_deadline, NULL)), 0);
     weft_runtime_destroy(rt);
     virtual_end();
 }
@@ -122,10 +122,10 @@ static int wait_twice(void *arg)
 }
 
 /*
- * Goal:   the deadline of a wait that is over does not touch the next one.
- * Method: a poll of the second gate would tell of a wake.
+ * Goal:   the deadline of a finished wait does not affect the next one.
+ * Method: an extra poll of the second gate would reveal a wake.
  */
-static void a_deadline_ends_with_its_wait(void)
+static void deadline_does_not_affect_next_await(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
@@ -143,7 +143,7 @@ static void a_deadline_ends_with_its_wait(void)
     virtual_end();
 }
 
-static void the_end_of_the_cancel_is_awaited(void)
+static void await_waits_for_end_of_cancel(void)
 {
     for (int wins = 0; wins < 2; wins++) {
         weft_time start = virtual_begin();
@@ -154,21 +154,20 @@ static void the_end_of_the_cancel_is_awaited(void)
         CHECK_EQ(waiter.gate.cancels, 1);
         virtual_go_to(rt, waiter.deadline + VIRTUAL_HOUR);
         CHECK_EQ(waiter.gate.cancels, 1);
-        weft_waker_fire(atomic_exchange(&waiter.gate.waker, NULL)); /* For no reason. */
+        weft_waker_fire(atomic_exchange(&waiter.gate.waker, NULL)); /* spurious */
         virtual_settle(rt);
         CHECK_EQ(waiter.gate.cancels, 2);
         CHECK(!weft_task_is_done(waiter.task));
         gate_open(&waiter.gate, wins ? 77 : WEFT_ECANCELED);
         CHECK_EQ(waiter_join(&waiter), wins ? 77 : WEFT_ETIMEDOUT);
-        CHECK_EQ(waiter.gate.polls, 2); /* Not polled while the cancel was under way. */
+        CHECK_EQ(waiter.gate.polls, 2); /* Not polled while the cancel was pending. */
         weft_runtime_destroy(rt);
         virtual_end();
     }
 }
 
-/* The deadline comes while the cancel that was asked for before needs its time.
- * */
-static void a_cancellation_is_no_timeout(void)
+/* The deadline passes while an earlier cancellation is still in progress. */
+static void cancellation_is_not_reported_as_timeout(void)
 {
     for (int mode = CANCEL_AT_ONCE; mode <= CANCEL_LATER; mode++) {
         weft_time start = virtual_begin();
@@ -191,7 +190,7 @@ static void a_cancellation_is_no_timeout(void)
     }
 }
 
-static int wait_under_a_shield(void *arg)
+static int await_under_shield(void *arg)
 {
     struct gate *gates = arg;
     weft_shield_enter();
@@ -200,17 +199,17 @@ static int wait_under_a_shield(void *arg)
     CHECK_EQ(weft_await(&gates[1].future, weft_after(WEFT_MS)), 6);
     weft_shield_leave();
     CHECK_EQ(weft_await(&gates[2].future, weft_after(WEFT_MS)), WEFT_ECANCELED);
-    CHECK_EQ(gates[2].polls, 0); /* Not started. */
+    CHECK_EQ(gates[2].polls, 0); /* Never polled. */
     return 0;
 }
 
-static void a_deadline_holds_under_a_shield(void)
+static void deadline_holds_under_shield(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
     struct gate gates[3] = { gate_make(CANCEL_AT_ONCE), gate_make(CANCEL_AT_ONCE),
                              gate_make(CANCEL_AT_ONCE) };
-    weft_task *task = virtual_go(rt, wait_under_a_shield, gates);
+    weft_task *task = virtual_go(rt, await_under_shield, gates);
     virtual_settle(rt);
     CHECK_EQ(gates[0].polls, 1);
     virtual_go_to(rt, start + WEFT_MS);
@@ -233,7 +232,7 @@ static int await_ready_often(void *arg)
     return 0;
 }
 
-static void a_fiber_whose_waits_are_always_over_yields(void)
+static void fiber_awaiting_ready_futures_yields_on_budget(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_EQ(test_join(virtual_go(rt, await_ready_often, NULL)), 0);
@@ -257,14 +256,14 @@ static int join_with_deadlines(void *arg)
     CHECK_EQ(weft_now(), deadline);
     CHECK_EQ(weft_try_join(child->task, &result), -EAGAIN);
     CHECK_EQ(result, -99);
-    /* The child ends after 10 ms, and this time that is soon enough. */
+    /* The child ends after 10 ms, before this deadline. */
     CHECK_EQ(weft_join(child->task, &result, weft_after(VIRTUAL_HOUR)), 0);
     CHECK_EQ(result, 3);
     CHECK_EQ(weft_now(), child->deadline);
     return 0;
 }
 
-static void a_join_that_is_over_leaves_the_handle(void)
+static void timed_out_join_leaves_handle_valid(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
@@ -282,21 +281,21 @@ static void a_join_that_is_over_leaves_the_handle(void)
     virtual_end();
 }
 
-static int join_the_done(void *arg)
+static int join_finished_task(void *arg)
 {
     int result = -99;
     CHECK_EQ(weft_join(arg, &result, 0), 0);
     return result;
 }
 
-static void a_task_that_is_done_is_joined_whatever_the_deadline(void)
+static void finished_task_is_joined_despite_past_deadline(void)
 {
     (void)virtual_begin();
     weft_runtime *rt = test_start(1);
     weft_task *child = test_spawn(rt, test_return_7, NULL);
     virtual_settle(rt);
     CHECK(weft_task_is_done(child));
-    CHECK_EQ(test_join(virtual_go(rt, join_the_done, child)), 7);
+    CHECK_EQ(test_join(virtual_go(rt, join_finished_task, child)), 7);
     weft_runtime_destroy(rt);
     virtual_end();
 }
@@ -305,7 +304,7 @@ static void a_task_that_is_done_is_joined_whatever_the_deadline(void)
 
 enum {
     MANY = 200,
-    MANY_MS = 60, /* deadlines are within so many */
+    MANY_MS = 60, /* all deadlines are within this time */
 };
 
 struct many {
@@ -321,7 +320,7 @@ static void many_begin(struct many *many, unsigned workers, enum cancel_mode mod
     many->start = virtual_begin();
     many->rt = test_start(workers);
     for (int i = 0; i < MANY; i++) {
-        /* Odd ones are opened, at least 1 ms before. */
+        /* Odd gates are opened, at least 1 ms before the deadline. */
         uint32_t ms = 2 + wf_rng_below(rng, MANY_MS - 1);
         uint32_t open_ms = 1 + wf_rng_below(rng, ms - 1);
         many->waiters[i] = (struct waiter){ .gate = gate_make(mode) };
@@ -342,12 +341,11 @@ static void many_check(struct many *many, int i)
 }
 
 /*
- * Goal:   of many that wait at once, each ends once, with its own result, at its
- *         own time.
- * Method: deadlines at random, half of the gates opened at random before. The
- *         clock goes on by the millisecond, and all come to rest in between.
+ * Goal:   of many concurrent waits each ends once, with its own result, at its own time.
+ * Method: random deadlines, half of the gates opened at a random earlier time. The clock
+ *         advances by one millisecond at a time, and all workers become idle in between.
  */
-static void many_waits_end_each_at_its_time(void)
+static void many_awaits_end_each_at_its_own_time(void)
 {
     static struct many many;
     struct wf_rng rng;
@@ -372,14 +370,14 @@ static void many_waits_end_each_at_its_time(void)
 }
 
 /*
- * Goal:   the same when results and deadlines come all at once: each wait ends
- *         once, and with a timeout only after its deadline.
- * Method: nobody waits for anybody. The cancel of a gate lasts until it is
- *         opened. Half are opened with a result, which is always given; the
- *         others end by the cancel, and that is a timeout if the deadline was the
- *         reason.
+ * Goal:   same as many_awaits_end_each_at_its_own_time, with results and deadlines arriving at
+ *         the same time. Each wait ends once, and a timeout is reported only after the
+ *         deadline.
+ * Method: nothing is synchronized. The cancel of a gate lasts until the gate is opened. Half of
+ *         the gates are opened with a result, which the wait always returns. The others end by
+ *         the cancel, which is a timeout if the deadline caused it.
  */
-static void waits_whose_results_race_with_their_deadlines_end_once(void)
+static void await_racing_result_with_deadline_ends_once(void)
 {
     static struct many many;
     struct wf_rng rng;
@@ -405,16 +403,16 @@ static void waits_whose_results_race_with_their_deadlines_end_once(void)
 }
 
 TEST_MAIN({
-    TEST(a_wait_ends_at_its_deadline_and_not_before),
-    TEST(a_result_before_the_deadline_wins),
-    TEST(a_deadline_that_is_over_leaves_one_poll),
-    TEST(a_deadline_ends_with_its_wait),
-    TEST(the_end_of_the_cancel_is_awaited),
-    TEST(a_cancellation_is_no_timeout),
-    TEST(a_deadline_holds_under_a_shield),
-    TEST(a_fiber_whose_waits_are_always_over_yields),
-    TEST(a_join_that_is_over_leaves_the_handle),
-    TEST(a_task_that_is_done_is_joined_whatever_the_deadline),
-    TEST(many_waits_end_each_at_its_time),
-    TEST(waits_whose_results_race_with_their_deadlines_end_once),
+    TEST(await_ends_at_deadline_and_not_before),
+    TEST(result_before_deadline_wins),
+    TEST(await_with_past_deadline_polls_once),
+    TEST(deadline_does_not_affect_next_await),
+    TEST(await_waits_for_end_of_cancel),
+    TEST(cancellation_is_not_reported_as_timeout),
+    TEST(deadline_holds_under_shield),
+    TEST(fiber_awaiting_ready_futures_yields_on_budget),
+    TEST(timed_out_join_leaves_handle_valid),
+    TEST(finished_task_is_joined_despite_past_deadline),
+    TEST(many_awaits_end_each_at_its_own_time),
+    TEST(await_racing_result_with_deadline_ends_once),
 })

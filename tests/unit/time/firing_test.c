@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who fires timers, when, and in which order: workers that sleep, that look for
- * work, and that are busy for long.
+ * firing_test.c - which worker fires timers, when, and in which order: parked workers,
+ * searching workers and workers that are busy for a long time.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "test.h"
 #include "virtual.h"
 
-static int run_in_job(weft_runtime *rt, int (*function)(void *arg), void *arg)
+static int run_in_blocking_job(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, function, arg), 0);
@@ -41,14 +41,14 @@ enum {
 struct ordered {
     weft_timer timer;
     weft_time deadline;
-    unsigned number; /* in order of the starts */
+    unsigned number; /* in start order */
 };
 
 static struct ordered ordered[ORDERED];
-static unsigned order[ORDERED]; /* numbers in order of the calls */
+static unsigned order[ORDERED]; /* numbers in call order */
 static _Atomic(uint64_t) called;
 
-static void note_call(void *arg)
+static void record_call(void *arg)
 {
     const struct ordered *self = arg;
     CHECK_GE(weft_now(), self->deadline);
@@ -56,7 +56,7 @@ static void note_call(void *arg)
     (void)atomic_fetch_add(&called, 1);
 }
 
-#define OF_BOTH_KINDS 2u /* instead of flags: every other timer is precise */
+#define OF_BOTH_KINDS 2u /* instead of flags; every other timer is precise */
 
 static unsigned flags_of(const struct ordered *self, unsigned kind)
 {
@@ -68,12 +68,12 @@ static int start_ordered(void *arg)
     const unsigned *kind = arg;
     for (unsigned i = 0; i < ORDERED; i++) {
         weft_timer_start(&ordered[i].timer, ordered[i].deadline, flags_of(&ordered[i], *kind),
-                         note_call, &ordered[i]);
+                         record_call, &ordered[i]);
     }
     return 0;
 }
 
-/* Deadlines within 300 ms, and some in a day. */
+/* Sets deadlines within 300 ms, and some a day later. */
 static void order_begin(weft_time start, struct wf_rng *rng)
 {
     atomic_store(&called, 0);
@@ -84,7 +84,7 @@ static void order_begin(weft_time start, struct wf_rng *rng)
     }
 }
 
-/* When it is due: a coarse one at the end of its millisecond. */
+/* Returns when a timer is due. A coarse one is due at the end of its millisecond. */
 static weft_time due_time(const struct ordered *self, unsigned kind)
 {
     weft_time unit = flags_of(self, kind) == WEFT_PRECISE ? 1 : WEFT_MS;
@@ -97,19 +97,19 @@ static void order_check(unsigned kind)
         const struct ordered *before = &ordered[order[i - 1]];
         const struct ordered *after = &ordered[order[i]];
         CHECK_LE(due_time(before, kind), due_time(after, kind));
-        /* The same time: as they were started. */
+        /* Due at the same time: in start order. */
         CHECK(due_time(before, kind) < due_time(after, kind) || kind != 0 ||
               before->number < after->number);
     }
 }
 
 /*
- * Goal:   the timers of a worker call by deadline, to the millisecond, or to the
+ * Goal:   the timers of a worker fire in deadline order, to the millisecond, or to the
  *         nanosecond if they are precise.
- * Method: one worker, on which all are started. Once the clock jumps over all
- *         deadlines, once it goes there in steps.
+ * Method: one worker, on which all timers are started. In one run the clock jumps past all
+ *         deadlines, in another it gets there in steps.
  */
-static void timers_of_a_worker_call_in_the_order_of_their_deadlines(void)
+static void timers_of_worker_fire_in_deadline_order(void)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
@@ -138,7 +138,7 @@ enum sleeper_kind {
     FIBERS,
     BODIES,
     PRECISE_BODIES,
-    CALLBACKS, /* timers whose functions wake fibers */
+    CALLBACKS, /* timers whose callbacks wake fibers */
     ALL_KINDS,
 };
 
@@ -151,10 +151,10 @@ struct queued_sleeper {
 };
 
 static struct queued_sleeper sleepers[ORDERED];
-static weft_time woken[ORDERED]; /* deadlines in the order in which the tasks have run */
+static weft_time woken[ORDERED]; /* deadlines in the order in which the tasks ran */
 static _Atomic(uint64_t) woken_count;
 
-static void note_wake(const struct queued_sleeper *self)
+static void record_wake(const struct queued_sleeper *self)
 {
     CHECK_GE(weft_now(), self->deadline);
     woken[atomic_load(&woken_count)] = self->deadline;
@@ -175,11 +175,11 @@ static int sleep_in_fiber(void *arg)
     } else {
         CHECK_EQ(weft_sleep_until(self->deadline), 0);
     }
-    note_wake(self);
+    record_wake(self);
     return 0;
 }
 
-static int sleep_in_body(weft_co *co, void *state)
+static int sleep_stackless(weft_co *co, void *state)
 {
     struct queued_sleeper *self = *(struct queued_sleeper **)state;
     int result = 0;
@@ -187,11 +187,11 @@ static int sleep_in_body(weft_co *co, void *state)
     weft_sleep_init(&self->sleep, self->deadline, self->kind == PRECISE_BODIES ? WEFT_PRECISE : 0);
     WEFT_AWAIT(co, result, &self->sleep.future);
     CHECK_EQ(result, 0);
-    note_wake(self);
+    record_wake(self);
     WEFT_END(co, result);
 }
 
-/* Starts sleepers with deadlines in whole milliseconds, each once, in random order. */
+/* Starts sleepers whose deadlines are distinct whole milliseconds, in random order. */
 static void start_sleepers(weft_runtime *rt, unsigned count, enum sleeper_kind kind)
 {
     struct wf_rng rng;
@@ -207,7 +207,7 @@ static void start_sleepers(weft_runtime *rt, unsigned count, enum sleeper_kind k
         struct queued_sleeper *self = &sleepers[i];
         self->kind = kind == ALL_KINDS ? (enum sleeper_kind)wf_rng_below(&rng, ALL_KINDS) : kind;
         weft_fiber_spec fiber = { .function = sleep_in_fiber, .arg = self };
-        weft_spec body = { .body = sleep_in_body, .state = &self, .state_size = sizeof self };
+        weft_spec body = { .body = sleep_stackless, .state = &self, .state_size = sizeof self };
         bool is_body = self->kind == BODIES || self->kind == PRECISE_BODIES;
         CHECK_EQ(is_body ? weft_runtime_spawn(rt, NULL, &body) : weft_runtime_go(rt, NULL, &fiber),
                  0);
@@ -224,7 +224,7 @@ static void check_woken(unsigned count)
     }
 }
 
-/* The last one of 257 fires alone, while tasks of the others still wait in the ring. */
+/* The last timer of 257 fires alone, while tasks woken by the others are still in the ring. */
 static const unsigned crowds[] = { 2, 12, 33, 257, ORDERED };
 
 enum {
@@ -232,10 +232,10 @@ enum {
 };
 
 /*
- * Goal:   sleepers of one worker run in the order of their deadlines.
- * Method: the paused clock jumps over all deadlines at once.
+ * Goal:   sleepers of one worker run in deadline order.
+ * Method: the paused clock jumps past all deadlines in one step.
  */
-static void sleepers_run_in_deadline_order_after_a_jump(void)
+static void sleepers_run_in_deadline_order_after_clock_jump(void)
 {
     for (unsigned i = 0; i < CROWDS * (ALL_KINDS + 1); i++) {
         (void)virtual_begin();
@@ -248,7 +248,7 @@ static void sleepers_run_in_deadline_order_after_a_jump(void)
     }
 }
 
-/* Lets the clock run, and holds the worker until this time has come. */
+/* Resumes the clock and keeps the worker busy until this time. */
 static int hold_worker(void *arg)
 {
     const weft_time *until = arg;
@@ -259,8 +259,9 @@ static int hold_worker(void *arg)
     return 0;
 }
 
-/* The same for deadlines that come by themselves, while the worker is busy. */
-static void sleepers_run_in_deadline_order_after_a_long_poll(void)
+/* Same as sleepers_run_in_deadline_order_after_clock_jump, for deadlines that pass on a running
+ * clock while the worker is busy. */
+static void sleepers_run_in_deadline_order_after_long_poll(void)
 {
     for (unsigned kind = 0; kind <= ALL_KINDS; kind++) {
         (void)virtual_begin();
@@ -274,7 +275,7 @@ static void sleepers_run_in_deadline_order_after_a_long_poll(void)
     }
 }
 
-/* One that is always due. */
+/* A timer that is always due. */
 struct restless {
     weft_timer timer;
     _Atomic(uint64_t) stop;
@@ -299,12 +300,12 @@ static int restless_start(void *arg)
 }
 
 /*
- * Goal:   a timer that starts itself anew with a time that is over keeps neither
- *         tasks nor other timers from their turn.
- * Method: one worker. The other timers are of the same kind, and of the other
- *         one.
+ * Goal:   a timer that restarts itself with a past deadline starves neither tasks nor other
+ *         timers.
+ * Method: one worker. The other timer is of the same kind in some runs and of the other kind in
+ *         others.
  */
-static void a_timer_that_is_always_due_lets_others_call(void)
+static void timer_that_is_always_due_does_not_starve_others(void)
 {
     for (unsigned i = 0; i < 4; i++) {
         weft_time start = virtual_begin();
@@ -350,11 +351,11 @@ static int start_crowd(void *arg)
 }
 
 /*
- * Goal:   a worker does not go to sleep while timers are due.
- * Method: one worker, and thousands of functions to be called at one time. A sleep
- *         that is over at once counts, too.
+ * Goal:   a worker does not park while timers are due.
+ * Method: one worker, and thousands of callbacks due at the same time. A park that ends
+ *         immediately counts, too.
  */
-static void no_worker_sleeps_while_timers_are_due(void)
+static void worker_does_not_park_while_timers_are_due(void)
 {
     weft_time deadline = virtual_begin() + WEFT_MS;
     weft_runtime *rt = test_start(1);
@@ -372,15 +373,14 @@ static void no_worker_sleeps_while_timers_are_due(void)
     virtual_end();
 }
 
-/* --- Workers that sleep --------------------------------------------------------------- */
+/* --- Parked workers ------------------------------------------------------------------- */
 
 /*
- * Goal:   a worker that sleeps until a later deadline gets up for an earlier one
- *         that another thread brings.
- * Method: one worker, asleep for an hour. The clock goes on no further than the
- *         earlier deadline.
+ * Goal:   a worker parked until a later deadline wakes for an earlier one from another thread.
+ * Method: one worker, parked for an hour. The clock advances no further than the earlier
+ *         deadline.
  */
-static void an_earlier_timer_from_outside_wakes_the_worker(void)
+static void earlier_timer_from_outside_wakes_parked_worker(void)
 {
     for (unsigned i = 0; i < 4; i++) {
         weft_time start = virtual_begin();
@@ -390,10 +390,10 @@ static void an_earlier_timer_from_outside_wakes_the_worker(void)
         if (i & 2) {
             CHECK_EQ(test_join(go_pinned(rt, 0, bell_start, &late)), 0);
         } else {
-            CHECK_EQ(run_in_job(rt, bell_start, &late), 0);
+            CHECK_EQ(run_in_blocking_job(rt, bell_start, &late), 0);
         }
         virtual_settle_all(rt);
-        CHECK_EQ(run_in_job(rt, bell_start, &early), 0);
+        CHECK_EQ(run_in_blocking_job(rt, bell_start, &early), 0);
         weft_clock_advance(WEFT_MS);
         test_wait_for(&early.calls, 1);
         CHECK_EQ(early.called_at, early.deadline);
@@ -424,26 +424,25 @@ static int race_starts(void *arg)
 }
 
 /*
- * Goal:   no timer from outside is slept through by a worker that is about to
- *         sleep.
- * Method: each timer is started when the call of the one before has just been
- *         seen, while its worker goes to sleep. By the machine's clock, without
- *         another deadline: a timer that is lost ends in the timeout of the test.
+ * Goal:   a worker that is about to park does not miss a timer from outside.
+ * Method: each timer starts as soon as the previous callback is seen, while its worker parks.
+ *         This runs on the machine's clock without any other deadline, so a lost timer hangs
+ *         the test.
  */
-static void a_timer_started_while_its_worker_falls_asleep_is_not_lost(void)
+static void timer_started_while_worker_parks_is_not_lost(void)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
         weft_runtime *rt = test_start(workers);
         struct racing_starts race = { .rounds = test_scale(4000), .bell.flags = WEFT_PRECISE };
-        CHECK_EQ(run_in_job(rt, race_starts, &race), 0);
+        CHECK_EQ(run_in_blocking_job(rt, race_starts, &race), 0);
         (void)weft_timer_stop(&race.bell.timer);
         weft_runtime_destroy(rt);
     }
 }
 
-/* --- Workers that are busy -------------------------------------------------------------- */
+/* --- Busy workers ----------------------------------------------------------------------- */
 
-/* Computes on its worker until it is released, or for too long. */
+/* Computes on its worker until it is released, or gives up after a time limit. */
 struct load {
     _Atomic(uint64_t) begun;
     _Atomic(uint64_t) release;
@@ -459,20 +458,19 @@ static void compute(struct load *load)
     }
 }
 
-static int compute_function(void *arg)
+static int compute_until_released(void *arg)
 {
     compute(arg);
     return 0;
 }
 
 /*
- * Goal:   the timers of a worker that is busy for long are fired by another one,
- *         however idle everything was before.
- * Method: the timers are started on worker 0, which then computes until they have
- *         called. Once the watch, who has to notice, is awake then, and once
- *         asleep.
+ * Goal:   another worker fires the timers of a worker that is busy for a long time, however
+ *         idle the runtime was before.
+ * Method: the timers are started on worker 0, which then computes until they have fired. The
+ *         monitor, which has to notice, is awake in half of the runs and asleep in the others.
  */
-static void the_timers_of_a_busy_worker_are_fired_by_another(void)
+static void timers_of_busy_worker_are_fired_by_another(void)
 {
     for (unsigned i = 0; i < 4; i++) {
         weft_time start = virtual_begin();
@@ -483,7 +481,7 @@ static void the_timers_of_a_busy_worker_are_fired_by_another(void)
         if (i & 2) {
             virtual_settle_all(rt);
         }
-        weft_task *busy = go_pinned(rt, 0, compute_function, &load);
+        weft_task *busy = go_pinned(rt, 0, compute_until_released, &load);
         test_wait_for(&load.begun, 1);
         weft_clock_advance(5 * WEFT_MS);
         while (atomic_load(&bell.calls) == 0 && !weft_task_is_done(busy)) {
@@ -506,7 +504,7 @@ struct sleeper {
     _Atomic(uint64_t) awake;
 };
 
-static int sleep_function(void *arg)
+static int sleep_and_record_worker(void *arg)
 {
     struct sleeper *self = arg;
     self->slept_on = weft_worker_current();
@@ -519,22 +517,21 @@ static int sleep_function(void *arg)
 }
 
 /*
- * Goal:   a sleeper whose timer is at a worker that is busy for long goes on on
+ * Goal:   a sleeper whose timer belongs to a worker that is busy for a long time resumes on
  *         another.
- * Method: it falls asleep on worker 0, since worker 1 is kept busy meanwhile.
- *         Before it has done so, worker 0 does not get round to the task that is
- *         spawned next.
+ * Method: the sleeper falls asleep on worker 0, because worker 1 is kept busy meanwhile. Worker
+ *         0 does not get to the task that is spawned next before the sleeper is asleep.
  */
-static void a_sleeper_of_a_busy_worker_goes_on_elsewhere(void)
+static void sleeper_of_busy_worker_resumes_on_another(void)
 {
     struct sleeper sleeper = { .deadline = virtual_begin() + 5 * WEFT_MS };
     weft_runtime *rt = test_start(2);
     struct load loads[2] = { { .begun = 0 }, { .begun = 0 } };
-    weft_task *keeper = go_pinned(rt, 1, compute_function, &loads[1]);
+    weft_task *keeper = go_pinned(rt, 1, compute_until_released, &loads[1]);
     test_wait_for(&loads[1].begun, 1);
-    weft_task *task = virtual_go(rt, sleep_function, &sleeper);
+    weft_task *task = virtual_go(rt, sleep_and_record_worker, &sleeper);
     test_wait_for(&sleeper.begun, 1);
-    weft_task *busy = go_pinned(rt, 0, compute_function, &loads[0]);
+    weft_task *busy = go_pinned(rt, 0, compute_until_released, &loads[0]);
     test_wait_for(&loads[0].begun, 1);
     atomic_store(&loads[1].release, 1);
     CHECK_EQ(test_join(keeper), 0);
@@ -561,11 +558,10 @@ static int yield_until_called(void *arg)
 }
 
 /*
- * Goal:   a worker that always has a task to run fires its timers all the same.
- * Method: one worker, and two fibers that let each other run until the timer has
- *         called.
+ * Goal:   a worker that always has a runnable task still fires its timers.
+ * Method: one worker, and two fibers that yield to each other until the timer has fired.
  */
-static void a_worker_that_is_never_idle_fires_its_timers(void)
+static void worker_that_is_never_idle_fires_its_timers(void)
 {
     for (unsigned i = 0; i < 2; i++) {
         weft_time start = virtual_begin();
@@ -603,17 +599,16 @@ static int long_call_start(void *arg)
 }
 
 /*
- * Goal:   while the function of a timer runs for long, new tasks go to the other
- *         worker.
- * Method: tasks from outside, which the worker that calls must not be counted on
- *         to take.
+ * Goal:   while a timer callback runs for a long time, new tasks go to the other worker.
+ * Method: tasks are spawned from outside. The scheduler must not rely on the worker in the
+ *         callback to pick them up.
  */
-static void a_function_that_takes_long_does_not_keep_tasks_waiting(void)
+static void long_timer_callback_does_not_delay_tasks(void)
 {
     for (unsigned i = 0; i < 100; i++) {
         weft_runtime *rt = test_start(2);
         struct long_call call = { .load.begun = 0 };
-        CHECK_EQ(run_in_job(rt, long_call_start, &call), 0);
+        CHECK_EQ(run_in_blocking_job(rt, long_call_start, &call), 0);
         test_wait_for(&call.load.begun, 1);
         for (int j = 0; j < 3; j++) {
             CHECK_EQ(test_join(test_spawn(rt, test_return_7, NULL)), 7);
@@ -625,7 +620,7 @@ static void a_function_that_takes_long_does_not_keep_tasks_waiting(void)
     }
 }
 
-/* --- By the machine's clock --------------------------------------------------------------- */
+/* --- On the machine's clock --------------------------------------------------------------- */
 
 static int compute_until_awake(void *arg)
 {
@@ -633,13 +628,13 @@ static int compute_until_awake(void *arg)
     return 0;
 }
 
-/* The worker that the sleeper's timer belongs to computes until the sleeper has run. */
-static void a_sleeper_of_a_busy_worker_wakes_by_the_machines_clock(void)
+/* The worker that owns the sleeper's timer computes until the sleeper has run. */
+static void sleeper_of_busy_worker_wakes_on_real_clock(void)
 {
     for (int i = 0; i < 10; i++) {
         weft_runtime *rt = test_start(2);
         struct sleeper sleeper = { .deadline = weft_after(5 * WEFT_MS) };
-        weft_task *task = virtual_go(rt, sleep_function, &sleeper);
+        weft_task *task = virtual_go(rt, sleep_and_record_worker, &sleeper);
         test_wait_for(&sleeper.begun, 1);
         weft_task *busy = go_pinned(rt, (unsigned)sleeper.slept_on, compute_until_awake, &sleeper);
         CHECK_EQ(test_join(task), 0);
@@ -653,21 +648,21 @@ enum {
     LATE_MAX = 400 * 1000, /* ns */
 };
 
-/* How late a timer calls whose deadline is 300 us after a whole millisecond. */
+/* Returns how late a timer fires whose deadline is 300 us after a whole millisecond. */
 static weft_time lateness(weft_runtime *rt, unsigned flags)
 {
     weft_time deadline = (weft_now() / WEFT_MS + 2) * WEFT_MS + 300 * WEFT_US;
     struct bell bell = { .deadline = deadline, .flags = flags };
-    CHECK_EQ(run_in_job(rt, bell_start, &bell), 0);
+    CHECK_EQ(run_in_blocking_job(rt, bell_start, &bell), 0);
     test_wait_for(&bell.calls, 1);
     (void)weft_timer_stop(&bell.timer);
     CHECK_GE(bell.called_at, deadline);
     return bell.called_at - deadline;
 }
 
-/* A timer that is not precise waits for the end of its millisecond. The best of many tries counts
- * for the other, since the machine may be busy. */
-static void a_precise_timer_does_not_wait_for_the_next_millisecond(void)
+/* A coarse timer waits for the end of its millisecond. For the precise one the best of many
+ * tries counts, because the machine may be busy. */
+static void precise_timer_fires_before_end_of_millisecond(void)
 {
     weft_runtime *rt = test_start(1);
     CHECK_GE(lateness(rt, 0), LATE_MAX);
@@ -678,17 +673,17 @@ static void a_precise_timer_does_not_wait_for_the_next_millisecond(void)
 }
 
 TEST_MAIN({
-    TEST(timers_of_a_worker_call_in_the_order_of_their_deadlines),
-    TEST(sleepers_run_in_deadline_order_after_a_jump),
-    TEST(sleepers_run_in_deadline_order_after_a_long_poll),
-    TEST(a_timer_that_is_always_due_lets_others_call),
-    TEST(no_worker_sleeps_while_timers_are_due),
-    TEST(an_earlier_timer_from_outside_wakes_the_worker),
-    TEST(a_timer_started_while_its_worker_falls_asleep_is_not_lost),
-    TEST(the_timers_of_a_busy_worker_are_fired_by_another),
-    TEST(a_sleeper_of_a_busy_worker_goes_on_elsewhere),
-    TEST(a_worker_that_is_never_idle_fires_its_timers),
-    TEST(a_function_that_takes_long_does_not_keep_tasks_waiting),
-    TEST(a_sleeper_of_a_busy_worker_wakes_by_the_machines_clock),
-    TEST(a_precise_timer_does_not_wait_for_the_next_millisecond),
+    TEST(timers_of_worker_fire_in_deadline_order),
+    TEST(sleepers_run_in_deadline_order_after_clock_jump),
+    TEST(sleepers_run_in_deadline_order_after_long_poll),
+    TEST(timer_that_is_always_due_does_not_starve_others),
+    TEST(worker_does_not_park_while_timers_are_due),
+    TEST(earlier_timer_from_outside_wakes_parked_worker),
+    TEST(timer_started_while_worker_parks_is_not_lost),
+    TEST(timers_of_busy_worker_are_fired_by_another),
+    TEST(sleeper_of_busy_worker_resumes_on_another),
+    TEST(worker_that_is_never_idle_fires_its_timers),
+    TEST(long_timer_callback_does_not_delay_tasks),
+    TEST(sleeper_of_busy_worker_wakes_on_real_clock),
+    TEST(precise_timer_fires_before_end_of_millisecond),
 })

@@ -11,9 +11,9 @@
 
 #define PERIOD (10 * WEFT_MS)
 
-/* --- Counting, without a wait ------------------------------------------------------- */
+/* --- Counting, without waiting ------------------------------------------------------ */
 
-static void an_interval_begins_with_its_first_tick(void)
+static void interval_starts_at_first_tick(void)
 {
     static const weft_interval_policy policies[] = { WEFT_INTERVAL_BURST, WEFT_INTERVAL_SKIP,
                                                      WEFT_INTERVAL_DELAY };
@@ -26,7 +26,7 @@ static void an_interval_begins_with_its_first_tick(void)
     }
 }
 
-static void a_period_below_a_nanosecond_is_one(void)
+static void period_below_one_nanosecond_becomes_one(void)
 {
     const weft_time periods[] = { 0, -1, -PERIOD, INT64_MIN, 1 };
     weft_time start = virtual_begin();
@@ -40,8 +40,8 @@ static void a_period_below_a_nanosecond_is_one(void)
     virtual_end();
 }
 
-/* Who is in time gets tick after tick, whatever the policy. */
-static void ticks_in_time_are_a_period_apart(void)
+/* A caller that is on time gets one tick per period under every policy. */
+static void ticks_on_time_are_one_period_apart(void)
 {
     for (int policy = WEFT_INTERVAL_BURST; policy <= WEFT_INTERVAL_DELAY; policy++) {
         weft_time start = virtual_begin();
@@ -50,14 +50,14 @@ static void ticks_in_time_are_a_period_apart(void)
         for (int i = 1; i <= 100; i++) {
             CHECK_EQ(weft_interval_advance(&interval), 1);
             CHECK_EQ(interval.next, start + i * PERIOD);
-            /* Late by less than a period is in time: the plan stands. */
+            /* Less than one period late is on time: the schedule does not change. */
             weft_clock_advance(i % 3 == 0 ? PERIOD - 1 : i % 3 == 1 ? PERIOD : PERIOD + 1);
         }
         virtual_end();
     }
 }
 
-static void burst_makes_up_for_what_was_missed(void)
+static void burst_delivers_missed_ticks(void)
 {
     weft_time start = virtual_begin();
     weft_interval interval;
@@ -72,10 +72,10 @@ static void burst_makes_up_for_what_was_missed(void)
     virtual_end();
 }
 
-static void skip_goes_on_with_the_next_tick_as_planned(void)
+static void skip_continues_with_next_scheduled_tick(void)
 {
     static const struct {
-        weft_time late; /* after the tick that is taken */
+        weft_time late; /* after the tick that is consumed */
         int ticks;
     } cases[] = {
         { 0, 1 },          { 1, 1 },
@@ -95,7 +95,7 @@ static void skip_goes_on_with_the_next_tick_as_planned(void)
     }
 }
 
-static void skip_counts_no_further_than_an_int(void)
+static void skip_count_saturates_at_int_max(void)
 {
     weft_time start = virtual_begin();
     const weft_time late[] = { INT_MAX - 2, INT_MAX - 1, INT_MAX, INT_MAX + WEFT_S };
@@ -107,7 +107,7 @@ static void skip_counts_no_further_than_an_int(void)
         CHECK_EQ(weft_interval_advance(&interval), i == 0 ? INT_MAX - 1 : INT_MAX);
         CHECK_EQ(interval.next, before + late[i] + 1);
     }
-    /* Since the beginning of time. */
+    /* Late since time 0. */
     weft_interval interval;
     weft_interval_init(&interval, 0, 1, WEFT_INTERVAL_SKIP);
     CHECK_EQ(weft_interval_advance(&interval), INT_MAX);
@@ -116,7 +116,7 @@ static void skip_counts_no_further_than_an_int(void)
     virtual_end();
 }
 
-static void delay_waits_a_whole_period_after_a_tick_was_missed(void)
+static void delay_waits_full_period_after_missed_tick(void)
 {
     weft_time start = virtual_begin();
     weft_interval interval;
@@ -132,7 +132,7 @@ static void delay_waits_a_whole_period_after_a_tick_was_missed(void)
     virtual_end();
 }
 
-static void an_interval_ends_at_never(void)
+static void interval_ends_at_never(void)
 {
     for (int policy = WEFT_INTERVAL_BURST; policy <= WEFT_INTERVAL_DELAY; policy++) {
         const weft_time firsts[] = { WEFT_NEVER, WEFT_NEVER - 1, WEFT_NEVER - 5, 0 };
@@ -148,7 +148,7 @@ static void an_interval_ends_at_never(void)
     }
 }
 
-static void an_interval_may_begin_before_all_times(void)
+static void interval_may_start_at_minimum_time(void)
 {
     (void)virtual_begin();
     for (int policy = WEFT_INTERVAL_BURST; policy <= WEFT_INTERVAL_DELAY; policy++) {
@@ -172,15 +172,15 @@ enum {
     TICKS = 20
 };
 
-/* Takes ticks and notes when they came; one of them it comes late for. */
+/* Waits for ticks and records when they came. It is late for one of them. */
 struct taker {
     weft_interval interval;
     int counts[TICKS];
     weft_time at[TICKS];
     _Atomic(uint64_t) taken;
-    _Atomic(uint64_t) may_take; /* no further than this one */
+    _Atomic(uint64_t) may_take; /* number of ticks that it may wait for so far */
     weft_sleep_future sleep;
-    int left; /* when it was cancelled */
+    int left; /* result of wait_for_tick() */
 };
 
 static int take_ticks(void *arg)
@@ -195,14 +195,14 @@ static int take_ticks(void *arg)
     return 0;
 }
 
-static void *take_ticks_on_a_thread(void *arg)
+static void *take_ticks_on_thread(void *arg)
 {
     (void)take_ticks(arg);
     return NULL;
 }
 
-/* The same in a body, which advances the interval itself. */
-static int take_ticks_body(weft_co *co, void *state)
+/* Same as take_ticks(), in a stackless task, which advances the interval itself. */
+static int take_ticks_in_stackless_task(weft_co *co, void *state)
 {
     struct taker *taker = test_arg(state);
     uint64_t i = atomic_load(&taker->taken);
@@ -220,8 +220,7 @@ static int take_ticks_body(weft_co *co, void *state)
     WEFT_END(co, 0);
 }
 
-/* When a tick is due, if the taker comes late for number 10: 5 periods and a bit.
- * */
+/* Returns when tick i is due if the taker is late for tick 10 by 5 periods and 1 ms. */
 static weft_time tick_due(weft_time start, weft_interval_policy policy, int i)
 {
     if (i < 10 || policy == WEFT_INTERVAL_BURST) {
@@ -259,11 +258,11 @@ static void check_taker(const struct taker *taker, weft_time start)
 }
 
 /*
- * Goal:   ticks come when they are due, and after a delay as the policy has it,
- *         on a fiber, on a thread and in a body.
- * Method: the clock goes on from tick to tick, but once beyond some of them.
+ * Goal:   ticks come when they are due, and follow the policy after a delay, on a fiber, on a
+ *         thread and in a stackless task.
+ * Method: the clock advances from tick to tick, and once past several of them.
  */
-static void ticks_are_waited_for(void)
+static void ticks_arrive_when_due_under_each_policy(void)
 {
     for (int i = 0; i < 9; i++) {
         weft_interval_policy policy = (weft_interval_policy)(i / 3);
@@ -276,9 +275,9 @@ static void ticks_are_waited_for(void)
         if (i % 3 == 0) {
             task = virtual_go(rt, take_ticks, &taker);
         } else if (i % 3 == 1) {
-            task = test_spawn(rt, take_ticks_body, &taker);
+            task = test_spawn(rt, take_ticks_in_stackless_task, &taker);
         } else {
-            CHECK_EQ(pthread_create(&thread, NULL, take_ticks_on_a_thread, &taker), 0);
+            CHECK_EQ(pthread_create(&thread, NULL, take_ticks_on_thread, &taker), 0);
         }
         drive_taker(&taker, start, policy);
         CHECK_EQ(task != NULL ? test_join(task) : pthread_join(thread, NULL), 0);
@@ -296,7 +295,7 @@ static int wait_for_tick(void *arg)
     return 0;
 }
 
-static void a_cancelled_wait_leaves_the_tick_to_come(void)
+static void canceled_wait_leaves_tick_pending(void)
 {
     for (int policy = WEFT_INTERVAL_BURST; policy <= WEFT_INTERVAL_DELAY; policy++) {
         weft_time start = virtual_begin();
@@ -310,7 +309,7 @@ static void a_cancelled_wait_leaves_the_tick_to_come(void)
         CHECK_EQ(test_join(task), 0);
         CHECK_EQ(taker.left, WEFT_ECANCELED);
         CHECK_EQ(taker.interval.next, start + PERIOD);
-        /* It comes to the next one who waits. */
+        /* The next waiter gets it. */
         task = virtual_go(rt, wait_for_tick, &taker);
         virtual_settle(rt);
         weft_clock_advance(PERIOD);
@@ -323,15 +322,15 @@ static void a_cancelled_wait_leaves_the_tick_to_come(void)
 }
 
 TEST_MAIN({
-    TEST(an_interval_begins_with_its_first_tick),
-    TEST(a_period_below_a_nanosecond_is_one),
-    TEST(ticks_in_time_are_a_period_apart),
-    TEST(burst_makes_up_for_what_was_missed),
-    TEST(skip_goes_on_with_the_next_tick_as_planned),
-    TEST(skip_counts_no_further_than_an_int),
-    TEST(delay_waits_a_whole_period_after_a_tick_was_missed),
-    TEST(an_interval_ends_at_never),
-    TEST(an_interval_may_begin_before_all_times),
-    TEST(ticks_are_waited_for),
-    TEST(a_cancelled_wait_leaves_the_tick_to_come),
+    TEST(interval_starts_at_first_tick),
+    TEST(period_below_one_nanosecond_becomes_one),
+    TEST(ticks_on_time_are_one_period_apart),
+    TEST(burst_delivers_missed_ticks),
+    TEST(skip_continues_with_next_scheduled_tick),
+    TEST(skip_count_saturates_at_int_max),
+    TEST(delay_waits_full_period_after_missed_tick),
+    TEST(interval_ends_at_never),
+    TEST(interval_may_start_at_minimum_time),
+    TEST(ticks_arrive_when_due_under_each_policy),
+    TEST(canceled_wait_leaves_tick_pending),
 })

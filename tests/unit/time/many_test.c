@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Very many sleeps at once, and what they cost: no allocation.
+ * many_test.c - many concurrent sleeps, and their cost: no allocation.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ enum {
 };
 
 static _Atomic(uint64_t) asleep;
-static _Atomic(uint64_t) slept; /* of those that are left alone */
+static _Atomic(uint64_t) slept; /* only sleepers that are left alone */
 
 struct sleeper {
     weft_sleep_future sleep;
@@ -31,7 +31,7 @@ struct sleeper {
     bool left_alone;
 };
 
-static int sleeper_body(weft_co *co, void *state)
+static int sleeper_task(weft_co *co, void *state)
 {
     struct sleeper *self = state;
     int err = 0;
@@ -53,7 +53,7 @@ struct crowd {
     weft_time start;
     uint64_t count;
     weft_task **tasks;
-    uint64_t due[LONGEST_MS + 1]; /* left alone, and due in this ms */
+    uint64_t due[LONGEST_MS + 1]; /* number of sleepers left alone that are due in this ms */
 };
 
 static void crowd_begin(struct crowd *crowd, struct wf_rng *rng)
@@ -70,7 +70,7 @@ static void crowd_begin(struct crowd *crowd, struct wf_rng *rng)
         struct sleeper sleeper = { .deadline = crowd->start + ms * WEFT_MS,
                                    .left_alone = i % 2 == 0 };
         crowd->due[ms] += sleeper.left_alone;
-        weft_spec spec = { .body = sleeper_body, .state = &sleeper, .state_size = sizeof sleeper };
+        weft_spec spec = { .body = sleeper_task, .state = &sleeper, .state_size = sizeof sleeper };
         CHECK_EQ(weft_runtime_spawn_wait(crowd->rt, &crowd->tasks[i], &spec, WEFT_NEVER), 0);
     }
     test_wait_for(&asleep, crowd->count);
@@ -92,13 +92,13 @@ static void crowd_end(struct crowd *crowd)
 }
 
 /*
- * Goal:   of very many sleeps none ends early, none is lost, and each ends once,
- *         while others are cancelled from outside.
- * Method: 8 workers. The clock goes on in steps; after each one all that are due
- *         must end, before the clock goes on. Every second task is cancelled, at
- *         a random step.
+ * Goal:   of many sleeps none ends early, none is lost, and each ends once, while others are
+ *         canceled from outside.
+ * Method: 8 workers. The clock advances in steps. After each step all sleepers that are due
+ *         must end before the clock advances again. Every second task is canceled, at a random
+ *         step.
  */
-static void very_many_sleeps_end_each_at_its_time(void)
+static void many_sleeps_end_each_at_its_own_time(void)
 {
     static struct crowd crowd;
     struct wf_rng rng;
@@ -129,7 +129,7 @@ enum {
     ROUNDS = 20,
 };
 
-/* All that has to do with time, again and again. */
+/* Uses all time operations in a loop. */
 struct strand {
     weft_time begin;
     struct gate gate;
@@ -143,18 +143,18 @@ struct strand {
 static _Atomic(uint64_t) strands_done;
 static _Atomic(uint64_t) strands_may_end;
 
-static void ring(void *arg)
+static void noop(void *arg)
 {
     (void)arg;
 }
 
-static int strand_function(void *arg)
+static int strand_fiber(void *arg)
 {
     struct strand *self = arg;
     CHECK_EQ(weft_sleep_until(self->begin), 0);
     weft_interval_init(&self->interval, weft_now(), WEFT_MS, WEFT_INTERVAL_SKIP);
     for (int i = 0; i < ROUNDS; i++) {
-        weft_timer_start(&self->timer, weft_after(i * WEFT_MS), i & 1 ? WEFT_PRECISE : 0, ring, 0);
+        weft_timer_start(&self->timer, weft_after(i * WEFT_MS), i & 1 ? WEFT_PRECISE : 0, noop, 0);
         CHECK_EQ(weft_sleep(i % 3 * WEFT_MS), 0);
         CHECK_LT(0, weft_interval_tick(&self->interval));
         struct gate gate = gate_make(CANCEL_AT_ONCE);
@@ -169,7 +169,7 @@ static int strand_function(void *arg)
     return 0;
 }
 
-static int strand_body(weft_co *co, void *state)
+static int strand_stackless(weft_co *co, void *state)
 {
     struct strand *self = test_arg(state);
     int err = 0;
@@ -177,7 +177,7 @@ static int strand_body(weft_co *co, void *state)
     weft_sleep_init(&self->sleep, self->begin, 0);
     WEFT_AWAIT(co, err, &self->sleep.future);
     for (self->round = 0; self->round < ROUNDS; self->round++) {
-        weft_timer_start(&self->timer, weft_after(self->round * WEFT_MS), 0, ring, NULL);
+        weft_timer_start(&self->timer, weft_after(self->round * WEFT_MS), 0, noop, NULL);
         weft_sleep_init(&self->sleep, weft_after(WEFT_MS), WEFT_PRECISE);
         WEFT_AWAIT(co, err, &self->sleep.future);
         CHECK_EQ(err, 0);
@@ -202,22 +202,22 @@ static void start_strands(weft_runtime *rt, struct strand *strands, weft_task **
     for (int i = 0; i < STRANDS; i++) {
         strands[i] = (struct strand){ .begin = begin };
         if (i % 4 == 0) {
-            CHECK_EQ(weft_runtime_spawn_blocking(rt, &tasks[i], strand_function, &strands[i]), 0);
+            CHECK_EQ(weft_runtime_spawn_blocking(rt, &tasks[i], strand_fiber, &strands[i]), 0);
         } else if (i % 4 == 1) {
-            tasks[i] = virtual_go(rt, strand_function, &strands[i]);
+            tasks[i] = virtual_go(rt, strand_fiber, &strands[i]);
         } else {
-            tasks[i] = test_spawn(rt, strand_body, &strands[i]);
+            tasks[i] = test_spawn(rt, strand_stackless, &strands[i]);
         }
     }
     virtual_settle(rt);
 }
 
 /*
- * Goal:   nothing that has to do with time allocates, so nothing of it can fail.
- * Method: the tasks exist, have their stacks and sleep before the allocations are
- *         counted, and go on to exist until they are counted again.
+ * Goal:   no time operation allocates, so none can fail for lack of memory.
+ * Method: the tasks exist, have their stacks and are asleep before the allocations are counted,
+ *         and they live until the allocations are counted again.
  */
-static void whatever_has_to_do_with_time_allocates_nothing(void)
+static void time_operations_do_not_allocate(void)
 {
     static struct strand strands[STRANDS];
     weft_task *tasks[STRANDS];
@@ -249,6 +249,6 @@ static void whatever_has_to_do_with_time_allocates_nothing(void)
 }
 
 TEST_MAIN({
-    TEST(very_many_sleeps_end_each_at_its_time),
-    TEST(whatever_has_to_do_with_time_allocates_nothing),
+    TEST(many_sleeps_end_each_at_its_own_time),
+    TEST(time_operations_do_not_allocate),
 })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nap.h - one sleep, wherever one can: on a fiber, on a plain thread, in a
- * blocking job, and as a future in the body of a task.
+ * nap.h - one sleep in each context: on a fiber, on a plain thread, in a blocking job, and as a
+ * future in a stackless task.
  */
 #ifndef NAP_H
 #define NAP_H
@@ -20,16 +20,16 @@ enum place {
     ON_FIBER,
     IN_JOB,
     IN_BODY,
-    ON_THREAD, /* the last: cannot be cancelled */
+    ON_THREAD, /* must be last: cannot be canceled */
     PLACES,
     CANCELLABLE = ON_THREAD,
 };
 
-/* One sleep, and what came of it. */
+/* One sleep and its outcome. */
 struct nap {
     weft_time deadline;
-    unsigned flags; /* of a future */
-    bool shielded;  /* and then a second sleep, without the shield */
+    unsigned flags; /* for the future */
+    bool shielded;  /* the first sleep is shielded; a second one follows without the shield */
     int result;     /* of the first sleep */
     int afterwards; /* of the second */
     weft_time woke;
@@ -109,7 +109,7 @@ static inline void nap_start(struct nap *nap, weft_runtime *rt, enum place place
     }
 }
 
-/* Waits until it sleeps. */
+/* Waits until it is asleep. */
 static inline void nap_wait_asleep(struct nap *nap, weft_runtime *rt)
 {
     test_wait_for(&nap->begun, 1);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * precise_test.c - the heap against a reference that scans an array.
+ * precise_test.c - the pairing heap of precise timers, against a reference that scans an array.
  *
- * put, drop and take do the same to the heap and to the reference, and then
- * compare. The order of equal deadlines is free, so a popped entry is checked
- * by its deadline.
+ * put, drop and pop_due do the same to the heap and to the reference and then compare the two.
+ * The order of equal deadlines is unspecified, so a popped entry is checked by its deadline.
  */
 #include "time/precise.h"
 
@@ -16,7 +15,7 @@
 
 enum {
     ITEMS = 64,
-    /* So many that the test times out if each pop is O(n). */
+    /* Enough that the test times out if each pop is O(n). */
     MANY = 1000000
 };
 
@@ -68,8 +67,8 @@ static void drop(struct item *item)
     check_next();
 }
 
-/* Pops what is due at now; NULL if nothing is. */
-static struct item *take(int64_t now)
+/* Pops an entry that is due at now, or returns NULL. */
+static struct item *pop_due(int64_t now)
 {
     int64_t earliest = wf_precise_next(&heap);
     bool is_due = !wf_precise_is_empty(&heap) && earliest <= now;
@@ -89,7 +88,7 @@ static struct item *take(int64_t now)
 
 static void drain(int64_t now)
 {
-    while (take(now) != NULL) {
+    while (pop_due(now) != NULL) {
     }
 }
 
@@ -98,23 +97,23 @@ static void new_heap_is_empty(void)
     memset(&heap, 0xA5, sizeof heap);
     reset();
     check_next();
-    CHECK(take(INT64_MAX) == NULL);
+    CHECK(pop_due(INT64_MAX) == NULL);
 }
 
-static void entry_comes_out_at_its_deadline_and_not_before(void)
+static void entry_pops_at_deadline_and_not_before(void)
 {
     static const int64_t deadlines[] = { INT64_MIN + 1, -1, 0, 1, 999999, 1000000, INT64_MAX };
     for (size_t i = 0; i < sizeof deadlines / sizeof deadlines[0]; i++) {
         reset();
         put(&items[0], deadlines[i]);
-        CHECK(take(INT64_MIN) == NULL);
-        CHECK(take(deadlines[i] - 1) == NULL);
-        CHECK(take(deadlines[i]) == &items[0]);
-        CHECK(take(INT64_MAX) == NULL);
+        CHECK(pop_due(INT64_MIN) == NULL);
+        CHECK(pop_due(deadlines[i] - 1) == NULL);
+        CHECK(pop_due(deadlines[i]) == &items[0]);
+        CHECK(pop_due(INT64_MAX) == NULL);
     }
 }
 
-static void entries_come_out_by_deadline_whatever_the_order_of_insertion(void)
+static void entries_pop_by_deadline_for_any_insertion_order(void)
 {
     for (int step = 1; step < ITEMS; step += 2) {
         reset();
@@ -122,13 +121,13 @@ static void entries_come_out_by_deadline_whatever_the_order_of_insertion(void)
             put(&items[i], i * step % ITEMS);
         }
         for (int now = 0; now < ITEMS; now++) {
-            CHECK(take(now) != NULL);
-            CHECK(take(now) == NULL);
+            CHECK(pop_due(now) != NULL);
+            CHECK(pop_due(now) == NULL);
         }
     }
 }
 
-static void deadlines_from_all_of_int64_are_in_order(void)
+static void deadlines_across_int64_pop_in_order(void)
 {
     static const int64_t sorted[] = { INT64_MIN, INT64_MIN + 1, INT32_MIN,  -1,       0,
                                       1,         INT32_MAX,     UINT32_MAX, INT64_MAX };
@@ -140,11 +139,11 @@ static void deadlines_from_all_of_int64_are_in_order(void)
         put(&items[i * 4 % SORTED], sorted[i * 4 % SORTED]);
     }
     for (int i = 0; i < SORTED; i++) {
-        CHECK(take(sorted[i]) == &items[i]);
+        CHECK(pop_due(sorted[i]) == &items[i]);
     }
 }
 
-static void equal_deadlines_all_come_out(void)
+static void entries_with_equal_deadlines_all_pop(void)
 {
     reset();
     for (int i = 0; i < ITEMS; i++) {
@@ -159,11 +158,11 @@ static void equal_deadlines_all_come_out(void)
 }
 
 /*
- * Goal:   whichever entry is removed, the others stay and keep their order.
- * Method: pops in between give the tree its depth: the root, first, middle and
- *         last children, with and without children of their own.
+ * Goal:   removing any entry leaves the others in place and in order.
+ * Method: pops in between give the tree depth. The removed entries include the root and first,
+ *         middle and last children, with and without children of their own.
  */
-static void remove_takes_any_entry_out_and_no_other(void)
+static void remove_of_any_entry_keeps_others_in_order(void)
 {
     for (int pops = 0; pops < 20; pops++) {
         for (int gone = 0; gone < ITEMS; gone++) {
@@ -172,7 +171,7 @@ static void remove_takes_any_entry_out_and_no_other(void)
                 put(&items[i], i * 29 % ITEMS);
             }
             for (int i = 0; i < pops; i++) {
-                CHECK(take(INT64_MAX) != NULL);
+                CHECK(pop_due(INT64_MAX) != NULL);
             }
             if (items[gone].is_in) {
                 drop(&items[gone]);
@@ -194,17 +193,17 @@ static void removed_entry_can_be_inserted_again(void)
         put(&items[i], -i);
     }
     for (int i = ITEMS - 1; i >= 0; i--) {
-        CHECK(take(0) == &items[i]);
+        CHECK(pop_due(0) == &items[i]);
     }
 }
 
-static void remove_what_is_not_in(void)
+static void remove_unlinked_entry(void)
 {
     wf_precise_entry_init(&items[0].entry);
     wf_precise_remove(&heap, &items[0].entry);
 }
 
-static void remove_from_another_heap(void)
+static void remove_from_wrong_heap(void)
 {
     struct wf_precise other;
     wf_precise_init(&other);
@@ -212,14 +211,14 @@ static void remove_from_another_heap(void)
     wf_precise_remove(&heap, &items[0].entry);
 }
 
-static void remove_of_an_entry_that_is_not_in_aborts(void)
+static void remove_of_unlinked_entry_aborts(void)
 {
     reset();
-    CHECK_ABORTS(remove_what_is_not_in, "wf_precise_is_linked(entry)");
-    CHECK_ABORTS(remove_from_another_heap, "entry == heap->root");
+    CHECK_ABORTS(remove_unlinked_entry, "wf_precise_is_linked(entry)");
+    CHECK_ABORTS(remove_from_wrong_heap, "entry == heap->root");
 }
 
-static void random_operations_agree_with_the_reference(void)
+static void random_operations_match_reference(void)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 1);
@@ -230,7 +229,7 @@ static void random_operations_agree_with_the_reference(void)
         for (int i = 0; i < 1000; i++) {
             struct item *item = &items[wf_rng_below(&rng, ITEMS)];
             if (wf_rng_below(&rng, 8) < pops) {
-                (void)take(wf_rng_below(&rng, range));
+                (void)pop_due(wf_rng_below(&rng, range));
             } else if (item->is_in) {
                 drop(item);
             } else {
@@ -242,14 +241,14 @@ static void random_operations_agree_with_the_reference(void)
 }
 
 enum shape {
-    ASCENDING,  /* the root has all others as children */
+    ASCENDING,  /* all others are children of the root */
     DESCENDING, /* each entry is the only child of the next */
     RANDOM,
     SHAPES
 };
 
-/* Goal: no shape of the tree overflows the stack, or makes many calls O(n). */
-static void million_entries_of_any_shape_come_out_in_order(void)
+/* Goal: no shape of the tree overflows the stack or makes most calls O(n). */
+static void million_entries_of_any_shape_pop_in_order(void)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 2);
@@ -283,13 +282,13 @@ static void million_entries_of_any_shape_come_out_in_order(void)
 
 TEST_MAIN({
     TEST(new_heap_is_empty),
-    TEST(entry_comes_out_at_its_deadline_and_not_before),
-    TEST(entries_come_out_by_deadline_whatever_the_order_of_insertion),
-    TEST(deadlines_from_all_of_int64_are_in_order),
-    TEST(equal_deadlines_all_come_out),
-    TEST(remove_takes_any_entry_out_and_no_other),
+    TEST(entry_pops_at_deadline_and_not_before),
+    TEST(entries_pop_by_deadline_for_any_insertion_order),
+    TEST(deadlines_across_int64_pop_in_order),
+    TEST(entries_with_equal_deadlines_all_pop),
+    TEST(remove_of_any_entry_keeps_others_in_order),
     TEST(removed_entry_can_be_inserted_again),
-    TEST_DEBUG(remove_of_an_entry_that_is_not_in_aborts),
-    TEST(random_operations_agree_with_the_reference),
-    TEST(million_entries_of_any_shape_come_out_in_order),
+    TEST_DEBUG(remove_of_unlinked_entry_aborts),
+    TEST(random_operations_match_reference),
+    TEST(million_entries_of_any_shape_pop_in_order),
 })

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeps that are cancelled.
+ * sleep_cancel_test.c - canceling sleeps.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 #include "timing.h"
 #include "virtual.h"
 
-static void a_cancelled_sleep_ends_at_once(void)
+static void cancel_ends_sleep_immediately(void)
 {
     for (int never = 0; never < 2; never++) {
         for (int place = 0; place < CANCELLABLE; place++) {
@@ -40,7 +40,7 @@ static void a_cancelled_sleep_ends_at_once(void)
     }
 }
 
-static int sleep_when_cancelled(void *arg)
+static int sleep_when_canceled(void *arg)
 {
     (void)arg;
     weft_cancel(weft_task_current());
@@ -53,19 +53,19 @@ static int sleep_when_cancelled(void *arg)
     return 3;
 }
 
-static void whoever_is_cancelled_does_not_fall_asleep(void)
+static void canceled_task_does_not_fall_asleep(void)
 {
     (void)virtual_begin();
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_join(virtual_go(rt, sleep_when_cancelled, NULL)), 3);
+    CHECK_EQ(test_join(virtual_go(rt, sleep_when_canceled, NULL)), 3);
     weft_task *job;
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, sleep_when_cancelled, NULL), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, sleep_when_canceled, NULL), 0);
     CHECK_EQ(test_join(job), 3);
     weft_runtime_destroy(rt);
     virtual_end();
 }
 
-static void a_shield_defers_the_cancellation_of_a_sleep(void)
+static void shield_defers_cancellation_of_sleep(void)
 {
     for (int place = 0; place < CANCELLABLE; place++) {
         weft_time start = virtual_begin();
@@ -85,7 +85,7 @@ static void a_shield_defers_the_cancellation_of_a_sleep(void)
     }
 }
 
-static void the_shutdown_cancels_all_who_sleep(void)
+static void shutdown_cancels_all_sleepers(void)
 {
     enum {
         NAPS = 12
@@ -117,7 +117,7 @@ static void the_shutdown_cancels_all_who_sleep(void)
 }
 
 struct shot {
-    weft_task *task; /* NULL: it is over */
+    weft_task *task; /* NULL: the race is over */
     _Atomic(uint64_t) round;
     _Atomic(uint64_t) done;
 };
@@ -142,12 +142,12 @@ static void *cancel_each_round(void *arg)
 }
 
 /*
- * Goal:   a cancellation that meets the end of the sleep ends it once, one way or
- *         the other, and leaves nothing behind.
- * Method: a second thread cancels at about the time when this one moves the clock
- *         past the deadline. What is left behind would be found by a sanitizer.
+ * Goal:   a cancellation that races with the deadline ends the sleep once, with either result,
+ *         and leaves nothing behind.
+ * Method: a second thread cancels at about the time when this one advances the clock past the
+ *         deadline. Sanitizers report leftovers.
  */
-static void a_cancellation_that_meets_the_deadline_ends_the_sleep_once(void)
+static void cancel_racing_deadline_ends_sleep_once(void)
 {
     static struct shot shot;
     shot = (struct shot){ .round = 0 };
@@ -177,9 +177,9 @@ static void a_cancellation_that_meets_the_deadline_ends_the_sleep_once(void)
 }
 
 TEST_MAIN({
-    TEST(a_cancelled_sleep_ends_at_once),
-    TEST(whoever_is_cancelled_does_not_fall_asleep),
-    TEST(a_shield_defers_the_cancellation_of_a_sleep),
-    TEST(the_shutdown_cancels_all_who_sleep),
-    TEST(a_cancellation_that_meets_the_deadline_ends_the_sleep_once),
+    TEST(cancel_ends_sleep_immediately),
+    TEST(canceled_task_does_not_fall_asleep),
+    TEST(shield_defers_cancellation_of_sleep),
+    TEST(shutdown_cancels_all_sleepers),
+    TEST(cancel_racing_deadline_ends_sleep_once),
 })

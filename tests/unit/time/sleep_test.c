@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping, wherever one can.
+ * sleep_test.c - sleeping on fibers, in stackless tasks, in blocking jobs and on plain threads.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include "test.h"
 #include "virtual.h"
 
-/* --- How long ---------------------------------------------------------------------- */
+/* --- Duration ---------------------------------------------------------------------- */
 
-static void a_sleep_ends_at_its_time_and_not_before(void)
+static void sleep_ends_at_deadline_and_not_before(void)
 {
     for (int place = 0; place < PLACES; place++) {
         weft_time start = virtual_begin();
@@ -34,7 +34,7 @@ static void a_sleep_ends_at_its_time_and_not_before(void)
     }
 }
 
-static void a_sleep_until_a_time_that_is_over_returns_at_once(void)
+static void sleep_until_past_time_returns_immediately(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(1);
@@ -52,7 +52,7 @@ static void a_sleep_until_a_time_that_is_over_returns_at_once(void)
     virtual_end();
 }
 
-static int sleep_for_no_time(void *arg)
+static int sleep_for_zero_or_negative_time(void *arg)
 {
     (void)arg;
     const weft_time durations[] = { 0, -1, -WEFT_S, -VIRTUAL_HOUR, INT64_MIN, INT64_MIN + 1 };
@@ -62,24 +62,24 @@ static int sleep_for_no_time(void *arg)
     return 0;
 }
 
-static void a_sleep_of_no_time_or_less_returns_at_once(void)
+static void sleep_of_zero_or_less_returns_immediately(void)
 {
     (void)virtual_begin();
-    CHECK_EQ(sleep_for_no_time(NULL), 0);
+    CHECK_EQ(sleep_for_zero_or_negative_time(NULL), 0);
     weft_runtime *rt = test_start(1);
-    CHECK_EQ(test_join(virtual_go(rt, sleep_for_no_time, NULL)), 0);
+    CHECK_EQ(test_join(virtual_go(rt, sleep_for_zero_or_negative_time, NULL)), 0);
     weft_task *job;
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, sleep_for_no_time, NULL), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, sleep_for_zero_or_negative_time, NULL), 0);
     CHECK_EQ(test_join(job), 0);
     weft_runtime_destroy(rt);
     virtual_end();
 }
 
 /*
- * A thread is woken to the nanosecond, and so is a future that asks for it.
- * Others have to wait for the end of the millisecond.
+ * Threads and precise futures wake to the nanosecond. The others wait for the end of the
+ * millisecond.
  */
-static void a_sleep_of_one_nanosecond_is_a_sleep(void)
+static void sleep_of_one_nanosecond_sleeps(void)
 {
     for (int place = 0; place <= PLACES; place++) {
         bool precise = place == PLACES;
@@ -103,11 +103,11 @@ static void a_sleep_of_one_nanosecond_is_a_sleep(void)
 }
 
 /*
- * Goal:   a long sleep is not cut short by what the wheel does on the way.
- * Method: steps of all sizes towards a deadline six weeks away, so that the timer
- *         goes down through the levels of the wheel.
+ * Goal:   the wheel does not end a long sleep early when it moves the timer between levels.
+ * Method: steps of all sizes toward a deadline six weeks away, so that the timer moves down
+ *         through the levels of the wheel.
  */
-static void a_sleep_of_weeks_ends_at_its_time(void)
+static void sleep_of_weeks_ends_at_deadline(void)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 0);
@@ -131,7 +131,7 @@ static void a_sleep_of_weeks_ends_at_its_time(void)
     }
 }
 
-static int sleep_often(void *arg)
+static int sleep_repeatedly(void *arg)
 {
     (void)arg;
     for (int i = 0; i < 20; i++) {
@@ -142,16 +142,15 @@ static int sleep_often(void *arg)
     return 0;
 }
 
-/* By the machine's clock. What is asserted is that it is not early; how late it
- * may be is the machine's business. */
-static void a_sleep_by_the_machines_clock_is_never_early(void)
+/* On the machine's clock. A sleep must not be early. How late it may be depends on the machine. */
+static void sleep_on_real_clock_is_never_early(void)
 {
     weft_runtime *rt = test_start(2);
-    CHECK_EQ(test_join(virtual_go(rt, sleep_often, NULL)), 0);
+    CHECK_EQ(test_join(virtual_go(rt, sleep_repeatedly, NULL)), 0);
     weft_task *task;
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, sleep_often, NULL), 0);
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, sleep_repeatedly, NULL), 0);
     CHECK_EQ(test_join(task), 0);
-    CHECK_EQ(sleep_often(NULL), 0);
+    CHECK_EQ(sleep_repeatedly(NULL), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -163,7 +162,7 @@ static int await_sleeps(void *arg)
     (void)arg;
     weft_sleep_init(&sleep, weft_after(VIRTUAL_HOUR), 0);
     CHECK_EQ(weft_await(&sleep.future, weft_after(2 * WEFT_MS)), WEFT_ETIMEDOUT);
-    /* Once more with the same one, now the faster. */
+    /* The same sleep again, which now ends first. */
     weft_sleep_init(&sleep, weft_after(2 * WEFT_MS), 0);
     CHECK_EQ(weft_await(&sleep.future, weft_after(VIRTUAL_HOUR)), 0);
     weft_sleep_init(&sleep, weft_after(2 * WEFT_MS), WEFT_PRECISE);
@@ -175,7 +174,7 @@ static int await_sleeps(void *arg)
     return 0;
 }
 
-static void a_sleep_can_be_awaited_where_there_is_a_stack(void)
+static void sleep_future_can_be_awaited_on_fiber_and_blocking_job(void)
 {
     for (int blocking = 0; blocking < 2; blocking++) {
         (void)virtual_begin();
@@ -197,7 +196,7 @@ static void a_sleep_can_be_awaited_where_there_is_a_stack(void)
 
 static _Atomic(uint64_t) flag;
 
-static int set_flag_body(weft_co *co, void *state)
+static int set_flag_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
@@ -215,7 +214,7 @@ static int sleep_until_flag(void *arg)
     return sleeps;
 }
 
-static int sleep_until_flag_body(weft_co *co, void *state)
+static int sleep_until_flag_task(weft_co *co, void *state)
 {
     weft_sleep_future *sleep = state;
     int err = 0;
@@ -229,15 +228,14 @@ static int sleep_until_flag_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   who sleeps for no time again and again does not keep others from
- *         running.
- * Method: one worker, and a second task for whom the first one waits that way.
+ * Goal:   a task that sleeps for no time in a loop does not starve others.
+ * Method: one worker, and a second task that the first one waits for in such a loop.
  */
-static void sleeps_of_no_time_let_others_run(void)
+static void zero_length_sleeps_let_others_run(void)
 {
     weft_runtime *rt = test_start(1);
-    weft_spec setter = { .body = set_flag_body };
-    weft_spec waiter = { .body = sleep_until_flag_body, .state_size = sizeof(weft_sleep_future) };
+    weft_spec setter = { .body = set_flag_task };
+    weft_spec waiter = { .body = sleep_until_flag_task, .state_size = sizeof(weft_sleep_future) };
     for (int i = 0; i < 10; i++) {
         atomic_store(&flag, 0);
         weft_task *task = virtual_go(rt, sleep_until_flag, NULL);
@@ -259,7 +257,7 @@ struct woken {
     _Atomic(uint64_t) begun;
 };
 
-static int woken_function(void *arg)
+static int woken_fiber(void *arg)
 {
     struct woken *woken = arg;
     woken->waker = weft_waker_current();
@@ -269,7 +267,7 @@ static int woken_function(void *arg)
     return 0;
 }
 
-static int woken_body(weft_co *co, void *state)
+static int woken_stackless(weft_co *co, void *state)
 {
     struct woken *woken = test_arg(state);
     int err = 0;
@@ -282,13 +280,13 @@ static int woken_body(weft_co *co, void *state)
     WEFT_END(co, err);
 }
 
-static void a_wake_for_no_reason_does_not_end_a_sleep(void)
+static void spurious_wake_does_not_end_sleep(void)
 {
     for (int body = 0; body < 2; body++) {
         struct woken woken = { .deadline = virtual_begin() + WEFT_MS };
         weft_runtime *rt = test_start(2);
         weft_task *task =
-            body ? test_spawn(rt, woken_body, &woken) : virtual_go(rt, woken_function, &woken);
+            body ? test_spawn(rt, woken_stackless, &woken) : virtual_go(rt, woken_fiber, &woken);
         test_wait_for(&woken.begun, 1);
         for (int i = 0; i < 20; i++) {
             virtual_settle(rt);
@@ -304,7 +302,7 @@ static void a_wake_for_no_reason_does_not_end_a_sleep(void)
     }
 }
 
-/* --- Workers that sleep ------------------------------------------------------------------ */
+/* --- Parked workers ---------------------------------------------------------------------- */
 
 static _Atomic(uint64_t) unparks[2];
 
@@ -315,12 +313,12 @@ static void count_unpark(void *ctx, unsigned worker)
 }
 
 /*
- * Goal:   the clock wakes a worker whose timer is due, and nobody before.
- * Method: one task sleeps on each, pinned to it. Both deadlines are in the lowest
- *         level of the wheel, so nobody has to get up to move timers down. The
- *         watch sleeps, too: it might wake workers to help each other.
+ * Goal:   an advance of the clock wakes a worker when its timer is due, and no worker earlier.
+ * Method: one task sleeps on each worker, pinned to it. Both deadlines are in the lowest level
+ *         of the wheel, so no worker has to wake to move timers down. The monitor is asleep,
+ *         too: it might wake workers to help each other.
  */
-static void advance_wakes_a_worker_when_its_time_has_come(void)
+static void advance_wakes_worker_only_when_its_timer_is_due(void)
 {
     weft_time start = virtual_begin();
     weft_config config = WEFT_CONFIG_INIT;
@@ -353,21 +351,21 @@ static void advance_wakes_a_worker_when_its_time_has_come(void)
     virtual_end();
 }
 
-/* --- Mistakes. Each runs in a child of its own. --------------------------------------------- */
+/* --- Misuse. Each case runs in its own child process. --------------------------------------- */
 
-static int sleep_body(weft_co *co, void *state)
+static int sleep_task(weft_co *co, void *state)
 {
     (void)co;
     (void)state;
     return weft_sleep(1);
 }
 
-static void sleep_in_a_body(void)
+static void sleep_in_stackless_task(void)
 {
-    (void)test_join(test_spawn(test_start(1), sleep_body, NULL));
+    (void)test_join(test_spawn(test_start(1), sleep_task, NULL));
 }
 
-static void sleep_at_a_time(void *arg)
+static void sleep_callback(void *arg)
 {
     (void)arg;
     (void)weft_sleep_until(0);
@@ -377,11 +375,11 @@ static int start_sleeping_timer(void *arg)
 {
     weft_timer timer = { { 0 } };
     (void)arg;
-    weft_timer_start(&timer, 0, 0, sleep_at_a_time, NULL);
+    weft_timer_start(&timer, 0, 0, sleep_callback, NULL);
     return weft_sleep(WEFT_S);
 }
 
-static void sleep_in_a_timer(void)
+static void sleep_in_timer_callback(void)
 {
     CHECK_EQ(weft_run(NULL, start_sleeping_timer, NULL), 0);
 }
@@ -392,50 +390,50 @@ static int sleep_poll(weft_future *future)
     return weft_sleep(1);
 }
 
-static int await_what_sleeps(void *arg)
+static int await_sleeping_poll(void *arg)
 {
     (void)arg;
     weft_future future = { &(const weft_future_ops){ .poll = sleep_poll } };
     return weft_await(&future, WEFT_NEVER);
 }
 
-static void sleep_in_a_poll(void)
+static void sleep_in_poll(void)
 {
-    CHECK_EQ(weft_run(NULL, await_what_sleeps, NULL), 0);
+    CHECK_EQ(weft_run(NULL, await_sleeping_poll, NULL), 0);
 }
 
-static void sleep_in_a_poll_on_a_thread(void)
+static void sleep_in_poll_on_thread(void)
 {
-    (void)await_what_sleeps(NULL);
+    (void)await_sleeping_poll(NULL);
 }
 
-static void await_a_sleep_without_a_runtime(void)
+static void await_sleep_without_runtime(void)
 {
     weft_sleep_future sleep;
     weft_sleep_init(&sleep, weft_after(WEFT_S), 0);
     CHECK_EQ(weft_await(&sleep.future, WEFT_NEVER), 0);
 }
 
-static void a_sleep_in_the_wrong_place_aborts_with_advice(void)
+static void sleep_in_wrong_context_aborts_with_advice(void)
 {
-    CHECK_ABORTS(sleep_in_a_body, "weft_sleep: called on a worker");
-    CHECK_ABORTS(sleep_in_a_body, "await a weft_sleep_future in a body");
-    CHECK_ABORTS(sleep_in_a_timer, "weft_sleep_until: called on a worker");
-    CHECK_ABORTS(sleep_in_a_poll, "called from the poll of a future");
-    CHECK_ABORTS(sleep_in_a_poll_on_a_thread, "called from the poll of a future");
-    CHECK_ABORTS(await_a_sleep_without_a_runtime, "weft_sleep_init: this thread belongs to no");
+    CHECK_ABORTS(sleep_in_stackless_task, "weft_sleep: called on a worker");
+    CHECK_ABORTS(sleep_in_stackless_task, "await a weft_sleep_future in a body");
+    CHECK_ABORTS(sleep_in_timer_callback, "weft_sleep_until: called on a worker");
+    CHECK_ABORTS(sleep_in_poll, "called from the poll of a future");
+    CHECK_ABORTS(sleep_in_poll_on_thread, "called from the poll of a future");
+    CHECK_ABORTS(await_sleep_without_runtime, "weft_sleep_init: this thread belongs to no");
 }
 
 TEST_MAIN({
-    TEST(a_sleep_in_the_wrong_place_aborts_with_advice),
-    TEST(a_sleep_ends_at_its_time_and_not_before),
-    TEST(a_sleep_until_a_time_that_is_over_returns_at_once),
-    TEST(a_sleep_of_no_time_or_less_returns_at_once),
-    TEST(a_sleep_of_one_nanosecond_is_a_sleep),
-    TEST(a_sleep_of_weeks_ends_at_its_time),
-    TEST(a_sleep_by_the_machines_clock_is_never_early),
-    TEST(a_sleep_can_be_awaited_where_there_is_a_stack),
-    TEST(sleeps_of_no_time_let_others_run),
-    TEST(a_wake_for_no_reason_does_not_end_a_sleep),
-    TEST(advance_wakes_a_worker_when_its_time_has_come),
+    TEST(sleep_in_wrong_context_aborts_with_advice),
+    TEST(sleep_ends_at_deadline_and_not_before),
+    TEST(sleep_until_past_time_returns_immediately),
+    TEST(sleep_of_zero_or_less_returns_immediately),
+    TEST(sleep_of_one_nanosecond_sleeps),
+    TEST(sleep_of_weeks_ends_at_deadline),
+    TEST(sleep_on_real_clock_is_never_early),
+    TEST(sleep_future_can_be_awaited_on_fiber_and_blocking_job),
+    TEST(zero_length_sleeps_let_others_run),
+    TEST(spurious_wake_does_not_end_sleep),
+    TEST(advance_wakes_worker_only_when_its_timer_is_due),
 })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft_timeout_init(): any future with a deadline; awaited in a body, on a fiber
- * and in a blocking job.
+ * timeout_test.c - weft_timeout_init() around other futures, awaited in a stackless task, on a
+ * fiber and in a blocking job.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,7 +30,7 @@ struct waiter {
     weft_time woke;
 };
 
-static int await_body(weft_co *co, void *state)
+static int await_in_stackless_task(weft_co *co, void *state)
 {
     struct waiter *waiter = test_arg(state);
     WEFT_BEGIN(co);
@@ -39,7 +39,7 @@ static int await_body(weft_co *co, void *state)
     WEFT_END(co, 1);
 }
 
-static int await_function(void *arg)
+static int await_on_fiber_or_job(void *arg)
 {
     struct waiter *waiter = arg;
     waiter->result = weft_await(waiter->future, WEFT_NEVER);
@@ -51,11 +51,11 @@ static void waiter_start(struct waiter *waiter, weft_runtime *rt, int place)
 {
     waiter->result = 1234;
     if (place == IN_BODY) {
-        waiter->task = test_spawn(rt, await_body, waiter);
+        waiter->task = test_spawn(rt, await_in_stackless_task, waiter);
     } else if (place == ON_FIBER) {
-        waiter->task = virtual_go(rt, await_function, waiter);
+        waiter->task = virtual_go(rt, await_on_fiber_or_job, waiter);
     } else {
-        CHECK_EQ(weft_runtime_spawn_blocking(rt, &waiter->task, await_function, waiter), 0);
+        CHECK_EQ(weft_runtime_spawn_blocking(rt, &waiter->task, await_on_fiber_or_job, waiter), 0);
     }
 }
 
@@ -65,7 +65,7 @@ static int waiter_join(struct waiter *waiter)
     return waiter->result;
 }
 
-/* A gate with a deadline, in 10 ms, and somebody who waits for the two. */
+/* A gate with a deadline 10 ms away, and a task that waits for both. */
 struct rig {
     weft_runtime *rt;
     weft_time deadline;
@@ -93,17 +93,17 @@ static void rig_end(struct rig *rig)
     virtual_end();
 }
 
-/* Wakes who waits at the gate, for no reason. */
-static void nudge(struct gate *gate)
+/* Wakes the task that waits for the gate, spuriously. */
+static void wake_spuriously(struct gate *gate)
 {
     weft_waker *waker = atomic_exchange(&gate->waker, NULL);
     CHECK(waker != NULL);
     weft_waker_fire(waker);
 }
 
-/* --- Which of the two is first --------------------------------------------------------- */
+/* --- Result against deadline ----------------------------------------------------------- */
 
-static void a_result_before_the_deadline_is_given(void)
+static void result_before_deadline_is_returned(void)
 {
     for (int place = 0; place < PLACES; place++) {
         struct rig rig;
@@ -114,14 +114,14 @@ static void a_result_before_the_deadline_is_given(void)
         CHECK_EQ(rig.waiter.woke, rig.deadline - 1);
         CHECK_EQ(rig.gate.polls, 2);
         CHECK_EQ(rig.gate.cancels, 0);
-        /* Its timer is gone, and so may the future be. */
+        /* Its timer is stopped, so the future may be overwritten. */
         rig.timeout = (weft_timeout_future){ .late = 0 };
         virtual_go_to(rig.rt, rig.deadline + WEFT_MS);
         rig_end(&rig);
     }
 }
 
-static void at_the_deadline_the_future_is_cancelled(void)
+static void deadline_cancels_inner_future(void)
 {
     for (int place = 0; place < PLACES; place++) {
         struct rig rig;
@@ -137,7 +137,7 @@ static void at_the_deadline_the_future_is_cancelled(void)
     }
 }
 
-static void a_future_that_is_ready_needs_no_time(void)
+static void ready_future_ignores_deadline(void)
 {
     (void)virtual_begin();
     weft_runtime *rt = test_start(1);
@@ -157,7 +157,7 @@ static void a_future_that_is_ready_needs_no_time(void)
     virtual_end();
 }
 
-static void a_deadline_that_is_over_leaves_one_poll(void)
+static void past_deadline_polls_once(void)
 {
     (void)virtual_begin();
     weft_runtime *rt = test_start(1);
@@ -169,7 +169,7 @@ static void a_deadline_that_is_over_leaves_one_poll(void)
         struct waiter waiter = { .future = &timeout.future };
         waiter_start(&waiter, rt, i % PLACES);
         CHECK_EQ(waiter_join(&waiter), WEFT_ETIMEDOUT);
-        CHECK_EQ(gate.polls, 2); /* The second one for the result of the cancel. */
+        CHECK_EQ(gate.polls, 2); /* The second poll fetches the result of the cancel. */
         CHECK_EQ(gate.cancels, 1);
         gate_fini(&gate);
     }
@@ -196,12 +196,11 @@ static int opener_start(void *arg)
 }
 
 /*
- * Goal:   a result that comes together with the deadline is not thrown away.
- * Method: a timer of the same deadline opens the gate. It was started later, so
- *         it calls right after the deadline has come; and on the only worker, so
- *         that the task finds both.
+ * Goal:   a result that arrives together with the deadline is not lost.
+ * Method: a timer with the same deadline opens the gate. It was started later, so it fires
+ *         right after the deadline. It fires on the only worker, so the task finds both.
  */
-static void a_result_that_comes_with_the_deadline_wins(void)
+static void result_arriving_with_deadline_wins(void)
 {
     for (int place = 0; place < IN_JOB; place++) {
         struct rig rig;
@@ -232,11 +231,10 @@ static void *open_soon(void *arg)
 
 /*
  * Goal:   whichever comes first, the wait ends once.
- * Method: another thread opens the gate while this one moves the clock. The
- *         cancel of the gate lasts until it is opened, so its result is given in
- *         each round.
+ * Method: another thread opens the gate while this one advances the clock. The cancel of the
+ *         gate lasts until the gate is opened, so every round returns the gate's result.
  */
-static void a_result_that_races_with_the_deadline_is_given_once(void)
+static void result_racing_deadline_is_returned_once(void)
 {
     (void)virtual_begin();
     weft_runtime *rt = test_start(2);
@@ -257,9 +255,9 @@ static void a_result_that_races_with_the_deadline_is_given_once(void)
     virtual_end();
 }
 
-/* --- A cancel that needs time ------------------------------------------------------------ */
+/* --- Cancel that takes time -------------------------------------------------------------- */
 
-static void the_end_of_the_cancel_is_awaited(void)
+static void timeout_waits_for_end_of_cancel(void)
 {
     for (int place = 0; place < PLACES; place++) {
         for (int wins = 0; wins < 2; wins++) {
@@ -277,8 +275,8 @@ static void the_end_of_the_cancel_is_awaited(void)
     }
 }
 
-/* future.h: "the task is woken and cancel is called again". */
-static void a_future_that_is_being_cancelled_is_cancelled_again_after_each_wake(void)
+/* As future.h says: the task is woken, and cancel is called again. */
+static void pending_cancel_is_repeated_after_each_wake(void)
 {
     for (int place = 0; place < PLACES; place++) {
         struct rig rig;
@@ -286,7 +284,7 @@ static void a_future_that_is_being_cancelled_is_cancelled_again_after_each_wake(
         weft_clock_advance(10 * WEFT_MS);
         for (uint64_t i = 1; i <= 5; i++) {
             test_wait_for(&rig.gate.cancels, i);
-            nudge(&rig.gate);
+            wake_spuriously(&rig.gate);
         }
         test_wait_for(&rig.gate.cancels, 6);
         gate_open(&rig.gate, WEFT_ECANCELED);
@@ -296,10 +294,10 @@ static void a_future_that_is_being_cancelled_is_cancelled_again_after_each_wake(
 }
 
 /*
- * Goal:   a task that is cancelled while it waits is told that, not that the time
- *         was over, even if the time is over before the inner future has ended.
+ * Goal:   a task that is canceled while it waits gets WEFT_ECANCELED, not WEFT_ETIMEDOUT, even
+ *         if the deadline passes before the inner future has ended.
  */
-static void a_cancellation_from_outside_is_no_timeout(void)
+static void task_cancellation_is_not_reported_as_timeout(void)
 {
     for (int place = 0; place < PLACES; place++) {
         struct rig rig;
@@ -308,7 +306,7 @@ static void a_cancellation_from_outside_is_no_timeout(void)
         test_wait_for(&rig.gate.cancels, 1);
         virtual_go_to(rig.rt, rig.deadline + VIRTUAL_HOUR);
         CHECK(!weft_task_is_done(rig.waiter.task));
-        nudge(&rig.gate);
+        wake_spuriously(&rig.gate);
         test_wait_for(&rig.gate.cancels, 2);
         gate_open(&rig.gate, WEFT_ECANCELED);
         CHECK_EQ(waiter_join(&rig.waiter), WEFT_ECANCELED);
@@ -316,7 +314,7 @@ static void a_cancellation_from_outside_is_no_timeout(void)
     }
 }
 
-static void a_result_faster_than_a_cancellation_from_outside_wins(void)
+static void result_before_end_of_task_cancellation_wins(void)
 {
     for (int place = 0; place < PLACES; place++) {
         struct rig rig;
@@ -325,12 +323,12 @@ static void a_result_faster_than_a_cancellation_from_outside_wins(void)
         test_wait_for(&rig.gate.cancels, 1);
         gate_open(&rig.gate, 55);
         CHECK_EQ(waiter_join(&rig.waiter), 55);
-        virtual_go_to(rig.rt, rig.deadline); /* Its timer is gone. */
+        virtual_go_to(rig.rt, rig.deadline); /* Its timer is stopped. */
         rig_end(&rig);
     }
 }
 
-static void a_cancel_that_needs_no_time_ends_the_wait_at_once(void)
+static void immediate_cancel_ends_wait_immediately(void)
 {
     for (int place = 0; place < PLACES; place++) {
         struct rig rig;
@@ -343,7 +341,7 @@ static void a_cancel_that_needs_no_time_ends_the_wait_at_once(void)
     }
 }
 
-static void the_inner_futures_own_cancellation_is_no_timeout(void)
+static void ecanceled_from_inner_future_is_not_timeout(void)
 {
     for (int place = 0; place < PLACES; place++) {
         struct rig rig;
@@ -354,9 +352,9 @@ static void the_inner_futures_own_cancellation_is_no_timeout(void)
     }
 }
 
-/* --- Timeouts inside of timeouts ------------------------------------------------------------ */
+/* --- Nested timeouts ------------------------------------------------------------------------ */
 
-static void of_nested_timeouts_the_earlier_one_ends_the_wait(void)
+static void earlier_of_nested_timeouts_ends_wait(void)
 {
     for (int i = 0; i < 2 * PLACES; i++) {
         bool outer_first = i % 2 == 0;
@@ -374,21 +372,21 @@ static void of_nested_timeouts_the_earlier_one_ends_the_wait(void)
         CHECK_EQ(waiter_join(&waiter), WEFT_ETIMEDOUT);
         CHECK_EQ(waiter.woke, start + 10 * WEFT_MS);
         CHECK_EQ(gate.cancels, 1);
-        virtual_go_to(rt, start + 30 * WEFT_MS); /* The other timer is gone. */
+        virtual_go_to(rt, start + 30 * WEFT_MS); /* The other timer is stopped. */
         gate_fini(&gate);
         weft_runtime_destroy(rt);
         virtual_end();
     }
 }
 
-/* Awaits a gate for an hour, inside of what has less time. */
+/* Awaits a gate for up to an hour, inside a timeout that is shorter. */
 struct patient {
     struct gate gate;
     weft_timeout_future inner;
-    int seen; /* by the body */
+    int seen; /* by the coroutine */
 };
 
-static int patient_body(weft_co *co, void *state)
+static int patient_task(weft_co *co, void *state)
 {
     struct patient *patient = state;
     WEFT_BEGIN(co);
@@ -398,12 +396,12 @@ static int patient_body(weft_co *co, void *state)
 }
 
 /*
- * Goal:   a body whose own time is not over is told that it is cancelled, not
- *         that its time was over, when the timeout around it comes first.
- * Method: the cancel needs time, and meanwhile the task is woken for nothing, so
- *         that all futures are looked at once more.
+ * Goal:   when an outer timeout expires first, a coroutine with a later deadline of its own
+ *         sees WEFT_ECANCELED, not WEFT_ETIMEDOUT.
+ * Method: the cancel takes time, and meanwhile the task is woken spuriously, so that all
+ *         futures are checked again.
  */
-static void a_body_in_a_timeout_is_told_that_it_is_cancelled(void)
+static void coroutine_inside_timeout_sees_ecanceled(void)
 {
     for (int place = 0; place < PLACES; place++) {
         weft_time start = virtual_begin();
@@ -411,7 +409,7 @@ static void a_body_in_a_timeout_is_told_that_it_is_cancelled(void)
         struct patient patient = { .gate = gate_make(CANCEL_LATER) };
         weft_co_future body;
         weft_timeout_future outer;
-        weft_co_init(&body, patient_body, &patient);
+        weft_co_init(&body, patient_task, &patient);
         weft_timeout_init(&outer, &body.future, start + 10 * WEFT_MS);
         struct waiter waiter = { .future = &outer.future };
         waiter_start(&waiter, rt, place);
@@ -420,7 +418,7 @@ static void a_body_in_a_timeout_is_told_that_it_is_cancelled(void)
         for (uint64_t i = 1; i <= 3; i++) {
             test_wait_for(&patient.gate.cancels, i);
             virtual_settle(rt);
-            nudge(&patient.gate);
+            wake_spuriously(&patient.gate);
         }
         test_wait_for(&patient.gate.cancels, 4);
         gate_open(&patient.gate, WEFT_ECANCELED);
@@ -432,9 +430,9 @@ static void a_body_in_a_timeout_is_told_that_it_is_cancelled(void)
     }
 }
 
-/* --- What is inside --------------------------------------------------------------------------- */
+/* --- Inner futures ---------------------------------------------------------------------------- */
 
-static void a_join_with_a_timeout_leaves_the_handle(void)
+static void timed_out_join_leaves_handle_valid(void)
 {
     for (int place = 0; place < PLACES; place++) {
         weft_time start = virtual_begin();
@@ -455,7 +453,7 @@ static void a_join_with_a_timeout_leaves_the_handle(void)
         CHECK(join.task == child.task);
         CHECK_EQ(result, -99);
 
-        /* The second time the task is faster. */
+        /* This time the task ends before the deadline. */
         weft_join_init(&join, child.task, &result);
         weft_timeout_init(&timeout, &join.future, weft_after(VIRTUAL_HOUR));
         waiter_start(&waiter, rt, place);
@@ -470,7 +468,7 @@ static void a_join_with_a_timeout_leaves_the_handle(void)
     }
 }
 
-static void a_timeout_in_a_row_of_awaits_starts_anew(void)
+static void timeout_future_can_be_reused(void)
 {
     struct rig rig;
     rig_begin(&rig, ON_FIBER, CANCEL_AT_ONCE);
@@ -500,7 +498,7 @@ static void count_drop(weft_future *future)
     ((struct droppable *)future)->drops++;
 }
 
-static void a_drop_is_passed_on(void)
+static void drop_is_forwarded_to_inner_future(void)
 {
     static const weft_future_ops with = { .drop = count_drop };
     static const weft_future_ops without = { .drop = NULL };
@@ -515,21 +513,21 @@ static void a_drop_is_passed_on(void)
 }
 
 TEST_MAIN({
-    TEST(a_result_before_the_deadline_is_given),
-    TEST(at_the_deadline_the_future_is_cancelled),
-    TEST(a_future_that_is_ready_needs_no_time),
-    TEST(a_deadline_that_is_over_leaves_one_poll),
-    TEST(a_result_that_comes_with_the_deadline_wins),
-    TEST(a_result_that_races_with_the_deadline_is_given_once),
-    TEST(the_end_of_the_cancel_is_awaited),
-    TEST(a_future_that_is_being_cancelled_is_cancelled_again_after_each_wake),
-    TEST(a_cancellation_from_outside_is_no_timeout),
-    TEST(a_result_faster_than_a_cancellation_from_outside_wins),
-    TEST(a_cancel_that_needs_no_time_ends_the_wait_at_once),
-    TEST(the_inner_futures_own_cancellation_is_no_timeout),
-    TEST(of_nested_timeouts_the_earlier_one_ends_the_wait),
-    TEST(a_body_in_a_timeout_is_told_that_it_is_cancelled),
-    TEST(a_join_with_a_timeout_leaves_the_handle),
-    TEST(a_timeout_in_a_row_of_awaits_starts_anew),
-    TEST(a_drop_is_passed_on),
+    TEST(result_before_deadline_is_returned),
+    TEST(deadline_cancels_inner_future),
+    TEST(ready_future_ignores_deadline),
+    TEST(past_deadline_polls_once),
+    TEST(result_arriving_with_deadline_wins),
+    TEST(result_racing_deadline_is_returned_once),
+    TEST(timeout_waits_for_end_of_cancel),
+    TEST(pending_cancel_is_repeated_after_each_wake),
+    TEST(task_cancellation_is_not_reported_as_timeout),
+    TEST(result_before_end_of_task_cancellation_wins),
+    TEST(immediate_cancel_ends_wait_immediately),
+    TEST(ecanceled_from_inner_future_is_not_timeout),
+    TEST(earlier_of_nested_timeouts_ends_wait),
+    TEST(coroutine_inside_timeout_sees_ecanceled),
+    TEST(timed_out_join_leaves_handle_valid),
+    TEST(timeout_future_can_be_reused),
+    TEST(drop_is_forwarded_to_inner_future),
 })

@@ -18,9 +18,8 @@
 #include "test.h"
 #include "virtual.h"
 
-/* Runs a function where timers can be started: on a worker, or in a blocking job.
- * */
-static void run_on(weft_runtime *rt, bool worker, int (*function)(void *arg), void *arg)
+/* Runs a function where timers can be started: on a fiber, or in a blocking job. */
+static void run_and_join(weft_runtime *rt, bool worker, int (*function)(void *arg), void *arg)
 {
     weft_task *task;
     if (worker) {
@@ -33,13 +32,13 @@ static void run_on(weft_runtime *rt, bool worker, int (*function)(void *arg), vo
 
 /* --- Calls -------------------------------------------------------------------------- */
 
-static void a_timer_calls_once_at_its_time_on_a_worker(void)
+static void timer_fires_once_at_deadline_on_worker(void)
 {
     for (int i = 0; i < 8; i++) {
         weft_time start = virtual_begin();
         weft_runtime *rt = test_start(i & 4 ? 3 : 1);
         struct bell bell = { .deadline = start + 5 * WEFT_MS, .flags = i & 2 ? WEFT_PRECISE : 0 };
-        run_on(rt, i & 1, bell_start, &bell);
+        run_and_join(rt, i & 1, bell_start, &bell);
         virtual_go_to(rt, bell.deadline - 1);
         CHECK_EQ(bell.calls, 0);
         virtual_go_to(rt, bell.deadline);
@@ -54,14 +53,14 @@ static void a_timer_calls_once_at_its_time_on_a_worker(void)
     }
 }
 
-static void a_time_that_is_over_calls_at_once(void)
+static void past_deadline_fires_immediately(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
     const weft_time deadlines[] = { start, start - 1, start - VIRTUAL_HOUR, 0, -1, INT64_MIN };
     for (int i = 0; i < 24; i++) {
         struct bell bell = { .deadline = deadlines[i / 4], .flags = i & 2 ? WEFT_PRECISE : 0 };
-        run_on(rt, i & 1, bell_start, &bell);
+        run_and_join(rt, i & 1, bell_start, &bell);
         test_wait_for(&bell.calls, 1);
         CHECK(!weft_timer_stop(&bell.timer));
         CHECK_EQ(bell.calls, 1);
@@ -71,13 +70,13 @@ static void a_time_that_is_over_calls_at_once(void)
     virtual_end();
 }
 
-static void a_precise_timer_is_exact_to_the_nanosecond(void)
+static void precise_timer_is_exact_to_nanosecond(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
     for (int i = 1; i <= 8; i++) {
         struct bell bell = { .deadline = weft_after(i), .flags = WEFT_PRECISE };
-        run_on(rt, i & 1, bell_start, &bell);
+        run_and_join(rt, i & 1, bell_start, &bell);
         virtual_go_to(rt, bell.deadline - 1);
         CHECK_EQ(bell.calls, 0);
         virtual_go_to(rt, bell.deadline);
@@ -90,7 +89,7 @@ static void a_precise_timer_is_exact_to_the_nanosecond(void)
 
 /* --- Stops -------------------------------------------------------------------------- */
 
-static void a_timer_that_was_never_started_can_be_stopped(void)
+static void timer_never_started_can_be_stopped(void)
 {
     static weft_timer zero;
     weft_timer timer;
@@ -100,14 +99,14 @@ static void a_timer_that_was_never_started_can_be_stopped(void)
     CHECK(!weft_timer_stop(&zero));
 }
 
-static void a_timer_that_is_stopped_before_never_calls(void)
+static void timer_stopped_before_deadline_never_fires(void)
 {
     for (int i = 0; i < 8; i++) {
         weft_time start = virtual_begin();
         weft_runtime *rt = test_start(2);
         struct bell bell = { .deadline = i & 4 ? WEFT_NEVER : start + 5 * WEFT_MS,
                              .flags = i & 2 ? WEFT_PRECISE : 0 };
-        run_on(rt, i & 1, bell_start, &bell);
+        run_and_join(rt, i & 1, bell_start, &bell);
         virtual_go_to(rt, start + 5 * WEFT_MS - 1);
         CHECK(weft_timer_stop(&bell.timer));
         CHECK(!weft_timer_stop(&bell.timer));
@@ -118,7 +117,7 @@ static void a_timer_that_is_stopped_before_never_calls(void)
     }
 }
 
-static void a_timer_may_be_freed_once_it_is_stopped(void)
+static void stopped_timer_may_be_freed(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
@@ -128,7 +127,7 @@ static void a_timer_may_be_freed_once_it_is_stopped(void)
         CHECK(bells[i] != NULL);
         bells[i]->deadline = start + (i % 3 + 1) * WEFT_MS;
         bells[i]->flags = i & 2 ? WEFT_PRECISE : 0;
-        run_on(rt, i & 1, bell_start, bells[i]);
+        run_and_join(rt, i & 1, bell_start, bells[i]);
     }
     for (int i = 0; i < 20; i++) {
         CHECK(weft_timer_stop(&bells[i]->timer));
@@ -141,13 +140,13 @@ static void a_timer_may_be_freed_once_it_is_stopped(void)
 
 /* --- Started again ------------------------------------------------------------------ */
 
-/* Two bells on the timer of the first. */
+/* Two bells that share the timer of the first. */
 struct two_bells {
     struct bell first;
     struct bell second;
 };
 
-static int second_start(void *arg)
+static int restart_for_second(void *arg)
 {
     struct two_bells *two = arg;
     const struct bell *second = &two->second;
@@ -155,7 +154,7 @@ static int second_start(void *arg)
     return 0;
 }
 
-static void a_second_start_replaces_the_first(void)
+static void second_start_replaces_first(void)
 {
     for (int i = 0; i < 16; i++) {
         weft_time start = virtual_begin();
@@ -165,8 +164,8 @@ static void a_second_start_replaces_the_first(void)
                                  .second.flags = i & 8 ? WEFT_PRECISE : 0 };
         two.first.deadline = start + (later ? 10 : 20) * WEFT_MS;
         two.second.deadline = start + (later ? 20 : 10) * WEFT_MS;
-        run_on(rt, i & 1, bell_start, &two.first);
-        run_on(rt, !(i & 1), second_start, &two);
+        run_and_join(rt, i & 1, bell_start, &two.first);
+        run_and_join(rt, !(i & 1), restart_for_second, &two);
         virtual_go_to(rt, two.second.deadline - 1);
         CHECK_EQ(two.second.calls, 0);
         virtual_go_to(rt, start + 30 * WEFT_MS);
@@ -177,7 +176,7 @@ static void a_second_start_replaces_the_first(void)
     }
 }
 
-/* One that starts itself anew, until it has called often enough. */
+/* A timer that restarts itself until it has fired calls_max times. */
 struct ticker {
     weft_timer timer;
     weft_time next;
@@ -204,7 +203,7 @@ static int ticker_start(void *arg)
     return 0;
 }
 
-static void a_timer_may_be_started_by_its_own_function(void)
+static void timer_may_be_restarted_by_its_callback(void)
 {
     for (int i = 0; i < 4; i++) {
         weft_time start = virtual_begin();
@@ -212,7 +211,7 @@ static void a_timer_may_be_started_by_its_own_function(void)
         struct ticker ticker = { .next = start + WEFT_MS,
                                  .calls_max = 100,
                                  .flags = i & 2 ? WEFT_PRECISE : 0 };
-        run_on(rt, i & 1, ticker_start, &ticker);
+        run_and_join(rt, i & 1, ticker_start, &ticker);
         for (uint64_t calls = 1; calls <= 110; calls++) {
             virtual_go_to(rt, start + (weft_time)calls * WEFT_MS);
             CHECK_EQ(ticker.calls, calls < 100 ? calls : 100);
@@ -225,32 +224,32 @@ static void a_timer_may_be_started_by_its_own_function(void)
 
 static _Atomic(uint64_t) freed;
 
-static void free_itself(void *arg)
+static void free_own_timer(void *arg)
 {
     memset(arg, 0xa5, sizeof(weft_timer));
     free(arg);
     (void)atomic_fetch_add(&freed, 1);
 }
 
-static int start_one_that_frees_itself(void *arg)
+static int start_self_freeing_timers(void *arg)
 {
     const weft_time *deadline = arg;
     for (unsigned flags = 0; flags <= WEFT_PRECISE; flags++) {
         weft_timer *timer = calloc(1, sizeof *timer);
         CHECK(timer != NULL);
-        weft_timer_start(timer, *deadline, flags, free_itself, timer);
+        weft_timer_start(timer, *deadline, flags, free_own_timer, timer);
     }
     return 0;
 }
 
-static void a_timer_may_be_freed_by_its_own_function(void)
+static void timer_may_be_freed_by_its_callback(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
     atomic_store(&freed, 0);
     for (int i = 1; i <= 50; i++) {
         weft_time deadline = start + i / 10 * WEFT_MS;
-        run_on(rt, i & 1, start_one_that_frees_itself, &deadline);
+        run_and_join(rt, i & 1, start_self_freeing_timers, &deadline);
     }
     weft_clock_advance(5 * WEFT_MS);
     test_wait_for(&freed, 100);
@@ -259,13 +258,13 @@ static void a_timer_may_be_freed_by_its_own_function(void)
     virtual_end();
 }
 
-/* --- Stops while it calls ------------------------------------------------------------- */
+/* --- Stop during the callback --------------------------------------------------------- */
 
 struct slow {
     weft_timer timer;
     _Atomic(uint64_t) called;
     _Atomic(uint64_t) stopping;
-    int returned; /* plain: a stop makes it seen */
+    int returned; /* plain; the stop makes it visible */
     bool result;
 };
 
@@ -295,28 +294,27 @@ static void *slow_stop(void *arg)
     return NULL;
 }
 
-static int slow_stop_in_a_job(void *arg)
+static int slow_stop_in_blocking_job(void *arg)
 {
     (void)slow_stop(arg);
     return 0;
 }
 
 /*
- * Goal:   a stop from elsewhere returns only when the function has returned.
- * Method: the function goes on for a while after it has seen that a stop is on
- *         its way.
+ * Goal:   a stop from another thread returns only after the callback has returned.
+ * Method: the callback continues for a while after it has seen that a stop is in progress.
  */
-static void a_stop_waits_for_a_function_that_runs_elsewhere(void)
+static void stop_waits_for_callback_on_other_thread(void)
 {
     weft_runtime *rt = test_start(2);
     for (int i = 0; i < 12; i++) {
         struct slow slow = { .returned = 0 };
-        run_on(rt, i & 1, slow_start, &slow);
+        run_and_join(rt, i & 1, slow_start, &slow);
         test_wait_for(&slow.called, 1);
         if (i % 4 < 2) {
             (void)slow_stop(&slow);
         } else {
-            run_on(rt, false, slow_stop_in_a_job, &slow);
+            run_and_join(rt, false, slow_stop_in_blocking_job, &slow);
         }
         CHECK(!slow.result);
         CHECK_EQ(slow.returned, 1);
@@ -324,7 +322,7 @@ static void a_stop_waits_for_a_function_that_runs_elsewhere(void)
     weft_runtime_destroy(rt);
 }
 
-/* One that starts itself anew for ever. */
+/* A timer that always restarts itself. */
 struct restless {
     weft_timer timer;
     _Atomic(uint64_t) calls;
@@ -346,20 +344,18 @@ static int restless_start(void *arg)
 }
 
 /*
- * Goal:   a stop holds also if the function that runs meanwhile starts the timer
- *         anew.
- * Method: the timer is always due, so that most stops meet a call of it. It is
- *         freed when it is stopped: a sanitizer would tell of a call that comes
- *         later.
+ * Goal:   a stop holds even if a callback that runs at the same time restarts the timer.
+ * Method: the timer is always due, so most stops meet a running callback. The timer is freed
+ *         once it is stopped, so a sanitizer reports a later call.
  */
-static void a_timer_that_starts_itself_anew_is_stopped_for_good(void)
+static void stop_prevents_self_restarting_timer_from_firing(void)
 {
     weft_runtime *rt = test_start(2);
     for (uint64_t i = 0; i < 10 + test_scale(500); i++) {
         struct restless *self = calloc(1, sizeof *self);
         CHECK(self != NULL);
         self->flags = i & 2 ? WEFT_PRECISE : 0;
-        run_on(rt, i & 1, restless_start, self);
+        run_and_join(rt, i & 1, restless_start, self);
         test_wait_for(&self->calls, i % 5);
         (void)weft_timer_stop(&self->timer);
         uint64_t calls = atomic_load(&self->calls);
@@ -377,12 +373,12 @@ struct suicidal {
     bool restarts;
 };
 
-static void stop_itself(void *arg)
+static void stop_own_timer(void *arg)
 {
     struct suicidal *self = arg;
     CHECK(!weft_timer_stop(&self->timer));
     if (self->restarts) {
-        weft_timer_start(&self->timer, WEFT_NEVER, 0, stop_itself, self);
+        weft_timer_start(&self->timer, WEFT_NEVER, 0, stop_own_timer, self);
         CHECK(weft_timer_stop(&self->timer));
         CHECK(!weft_timer_stop(&self->timer));
     }
@@ -392,16 +388,16 @@ static void stop_itself(void *arg)
 static int suicidal_start(void *arg)
 {
     struct suicidal *self = arg;
-    weft_timer_start(&self->timer, 0, 0, stop_itself, self);
+    weft_timer_start(&self->timer, 0, 0, stop_own_timer, self);
     return 0;
 }
 
-static void a_stop_in_its_own_function_returns_at_once(void)
+static void stop_in_own_callback_returns_immediately(void)
 {
     weft_runtime *rt = test_start(2);
     for (int i = 0; i < 8; i++) {
         struct suicidal self = { .restarts = i & 2 };
-        run_on(rt, i & 1, suicidal_start, &self);
+        run_and_join(rt, i & 1, suicidal_start, &self);
         test_wait_for(&self.calls, 1);
         CHECK(!weft_timer_stop(&self.timer));
         CHECK_EQ(self.calls, 1);
@@ -430,32 +426,31 @@ static int race_stops(void *arg)
 }
 
 /*
- * Goal:   a timer is stopped or has called, never both and never neither.
- * Method: timers that are due at once are stopped after a random moment. When
- *         stop has returned, nothing more may happen to the timer, which is in
- *         the frame.
+ * Goal:   a timer is either stopped or has fired, never both and never neither.
+ * Method: timers that are due immediately are stopped after a random delay. After stop returns,
+ *         nothing may touch the timer, which is on the stack.
  */
-static void a_stop_that_meets_the_call_is_exact(void)
+static void stop_racing_call_reports_which_won(void)
 {
     weft_runtime *rt = test_start(2);
-    run_on(rt, false, race_stops, NULL);
-    run_on(rt, true, race_stops, NULL);
+    run_and_join(rt, false, race_stops, NULL);
+    run_and_join(rt, true, race_stops, NULL);
     weft_runtime_destroy(rt);
 }
 
 /* --- Callbacks that stop each other ------------------------------------------------------- */
 
-/* Callbacks that all run before one of them stops the next one. */
+/* Two callbacks that are both running before each stops the other. */
 struct duel {
     weft_timer timers[2];
     weft_token token;
     weft_on_cancel on_cancel;
-    bool has_token; /* the second one is a function of the token */
+    bool has_token; /* the second callback belongs to the token */
     _Atomic(uint64_t) began;
     _Atomic(uint64_t) returned;
 };
 
-static void meet(struct duel *duel)
+static void wait_for_other_callback(struct duel *duel)
 {
     (void)atomic_fetch_add(&duel->began, 1);
     test_wait_for(&duel->began, 2);
@@ -464,7 +459,7 @@ static void meet(struct duel *duel)
 static void stop_second(void *arg)
 {
     struct duel *duel = arg;
-    meet(duel);
+    wait_for_other_callback(duel);
     CHECK(!(duel->has_token ? weft_on_cancel_remove(&duel->on_cancel)
                             : weft_timer_stop(&duel->timers[1])));
     (void)atomic_fetch_add(&duel->returned, 1);
@@ -473,7 +468,7 @@ static void stop_second(void *arg)
 static void stop_first(void *arg)
 {
     struct duel *duel = arg;
-    meet(duel);
+    wait_for_other_callback(duel);
     CHECK(!weft_timer_stop(&duel->timers[0]));
     (void)atomic_fetch_add(&duel->returned, 1);
 }
@@ -511,14 +506,14 @@ static void duel_once(weft_runtime *rt, bool has_token)
         CHECK_EQ(test_join(tasks[i]), 0);
     }
     test_wait_for(&duel.began, 2);
-    /* From a thread that no callback waits for, a stop waits as ever. */
+    /* On a thread that no callback waits for, a stop waits as usual. */
     CHECK(!weft_timer_stop(&duel.timers[0]));
     CHECK(!weft_timer_stop(&duel.timers[1]));
     CHECK(!weft_on_cancel_remove(&duel.on_cancel));
     CHECK_EQ(atomic_load(&duel.returned), 2);
 }
 
-static void timers_that_stop_each_other_both_return(void)
+static void callbacks_stopping_each_other_both_return(void)
 {
     weft_runtime *rt = test_start(2);
     for (unsigned i = 0; i < 50; i++) {
@@ -527,7 +522,7 @@ static void timers_that_stop_each_other_both_return(void)
     weft_runtime_destroy(rt);
 }
 
-static void timer_and_token_callback_that_stop_each_other_both_return(void)
+static void timer_and_token_callback_stopping_each_other_return(void)
 {
     weft_runtime *rt = test_start(2);
     for (unsigned i = 0; i < 50; i++) {
@@ -536,7 +531,7 @@ static void timer_and_token_callback_that_stop_each_other_both_return(void)
     weft_runtime_destroy(rt);
 }
 
-/* --- What a function may do ------------------------------------------------------------- */
+/* --- What a callback may do ------------------------------------------------------------- */
 
 struct busy {
     weft_timer timer;
@@ -568,7 +563,7 @@ static int busy_start(void *arg)
     return weft_await(&busy->gate.future, WEFT_NEVER);
 }
 
-static void a_function_may_spawn_and_wake_and_start_and_stop(void)
+static void callback_may_spawn_wake_start_and_stop(void)
 {
     weft_time start = virtual_begin();
     weft_runtime *rt = test_start(2);
@@ -588,9 +583,9 @@ static void a_function_may_spawn_and_wake_and_start_and_stop(void)
     virtual_end();
 }
 
-/* --- The end of the runtime ------------------------------------------------------------- */
+/* --- Runtime destroy -------------------------------------------------------------------- */
 
-static void the_end_of_the_runtime_stops_its_timers(void)
+static void runtime_destroy_stops_its_timers(void)
 {
     enum {
         BELLS = 32
@@ -601,7 +596,7 @@ static void the_end_of_the_runtime_stops_its_timers(void)
     for (int i = 0; i < BELLS; i++) {
         bells[i] = (struct bell){ .flags = i & 2 ? WEFT_PRECISE : 0 };
         bells[i].deadline = i & 4 ? WEFT_NEVER : start + 1 + ((weft_time)1 << i) * WEFT_MS;
-        run_on(rt, i & 1, bell_start, &bells[i]);
+        run_and_join(rt, i & 1, bell_start, &bells[i]);
     }
     weft_runtime_destroy(rt);
     weft_clock_advance(VIRTUAL_HOUR);
@@ -609,11 +604,11 @@ static void the_end_of_the_runtime_stops_its_timers(void)
         CHECK(!weft_timer_stop(&bells[i].timer));
         CHECK_EQ(bells[i].calls, 0);
     }
-    /* And may be started in another one. */
+    /* They may be started in another runtime. */
     rt = test_start(1);
     for (int i = 0; i < BELLS; i++) {
         bells[i].deadline = weft_now();
-        run_on(rt, i & 1, bell_start, &bells[i]);
+        run_and_join(rt, i & 1, bell_start, &bells[i]);
         test_wait_for(&bells[i].calls, 1);
         CHECK(!weft_timer_stop(&bells[i].timer));
     }
@@ -622,13 +617,11 @@ static void the_end_of_the_runtime_stops_its_timers(void)
 }
 
 /*
- * Goal:   a timer outlives the runtime it was used in, also if that has called it
- *         or it was stopped there.
- * Method: what it remembers of the runtime is freed memory now, or that of the
- *         next runtime, which has another number of workers. A sanitizer would
- *         tell.
+ * Goal:   a timer outlives the runtime in which it fired or was stopped.
+ * Method: the timer's record of the runtime now refers to freed memory, or to that of the next
+ *         runtime, which has a different number of workers. A sanitizer reports an access.
  */
-static void a_timer_outlives_the_runtime_that_called_it(void)
+static void timer_outlives_runtime_that_fired_it(void)
 {
     static struct bell called;
     static struct bell stopped;
@@ -639,8 +632,8 @@ static void a_timer_outlives_the_runtime_that_called_it(void)
         weft_runtime *rt = test_start(i * 7 % 5 + 1);
         CHECK(!weft_timer_stop(&called.timer));
         CHECK(!weft_timer_stop(&stopped.timer));
-        run_on(rt, i & 1, bell_start, &called);
-        run_on(rt, i & 1, bell_start, &stopped);
+        run_and_join(rt, i & 1, bell_start, &called);
+        run_and_join(rt, i & 1, bell_start, &stopped);
         test_wait_for(&called.calls, i + 1);
         CHECK(weft_timer_stop(&stopped.timer));
         weft_runtime_destroy(rt);
@@ -651,7 +644,7 @@ static void a_timer_outlives_the_runtime_that_called_it(void)
     virtual_end();
 }
 
-/* A function that runs until a plain thread waits for it in a stop. */
+/* A callback that runs until a plain thread waits for it in weft_timer_stop(). */
 struct last_call {
     weft_timer timer;
     _Atomic(uint64_t) called;
@@ -687,18 +680,18 @@ static void *stop_last_call(void *arg)
 }
 
 /*
- * Goal:   a stop that waits for a function on the last worker survives its runtime.
- * Method: the stop sleeps before the function returns, and so before the destroy can end. A
- *         sanitizer reports what is used after it was freed.
+ * Goal:   a stop that waits for a callback on the last worker survives its runtime.
+ * Method: the stop is asleep before the callback returns, and so before the destroy can end. A
+ *         sanitizer reports a use-after-free.
  */
-static void stop_that_waits_survives_destroy(void)
+static void waiting_stop_survives_runtime_destroy(void)
 {
     for (unsigned i = 0; i < 30; i++) {
         weft_runtime *rt = test_start(1);
         struct last_call *self = calloc(1, sizeof *self);
         pthread_t stopper;
         CHECK(self != NULL);
-        run_on(rt, i & 1, last_call_start, self);
+        run_and_join(rt, i & 1, last_call_start, self);
         test_wait_for(&self->called, 1);
         CHECK_EQ(pthread_create(&stopper, NULL, stop_last_call, self), 0);
         weft_runtime_destroy(rt);
@@ -718,8 +711,8 @@ static void *stop_and_free(void *arg)
     return NULL;
 }
 
-/* Goal: timers may be freed when they are stopped, also while their runtime is destroyed. */
-static void stop_of_armed_timers_survives_destroy(void)
+/* Goal: timers may be freed once stopped, also while their runtime is being destroyed. */
+static void stop_of_armed_timers_survives_runtime_destroy(void)
 {
     for (unsigned round = 0; round < 30; round++) {
         weft_runtime *rt = test_start(2);
@@ -730,7 +723,7 @@ static void stop_of_armed_timers_survives_destroy(void)
             CHECK(bells[i] != NULL);
             bells[i]->deadline = weft_after(VIRTUAL_HOUR);
             bells[i]->flags = i & 1 ? WEFT_PRECISE : 0;
-            run_on(rt, i & 2, bell_start, bells[i]);
+            run_and_join(rt, i & 2, bell_start, bells[i]);
         }
         CHECK_EQ(pthread_create(&stopper, NULL, stop_and_free, bells), 0);
         weft_runtime_destroy(rt);
@@ -738,38 +731,38 @@ static void stop_of_armed_timers_survives_destroy(void)
     }
 }
 
-static void start_without_a_runtime(void)
+static void start_without_runtime(void)
 {
     struct bell bell = { .deadline = 0 };
     (void)bell_start(&bell);
 }
 
-static void a_start_outside_of_a_runtime_aborts_with_advice(void)
+static void start_outside_runtime_aborts_with_advice(void)
 {
-    CHECK_ABORTS(start_without_a_runtime, "weft_timer_start: this thread belongs to no runtime");
-    CHECK_ABORTS(start_without_a_runtime, "call it from a task");
+    CHECK_ABORTS(start_without_runtime, "weft_timer_start: this thread belongs to no runtime");
+    CHECK_ABORTS(start_without_runtime, "call it from a task");
 }
 
 TEST_MAIN({
-    TEST(a_start_outside_of_a_runtime_aborts_with_advice),
-    TEST(a_timer_calls_once_at_its_time_on_a_worker),
-    TEST(a_time_that_is_over_calls_at_once),
-    TEST(a_precise_timer_is_exact_to_the_nanosecond),
-    TEST(a_timer_that_was_never_started_can_be_stopped),
-    TEST(a_timer_that_is_stopped_before_never_calls),
-    TEST(a_timer_may_be_freed_once_it_is_stopped),
-    TEST(a_second_start_replaces_the_first),
-    TEST(a_timer_may_be_started_by_its_own_function),
-    TEST(a_timer_may_be_freed_by_its_own_function),
-    TEST(a_stop_waits_for_a_function_that_runs_elsewhere),
-    TEST(a_timer_that_starts_itself_anew_is_stopped_for_good),
-    TEST(a_stop_in_its_own_function_returns_at_once),
-    TEST(a_stop_that_meets_the_call_is_exact),
-    TEST(a_function_may_spawn_and_wake_and_start_and_stop),
-    TEST(the_end_of_the_runtime_stops_its_timers),
-    TEST(a_timer_outlives_the_runtime_that_called_it),
-    TEST(timers_that_stop_each_other_both_return),
-    TEST(timer_and_token_callback_that_stop_each_other_both_return),
-    TEST(stop_that_waits_survives_destroy),
-    TEST(stop_of_armed_timers_survives_destroy),
+    TEST(start_outside_runtime_aborts_with_advice),
+    TEST(timer_fires_once_at_deadline_on_worker),
+    TEST(past_deadline_fires_immediately),
+    TEST(precise_timer_is_exact_to_nanosecond),
+    TEST(timer_never_started_can_be_stopped),
+    TEST(timer_stopped_before_deadline_never_fires),
+    TEST(stopped_timer_may_be_freed),
+    TEST(second_start_replaces_first),
+    TEST(timer_may_be_restarted_by_its_callback),
+    TEST(timer_may_be_freed_by_its_callback),
+    TEST(stop_waits_for_callback_on_other_thread),
+    TEST(stop_prevents_self_restarting_timer_from_firing),
+    TEST(stop_in_own_callback_returns_immediately),
+    TEST(stop_racing_call_reports_which_won),
+    TEST(callback_may_spawn_wake_start_and_stop),
+    TEST(runtime_destroy_stops_its_timers),
+    TEST(timer_outlives_runtime_that_fired_it),
+    TEST(callbacks_stopping_each_other_both_return),
+    TEST(timer_and_token_callback_stopping_each_other_return),
+    TEST(waiting_stop_survives_runtime_destroy),
+    TEST(stop_of_armed_timers_survives_runtime_destroy),
 })

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * virtual.h - tests on a clock that stands still until they move it on.
+ * virtual.h - tests on a paused clock that they advance themselves.
  *
- * Timers of tasks are exact to the millisecond. So the clock begins at a whole
- * one, and deadlines of whole milliseconds come when it shows them.
+ * Timers of tasks have millisecond resolution. So the clock starts at a whole millisecond, and
+ * a deadline of whole milliseconds is due exactly when the clock shows it.
  */
 #ifndef VIRTUAL_H
 #define VIRTUAL_H
@@ -20,8 +20,8 @@
 
 #define VIRTUAL_HOUR (3600 * WEFT_S)
 
-/* Stops the clock, where the lowest level of the wheels begins a round of 64 ms,
- * and returns the time that it shows. Before the runtime is created. */
+/* Pauses the clock at a time where the lowest level of the wheels starts a round of 64 ms, and
+ * returns that time. Call it before the runtime is created. */
 static inline weft_time virtual_begin(void)
 {
     weft_clock_pause();
@@ -35,9 +35,9 @@ static inline void virtual_end(void)
 }
 
 /*
- * Waits until the workers have done all there is to do at this time. A worker
- * that was woken for a timer still counts as parked for a moment; so each is
- * given a task, before which it fires what is due.
+ * Waits until the workers have done everything that is due at this time. A worker that was
+ * woken for a timer still counts as parked for a moment, so each worker is given a task, and it
+ * fires due timers before it runs the task.
  */
 static inline void virtual_settle(weft_runtime *rt)
 {
@@ -57,7 +57,7 @@ static inline void virtual_settle(weft_runtime *rt)
     }
 }
 
-/* The same, and the watch has seen it and sleeps, too. */
+/* Same as virtual_settle(), and also waits until the monitor is asleep. */
 static inline void virtual_settle_all(weft_runtime *rt)
 {
     virtual_settle(rt);
@@ -66,14 +66,14 @@ static inline void virtual_settle_all(weft_runtime *rt)
     }
 }
 
-/* Moves the clock to that time, and lets what this sets going come to rest. */
+/* Advances the clock to the given time and waits until the workers are idle again. */
 static inline void virtual_go_to(weft_runtime *rt, weft_time time)
 {
     weft_clock_advance(time - weft_now());
     virtual_settle(rt);
 }
 
-/* Starts a fiber with this argument. */
+/* Starts a fiber with the given argument. */
 static inline weft_task *virtual_go(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
     weft_task *task;

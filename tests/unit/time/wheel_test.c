@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wheel_test.c - the wheel against a reference that scans an array.
+ * wheel_test.c - the timer wheel against a reference that scans an array.
  *
- * Everything goes through put, drop, advance and take, which do the same to the
- * wheel and to the reference and then compare what next says. So each test
- * also checks that next is never late, that what is popped is the entry that
- * was to be popped, and that it was neither early nor kept back.
+ * All tests go through put, drop, advance and pop_due, which do the same to the wheel and to
+ * the reference and then compare the results of next. So each test also checks that next is
+ * never late, that the right entry is popped, and that it is popped neither early nor late.
  */
 #include "time/wheel.h"
 
@@ -19,7 +18,7 @@
 #define MS   INT64_C(1000000)
 #define HOUR (3600 * 1000 * MS)
 #define YEAR (365 * 24 * HOUR)
-/* What a slot of the top level spans, and the whole wheel: 12.4 days, 2.2 years. */
+/* Span of one slot of the top level, and of the whole wheel: 12.4 days, 2.2 years. */
 #define TOP_SLOT  (INT64_C(1) << 30)
 #define ROUND     (64 * TOP_SLOT)
 #define LAST_TICK (WF_NEVER / MS)
@@ -30,15 +29,15 @@ enum {
 
 struct item {
     struct wf_wheel_entry entry;
-    int64_t due;   /* in ticks; not before elapsed at its insertion */
-    int64_t order; /* of insertion */
-    bool is_far;   /* was too far away for a slot of its own */
+    int64_t due;   /* in ticks; not before elapsed at insertion */
+    int64_t order; /* insertion order */
+    bool is_far;   /* too far away for its own slot at insertion */
     bool is_in;
 };
 
 static struct wf_wheel wheel;
 static struct item items[ITEMS];
-static int64_t elapsed; /* what the wheel has seen, in ticks */
+static int64_t elapsed; /* the wheel's time in ticks */
 static int64_t order;
 
 /* --- the reference --- */
@@ -56,9 +55,10 @@ static int64_t round_down(int64_t now)
     return now < 0 ? 0 : now / MS;
 }
 
-/* The tick at which the wheel must look at an item: when it is due, or if that is not
- * in this block of 64 or the next, a block before its own one starts, of the smallest
- * size in which it is so near. The top level has 128 blocks. */
+/* Returns the tick at which the wheel must look at an item. That is its due tick if the item is
+ * in the current block of 64 ticks or the next one. Otherwise it is one block before the item's
+ * own block starts, for the smallest block size at which the item is that near. The top level
+ * has 128 blocks. */
 static int64_t start_of(const struct item *item)
 {
     for (int64_t block = 1; block < TOP_SLOT; block *= 64) {
@@ -87,7 +87,7 @@ static void check_next(void)
         }
     }
     int64_t wanted = start > LAST_TICK ? WF_NEVER : start * MS;
-    /* What is further away than the wheel reaches is where it was put. */
+    /* An entry beyond the reach of the wheel stays in the slot where it was put. */
     CHECK(next == wanted || (any_far && next < wanted && next / MS >= elapsed));
     CHECK_EQ(wheel.count, count);
     CHECK_EQ(wf_wheel_is_empty(&wheel), count == 0);
@@ -109,7 +109,7 @@ static struct item *first_due(int64_t now)
     return first;
 }
 
-/* --- the wheel and the reference, at once --- */
+/* --- the wheel and the reference together --- */
 
 static void reset(int64_t now)
 {
@@ -151,13 +151,13 @@ static bool advance(int64_t now)
     return first != NULL;
 }
 
-/* Pops what is due at now; NULL if nothing is. */
-static struct item *take(int64_t now)
+/* Pops the entry that is due at now, or returns NULL. */
+static struct item *pop_due(int64_t now)
 {
     struct item *first = first_due(now);
     struct wf_wheel_entry *entry = wf_wheel_pop(&wheel, now);
     if (entry != NULL && first != NULL && entry != &first->entry) {
-        /* What was too far away for a slot may come after others of its tick. */
+        /* An entry that was too far away for its own slot may pop after others of its tick. */
         struct item *other = wf_container_of(entry, struct item, entry);
         CHECK_EQ(other->due, first->due);
         CHECK(other->is_far || first->is_far);
@@ -174,26 +174,26 @@ static struct item *take(int64_t now)
 
 static void drain(int64_t now)
 {
-    while (take(now) != NULL) {
+    while (pop_due(now) != NULL) {
     }
     int64_t next = wf_wheel_next(&wheel);
     CHECK(next > now || next == WF_NEVER);
 }
 
-/* Lets the time pass from one call that next asks for to the following one, and
- * says how many it took until an entry came out. */
-static int calls_until_one_is_out(void)
+/* Advances the time from one call that next requests to the following one. Returns the number
+ * of calls until an entry popped. */
+static int count_calls_until_pop(void)
 {
     for (int calls = 1;; calls++) {
         int64_t now = wf_wheel_next(&wheel);
         CHECK_NE(now, WF_NEVER);
-        if (take(now) != NULL) {
+        if (pop_due(now) != NULL) {
             return calls;
         }
     }
 }
 
-/* Times at which digits of all kinds are current: 0, 63, and in between. */
+/* Times whose digits are 0, 63 and in between. */
 static const int64_t starts[] = {
     0,
     1,
@@ -213,8 +213,8 @@ enum {
     STARTS = sizeof starts / sizeof starts[0]
 };
 
-/* Runs a check with deadlines around the boundaries of ticks, levels and rounds:
- * 1, 2, 3, 64, 128, 192, 4096 ... ms away from the start. */
+/* Runs a check with deadlines around the boundaries of ticks, levels and rounds: 1, 2, 3, 64,
+ * 128, 192, 4096 ... ms after the start. */
 static void at_all_distances_from(int64_t start, void (*check)(int64_t start, int64_t deadline))
 {
     static const int64_t around[] = { -MS - 1, -MS, 1 - MS, -1, 0, 1, MS - 1, MS, MS + 1 };
@@ -243,57 +243,57 @@ static void new_wheel_is_empty(void)
         memset(&wheel, 0xA5, sizeof wheel);
         reset(starts[i]);
         CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
-        CHECK(take(starts[i]) == NULL);
-        CHECK(take(starts[i] + YEAR) == NULL);
-        CHECK(take(INT64_MAX) == NULL);
+        CHECK(pop_due(starts[i]) == NULL);
+        CHECK(pop_due(starts[i] + YEAR) == NULL);
+        CHECK(pop_due(INT64_MAX) == NULL);
         CHECK(wf_wheel_is_empty(&wheel));
     }
 }
 
-static void check_jump(int64_t start, int64_t deadline)
+static void check_pop_at_deadline(int64_t start, int64_t deadline)
 {
     put(&items[0], deadline);
     int64_t due = items[0].due * MS;
     if (due > start) {
-        CHECK(take(start) == NULL);
-        CHECK(take(due - 1) == NULL);
+        CHECK(pop_due(start) == NULL);
+        CHECK(pop_due(due - 1) == NULL);
         CHECK_EQ(wf_wheel_next(&wheel), due);
     }
-    CHECK(take(due) == &items[0]);
-    CHECK(take(due) == NULL); /* now may stand still */
+    CHECK(pop_due(due) == &items[0]);
+    CHECK(pop_due(due) == NULL); /* now may stay the same */
 }
 
-static void entry_comes_out_at_its_deadline_rounded_up_and_not_before(void)
+static void entry_pops_at_deadline_rounded_up_and_not_before(void)
 {
-    at_all_distances(check_jump);
+    at_all_distances(check_pop_at_deadline);
 }
 
-static void check_sleep(int64_t start, int64_t deadline)
+static void check_calls_until_pop(int64_t start, int64_t deadline)
 {
     put(&items[0], deadline);
     int64_t rounds = (items[0].due - round_down(start)) / ROUND;
-    CHECK_LE(calls_until_one_is_out(), WF_WHEEL_LEVELS + rounds);
+    CHECK_LE(count_calls_until_pop(), WF_WHEEL_LEVELS + rounds);
     CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
 }
 
-static void sleeping_until_next_wakes_at_most_once_per_level(void)
+static void sleeper_until_next_wakes_at_most_once_per_level(void)
 {
-    at_all_distances(check_sleep);
+    at_all_distances(check_calls_until_pop);
 }
 
-static void check_leap(int64_t start, int64_t deadline)
+static void check_late_pop(int64_t start, int64_t deadline)
 {
     static const int64_t late[] = { 1, MS, 64 * MS, 4096 * MS + 1, HOUR, 2 * YEAR };
     for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
         reset(start);
         put(&items[0], deadline);
-        CHECK(take(items[0].due * MS + late[i]) == &items[0]);
+        CHECK(pop_due(items[0].due * MS + late[i]) == &items[0]);
     }
 }
 
-static void entry_comes_out_however_late_the_call_is(void)
+static void entry_pops_however_late_call_is(void)
 {
-    at_all_distances(check_leap);
+    at_all_distances(check_late_pop);
 }
 
 static void check_remove(int64_t start, int64_t deadline)
@@ -302,32 +302,32 @@ static void check_remove(int64_t start, int64_t deadline)
     drop(&items[0]);
     CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
 
-    /* Half-way it has been moved down some levels. */
+    /* Half-way, the entry has moved down some levels. */
     put(&items[0], deadline);
     CHECK_EQ(advance(start + (deadline - start) / 2), items[0].due <= elapsed);
     drop(&items[0]);
     CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
-    CHECK(take(deadline + MS) == NULL);
+    CHECK(pop_due(deadline + MS) == NULL);
 }
 
-static void removed_entry_never_comes_out(void)
+static void removed_entry_never_pops(void)
 {
     at_all_distances(check_remove);
 }
 
-static void entry_that_is_due_can_be_removed(void)
+static void due_entry_can_be_removed(void)
 {
     reset(0);
     put(&items[0], 100 * MS);
     put(&items[1], 100 * MS);
     put(&items[2], 100 * MS);
-    CHECK(take(100 * MS) == &items[0]);
+    CHECK(pop_due(100 * MS) == &items[0]);
     drop(&items[1]);
-    CHECK(take(100 * MS) == &items[2]);
+    CHECK(pop_due(100 * MS) == &items[2]);
     put(&items[0], 0);
     CHECK(advance(100 * MS));
     drop(&items[0]);
-    CHECK(take(100 * MS) == NULL);
+    CHECK(pop_due(100 * MS) == NULL);
 }
 
 static void removed_and_popped_entries_can_be_inserted_again(void)
@@ -338,12 +338,12 @@ static void removed_and_popped_entries_can_be_inserted_again(void)
         put(&items[1], now + MS);
         drop(&items[0]);
         put(&items[0], now + 2 * MS);
-        CHECK(take(now + 2 * MS) == &items[1]);
-        CHECK(take(now + 2 * MS) == &items[0]);
+        CHECK(pop_due(now + 2 * MS) == &items[1]);
+        CHECK(pop_due(now + 2 * MS) == &items[0]);
     }
 }
 
-static void remove_leaves_the_neighbours_in(void)
+static void remove_keeps_neighbors(void)
 {
     for (int gone = 0; gone < 3; gone++) {
         reset(17 * MS);
@@ -351,27 +351,27 @@ static void remove_leaves_the_neighbours_in(void)
             put(&items[i], 9000 * MS);
         }
         drop(&items[gone]);
-        CHECK(take(9000 * MS) == &items[gone == 0]);
-        CHECK(take(9000 * MS) == &items[gone == 2 ? 1 : 2]);
-        CHECK(take(9000 * MS) == NULL);
+        CHECK(pop_due(9000 * MS) == &items[gone == 0]);
+        CHECK(pop_due(9000 * MS) == &items[gone == 2 ? 1 : 2]);
+        CHECK(pop_due(9000 * MS) == NULL);
     }
 }
 
-static void remove_what_is_not_in(void)
+static void remove_unlinked_entry(void)
 {
     wf_wheel_entry_init(&items[0].entry);
     wf_wheel_remove(&wheel, &items[0].entry);
 }
 
-static void remove_of_an_entry_that_is_not_in_aborts(void)
+static void remove_of_unlinked_entry_aborts(void)
 {
     reset(0);
-    CHECK_ABORTS(remove_what_is_not_in, "wf_wheel_is_linked(entry)");
+    CHECK_ABORTS(remove_unlinked_entry, "wf_wheel_is_linked(entry)");
 }
 
-/* --- the ends of time --- */
+/* --- limits of time --- */
 
-static void past_deadlines_are_due_at_once(void)
+static void past_deadlines_are_due_immediately(void)
 {
     static const int64_t past[] = { INT64_MIN, INT64_MIN + 1, -YEAR, -MS, -1, 0, 1, MS, HOUR };
     enum {
@@ -384,36 +384,36 @@ static void past_deadlines_are_due_at_once(void)
     }
     put(&items[PAST], HOUR + 1);
     for (int i = 0; i < PAST; i++) {
-        CHECK(take(HOUR) == &items[i]);
+        CHECK(pop_due(HOUR) == &items[i]);
     }
-    CHECK(take(HOUR) == NULL);
-    CHECK(take(HOUR + MS) == &items[PAST]);
+    CHECK(pop_due(HOUR) == NULL);
+    CHECK(pop_due(HOUR + MS) == &items[PAST]);
 }
 
-static void deadlines_of_zero_are_due_at_time_zero(void)
+static void nonpositive_deadlines_are_due_at_time_zero(void)
 {
     reset(INT64_MIN);
     put(&items[0], 1);
     put(&items[1], 0);
     put(&items[2], INT64_MIN);
-    CHECK(take(INT64_MIN) == &items[1]);
-    CHECK(take(0) == &items[2]);
-    CHECK(take(MS - 1) == NULL);
-    CHECK(take(MS) == &items[0]);
+    CHECK(pop_due(INT64_MIN) == &items[1]);
+    CHECK(pop_due(0) == &items[2]);
+    CHECK(pop_due(MS - 1) == NULL);
+    CHECK(pop_due(MS) == &items[0]);
 }
 
-/* Goal: next does not overflow, and the last millisecond rounds up to never. */
-static void deadlines_at_the_end_of_time_are_never_due(void)
+/* Goal: next does not overflow, and deadlines in the last millisecond round up to never. */
+static void deadlines_beyond_last_tick_are_never_due(void)
 {
     for (int i = 0; i < STARTS; i++) {
         reset(starts[i]);
         put(&items[0], INT64_MAX);
         put(&items[1], LAST_TICK * MS + 1);
         put(&items[2], LAST_TICK * MS);
-        CHECK(take(LAST_TICK * MS - 1) == NULL);
+        CHECK(pop_due(LAST_TICK * MS - 1) == NULL);
         CHECK_EQ(wf_wheel_next(&wheel), LAST_TICK * MS);
-        CHECK(take(LAST_TICK * MS) == &items[2]);
-        CHECK(take(INT64_MAX) == NULL);
+        CHECK(pop_due(LAST_TICK * MS) == &items[2]);
+        CHECK(pop_due(INT64_MAX) == NULL);
         CHECK_EQ(wf_wheel_next(&wheel), WF_NEVER);
         CHECK(!wf_wheel_is_empty(&wheel));
         drop(&items[0]);
@@ -430,15 +430,15 @@ static void one_top_slot_holds_several_rounds(void)
         put(&items[i], (rounds * ROUND + 7 * TOP_SLOT + i) * MS);
     }
     for (int i = 0; i < 6; i++) {
-        (void)calls_until_one_is_out();
+        (void)count_calls_until_pop();
     }
     CHECK(wf_wheel_is_empty(&wheel));
 }
 
-/* Goal:   what the current top slot holds for the next round comes last, though
- *         its slot seems to be the first.
- * Method: as it would be at 4 years less a few days, behind a nearer one. */
-static void current_top_slot_hides_no_nearer_one(void)
+/* Goal:   an entry of the next round in the current top slot pops last, although its slot looks
+ *         like the first.
+ * Method: deadlines two rounds (some 4 years) ahead, one of them a slot less, and a nearer one. */
+static void entry_of_next_round_in_current_top_slot_pops_last(void)
 {
     reset(20 * TOP_SLOT * MS + HOUR);
     put(&items[0], (20 + 128) * TOP_SLOT * MS);
@@ -447,36 +447,36 @@ static void current_top_slot_hides_no_nearer_one(void)
     CHECK_EQ(wf_wheel_next(&wheel), 21 * TOP_SLOT * MS);
     static const int expected[] = { 1, 2, 0 };
     for (int i = 0; i < 3; i++) {
-        CHECK_LE(calls_until_one_is_out(), WF_WHEEL_LEVELS);
+        CHECK_LE(count_calls_until_pop(), WF_WHEEL_LEVELS);
         CHECK(!items[expected[i]].is_in);
     }
     CHECK(wf_wheel_is_empty(&wheel));
 }
 
-/* --- time that jumps, stands still, goes back --- */
+/* --- time that jumps, stands still or goes backward --- */
 
-static void now_that_goes_back_changes_nothing(void)
+static void now_going_backward_changes_nothing(void)
 {
     reset(0);
     put(&items[0], 5000 * MS);
     put(&items[1], 5000 * MS);
     put(&items[2], 5001 * MS);
-    CHECK(take(4999 * MS) == NULL);
-    CHECK(take(10 * MS) == NULL);
-    CHECK(take(-1) == NULL);
-    CHECK(take(6000 * MS) == &items[0]);
+    CHECK(pop_due(4999 * MS) == NULL);
+    CHECK(pop_due(10 * MS) == NULL);
+    CHECK(pop_due(-1) == NULL);
+    CHECK(pop_due(6000 * MS) == &items[0]);
 
-    /* The wheel is at 5000, since that was due, and goes on from there. */
-    CHECK(take(10 * MS) == &items[1]);
-    CHECK(take(10 * MS) == NULL);
+    /* The wheel is at 5000, where that entry was due, and continues from there. */
+    CHECK(pop_due(10 * MS) == &items[1]);
+    CHECK(pop_due(10 * MS) == NULL);
     put(&items[3], 4000 * MS);
-    CHECK(take(10 * MS) == &items[3]);
-    CHECK(take(5001 * MS) == &items[2]);
+    CHECK(pop_due(10 * MS) == &items[3]);
+    CHECK(pop_due(5001 * MS) == &items[2]);
 }
 
-/* Method: what showed that the seed's wheel lost timers. 300 random delays of
- * up to 4 s, in batches, with calls every jump milliseconds. */
-static void steady_calls_find_every_entry_in_time(void)
+/* Method: the access pattern that showed that the seed's wheel lost timers. 300 random delays
+ * of up to 4 s, in batches, with a call every jump milliseconds. */
+static void periodic_calls_pop_every_entry_on_time(void)
 {
     static const int64_t jumps[] = { 1, 2, 63, 64, 65, 128, 4095, 4096, 4097 };
     struct wf_rng rng;
@@ -496,19 +496,19 @@ static void steady_calls_find_every_entry_in_time(void)
     }
 }
 
-static void advance_lets_a_wheel_that_slept_know_the_time(void)
+static void advance_updates_time_of_idle_wheel(void)
 {
     reset(0);
     CHECK(!advance(HOUR));
     put(&items[0], HOUR + 5 * MS);
     CHECK_EQ(wf_wheel_next(&wheel), HOUR + 5 * MS);
     CHECK(advance(HOUR + 6 * MS));
-    CHECK(take(HOUR + 6 * MS) == &items[0]);
+    CHECK(pop_due(HOUR + 6 * MS) == &items[0]);
 }
 
 /* --- many entries --- */
 
-static void entries_of_one_tick_come_out_in_order_of_insertion(void)
+static void entries_of_one_tick_pop_in_insertion_order(void)
 {
     reset(0);
     int64_t due = 3 * TOP_SLOT + 5 * 64 * 64 * 64 + 6 * 64 * 64 + 7 * 64 + 8;
@@ -520,7 +520,7 @@ static void entries_of_one_tick_come_out_in_order_of_insertion(void)
         }
     }
     for (int i = 0; i < 30; i++) {
-        CHECK(take(due * MS) == &items[i]);
+        CHECK(pop_due(due * MS) == &items[i]);
     }
 }
 
@@ -530,7 +530,7 @@ static int64_t random_bits(struct wf_rng *rng, unsigned bits)
     return (int64_t)(word >> 1 >> (63 - bits));
 }
 
-/* Mostly near, sometimes anywhere in int64; often on a boundary. */
+/* Mostly near, sometimes anywhere in int64, often on a boundary. */
 static int64_t random_deadline(struct wf_rng *rng, int64_t now)
 {
     int64_t away = random_bits(rng, wf_rng_below(rng, 60));
@@ -577,14 +577,14 @@ static void random_operation(struct wf_rng *rng, int64_t *now)
     if (dice == 10) {
         (void)advance(then);
     } else if (dice < 14) {
-        (void)take(then);
+        (void)pop_due(then);
     } else {
         drain(then);
     }
     *now = then > *now ? then : *now;
 }
 
-static void random_operations_agree_with_the_reference(void)
+static void random_operations_match_reference(void)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 2);
@@ -598,8 +598,8 @@ static void random_operations_agree_with_the_reference(void)
     }
 }
 
-/* Pops so many, with a call every step from now on, and checks that each comes in order
- * and at the first call after it is due. */
+/* Pops count entries, with a call every step from now on. Checks that they pop in order, each
+ * at the first call after it is due. */
 static void pop_all(uint64_t count, int64_t step, int64_t now)
 {
     int64_t previous = 0;
@@ -629,7 +629,7 @@ static size_t length_of(const struct wf_list *slot)
     return length;
 }
 
-static void million_entries_come_out_in_order(void)
+static void million_entries_pop_in_order(void)
 {
     struct wf_rng rng;
     wf_rng_seed(&rng, test_seed(), 3);
@@ -655,10 +655,10 @@ static void million_entries_come_out_in_order(void)
 }
 
 /*
- * Goal:   no tick moves more than some entries, and when a block begins it is empty.
- * Method: all entries are in block 5 of level 1. Its slot is looked at after each tick.
+ * Goal:   one tick moves a limited number of entries, and a block is empty when it begins.
+ * Method: all entries are in block 5 of level 1. Its slot is checked after each tick.
  */
-static void a_crowded_block_is_moved_down_bit_by_bit(void)
+static void crowded_block_moves_down_in_small_batches(void)
 {
     enum {
         CROWD = 50000,
@@ -687,24 +687,24 @@ static void a_crowded_block_is_moved_down_bit_by_bit(void)
 
 TEST_MAIN({
     TEST(new_wheel_is_empty),
-    TEST(entry_comes_out_at_its_deadline_rounded_up_and_not_before),
-    TEST(sleeping_until_next_wakes_at_most_once_per_level),
-    TEST(entry_comes_out_however_late_the_call_is),
-    TEST(removed_entry_never_comes_out),
-    TEST(entry_that_is_due_can_be_removed),
+    TEST(entry_pops_at_deadline_rounded_up_and_not_before),
+    TEST(sleeper_until_next_wakes_at_most_once_per_level),
+    TEST(entry_pops_however_late_call_is),
+    TEST(removed_entry_never_pops),
+    TEST(due_entry_can_be_removed),
     TEST(removed_and_popped_entries_can_be_inserted_again),
-    TEST(remove_leaves_the_neighbours_in),
-    TEST_DEBUG(remove_of_an_entry_that_is_not_in_aborts),
-    TEST(past_deadlines_are_due_at_once),
-    TEST(deadlines_of_zero_are_due_at_time_zero),
-    TEST(deadlines_at_the_end_of_time_are_never_due),
+    TEST(remove_keeps_neighbors),
+    TEST_DEBUG(remove_of_unlinked_entry_aborts),
+    TEST(past_deadlines_are_due_immediately),
+    TEST(nonpositive_deadlines_are_due_at_time_zero),
+    TEST(deadlines_beyond_last_tick_are_never_due),
     TEST(one_top_slot_holds_several_rounds),
-    TEST(current_top_slot_hides_no_nearer_one),
-    TEST(now_that_goes_back_changes_nothing),
-    TEST(steady_calls_find_every_entry_in_time),
-    TEST(advance_lets_a_wheel_that_slept_know_the_time),
-    TEST(entries_of_one_tick_come_out_in_order_of_insertion),
-    TEST(random_operations_agree_with_the_reference),
-    TEST(million_entries_come_out_in_order),
-    TEST(a_crowded_block_is_moved_down_bit_by_bit),
+    TEST(entry_of_next_round_in_current_top_slot_pops_last),
+    TEST(now_going_backward_changes_nothing),
+    TEST(periodic_calls_pop_every_entry_on_time),
+    TEST(advance_updates_time_of_idle_wheel),
+    TEST(entries_of_one_tick_pop_in_insertion_order),
+    TEST(random_operations_match_reference),
+    TEST(million_entries_pop_in_order),
+    TEST(crowded_block_moves_down_in_small_batches),
 })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Go's echo server, for bench/echo: a goroutine for each connection. A program
-// of its own, so that the rows of the other one do not carry package net.
+// Go's echo server for bench/echo: one goroutine per connection. It is a separate program, so
+// that the rows of the other one do not link package net.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 
 const bufferSize = 4096
 
-// fail ends the program: a server that fails must not be measured.
+// fail exits with an error: a server that fails must not be measured.
 func fail(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "rival-go-echo: "+format+"\n", args...)
 	os.Exit(1)
@@ -29,7 +29,7 @@ func echo(peer net.Conn) {
 		if err != nil {
 			return
 		}
-		// Write writes all of it, or fails.
+		// Write writes all of the data or fails.
 		if _, err := peer.Write(buffer[:n]); err != nil {
 			return
 		}
@@ -42,7 +42,7 @@ func serve(listener *net.TCPListener) {
 		if err != nil {
 			fail("%v", err)
 		}
-		// Go sets it by itself; said here so that it stays so.
+		// This is Go's default. Set explicitly, so that it stays that way.
 		if err := peer.SetNoDelay(true); err != nil {
 			fail("%v", err)
 		}
@@ -65,6 +65,6 @@ func main() {
 	}
 	fmt.Printf("port %d\n", listener.Addr().(*net.TCPAddr).Port)
 	go serve(listener)
-	// The end of stdin is the end of the server.
+	// The server exits when stdin is closed.
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows of loops and sorts.
+//! The rows for loops and sorts.
 
 use crate::rows::{repeat, Sampling};
 use crate::work::{self, check, Item, Record};
@@ -19,8 +19,8 @@ pub fn sum(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
-/// Two passes, a part for each thread: its sum, and its scan from the sum of the
-/// parts before it. Rayon has no scan of its own.
+/// Two passes with one part per thread: the sum of the part, then its scan starting at the sum
+/// of the parts before it. Rayon has no scan.
 fn scan_items(items: &[u64], sums: &mut [u64]) {
     let part = items.len().div_ceil(rayon::current_num_threads());
     let mut before = 0;
@@ -48,7 +48,7 @@ fn scan_items(items: &[u64], sums: &mut [u64]) {
 
 pub fn scan(workers: usize, reps: usize) -> Vec<f64> {
     let items = work::small_numbers();
-    let mut sums = items.clone(); // its pages exist before the clock starts
+    let mut sums = items.clone(); // faults its pages in before the clock starts
     repeat(workers, reps, Sampling { warmups: 2, reps_max: 0 }, move || {
         let start = Instant::now();
         scan_items(&items, &mut sums);
@@ -111,7 +111,7 @@ pub fn sort_u64(workers: usize, reps: usize) -> Vec<f64> {
 }
 
 pub fn sort_f64(workers: usize, reps: usize) -> Vec<f64> {
-    // No item is a NaN; total_cmp() would take longer.
+    // No item is NaN; total_cmp() would take longer.
     sort::<f64>(workers, reps, |items| {
         items.par_sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
     })

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows that fork. Each is a function from the number of workers and of
-//! repetitions to one sample per repetition. The timed part runs on a worker of a
-//! pool that is there already, but for what comes from outside; each repetition
-//! checks its result.
+//! The fork rows. Each is a function from the number of workers and of repetitions to one
+//! sample per repetition. The timed part runs on a worker of an existing pool, except for calls
+//! from outside. Each repetition checks its result.
 
 use crate::driver::{fail, Row};
 use crate::loops;
@@ -39,7 +38,7 @@ pub const ROWS: &[Row] = &[
 
 pub struct Sampling {
     pub warmups: usize,
-    pub reps_max: usize, // 0: as many as asked for
+    pub reps_max: usize, // 0: as requested
 }
 
 fn make_pool(workers: usize) -> ThreadPool {
@@ -47,7 +46,7 @@ fn make_pool(workers: usize) -> ThreadPool {
     pool.unwrap_or_else(|err| fail(&err.to_string()))
 }
 
-/// The samples of a function, without those of its warm-ups.
+/// Returns the samples of a function, without those of its warm-ups.
 fn sample(reps: usize, how: Sampling, mut once: impl FnMut() -> f64) -> Vec<f64> {
     let reps = if how.reps_max == 0 { reps } else { reps.min(how.reps_max) };
     for _ in 0..how.warmups {
@@ -56,7 +55,7 @@ fn sample(reps: usize, how: Sampling, mut once: impl FnMut() -> f64) -> Vec<f64>
     (0..reps).map(|_| once()).collect()
 }
 
-/// The same, each on a worker.
+/// Same as `sample`, with each call on a worker.
 pub fn repeat(
     workers: usize,
     reps: usize,
@@ -94,7 +93,7 @@ fn time_fib(function: fn(u32) -> u64) -> f64 {
     ns
 }
 
-/// The shortest of each: what disturbs a run only makes it longer.
+/// Uses the shortest run of each kind: disturbances only make a run longer.
 fn fork_extra(workers: usize, reps: usize) -> Vec<f64> {
     repeat(workers, reps, Sampling { warmups: 1, reps_max: 0 }, || {
         let mut direct = f64::INFINITY;
@@ -127,7 +126,7 @@ fn queens(board: Board) -> u64 {
     }
 }
 
-/// A queen on each of the open columns: one less join than there are columns.
+/// Places a queen on each of the open columns, with one join fewer than there are columns.
 fn queens_at(board: Board, open: u32) -> u64 {
     let bit = open & open.wrapping_neg();
     let rest = open ^ bit;
@@ -155,7 +154,7 @@ fn visit(node: Node) -> u64 {
     }
 }
 
-/// The children with these numbers: one less join than there are children.
+/// Visits the children with these numbers, with one join fewer than there are children.
 fn visit_children(parent: &Node, from: u32, to: u32) -> u64 {
     if from + 1 == to {
         return visit(parent.child(from));
@@ -182,7 +181,7 @@ fn skynet(number: u64, leaves: u64) -> u64 {
     skynet_ways(number, leaves / work::SKYNET_WAYS, work::SKYNET_WAYS)
 }
 
-/// So many subtrees of one size, side by side.
+/// Visits the given number of subtrees of equal size.
 fn skynet_ways(number: u64, part: u64, ways: u64) -> u64 {
     if ways == 1 {
         return skynet(number, part);
@@ -246,9 +245,9 @@ fn outside_call(workers: usize, reps: usize) -> Vec<f64> {
 const ROUND_FIB: u32 = 34;
 const ROUND_FIB_RESULT: u64 = 5702887;
 
-/// Rounds of computation, each spawned from outside, until it is over.
+/// Runs rounds of computation, each submitted from outside, until `over` is set.
 fn compute_rounds(pool: &ThreadPool, over: &AtomicBool) {
-    // relaxed: it orders nothing, one more round does no harm.
+    // relaxed: it orders nothing, and one more round does no harm.
     while !over.load(Ordering::Relaxed) {
         check(pool.install(|| fib(black_box(ROUND_FIB))) == ROUND_FIB_RESULT, "fib");
     }
@@ -276,7 +275,7 @@ fn spawn_probes(pool: &ThreadPool) -> Vec<f64> {
     while done.load(Ordering::Acquire) < work::PROBES {
         thread::sleep(Duration::from_millis(1));
     }
-    // relaxed: see above.
+    // relaxed: ordered by the acquire above.
     waits.iter().map(|wait| wait.load(Ordering::Relaxed) as f64).collect()
 }
 

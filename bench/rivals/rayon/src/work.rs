@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-//! The work that all contenders do alike: `bench/work.c`, linked, and the small
-//! part of `bench/work.h` that is inline there, again. The constants and their
-//! meaning are those of `work.h`.
+//! The work that is the same for all contenders: `bench/work.c`, linked, and a copy of the
+//! small part that is inline in `bench/work.h`. The constants and their meaning are those of
+//! `work.h`.
 
 use crate::driver::fail;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub const UNIT_ROUNDS: u32 = 500;
 pub const EVEN_RESULT: u64 = 17466567470417942265;
 pub const UNEVEN_RESULT: u64 = 13637984852746796132;
 
-/// Ends the program unless the result is right.
+/// Exits unless the result is right.
 pub fn check(is_right: bool, what: &str) {
     if !is_right {
         fail(&format!("wrong: {what}"));
@@ -102,8 +102,8 @@ extern "C" {
     fn work_is_sorted_records(items: *const Record, n: usize) -> bool;
 }
 
-// SAFETY, of all below: the C side reads and writes only what it is given the
-// address and the length of, and keeps nothing.
+// SAFETY, for all calls below: the C side accesses only the memory whose address and length it
+// is given, and keeps no pointer.
 
 pub fn busy(ns: i64) {
     unsafe { work_busy(ns) }
@@ -156,7 +156,7 @@ pub fn sum_units(results: &[u64]) -> u64 {
     unsafe { work_sum_units(results.as_ptr()) }
 }
 
-/// What the sorts sort.
+/// An item type that the sort rows support.
 pub trait Item: Clone + Default + Send {
     fn fill(items: &mut [Self]);
     fn is_sorted(items: &[Self]) -> bool;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-//! Tokio's echo server, for `bench/echo`: a task for each connection. A program of its own, so
-//! that the rows of the other one are not compiled together with it.
+//! Tokio's echo server for `bench/echo`: one task per connection. It is a separate program, so
+//! that it is not compiled together with the rows of the other one.
 
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 const BUFFER_SIZE: usize = 4096;
 const USAGE: &str = "usage: rival-tokio-echo [--port N] [--workers N]";
 
-/// Ends the program: a server that fails must not be measured.
+/// Exits with an error: a server that fails must not be measured.
 fn fail(message: &str) -> ! {
     eprintln!("rival-tokio-echo: {message}");
     exit(1);
@@ -68,6 +68,6 @@ fn main() {
             fail(&err.to_string());
         }
     });
-    // This thread is no worker: it waits for the end of stdin, which is the end of the server.
+    // This thread is not a worker. It waits for the end of stdin, which ends the server.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-//! Tokio's side of the benchmark: the rows of `weft-bench`, the same command line and the
-//! same output, which are in `driver.rs`. `rows.rs` is the work, `time.rs` the part of it
-//! that sleeps, `wait.rs` the locks and channels.
+//! Tokio's side of the benchmark: the rows of `weft-bench` with the same command line and the
+//! same output, which are in `driver.rs`. `rows.rs` has the work, `time.rs` the rows with
+//! timers, `wait.rs` the locks and channels.
 
 mod driver;
 mod rows;

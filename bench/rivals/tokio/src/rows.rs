@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows, but for those of `time.rs` and `wait.rs`. Each is a function from
-//! the number of workers and of repetitions to one sample per repetition. Each
-//! makes its runtime before the clock starts, repeats its work `WARMUPS` times
-//! unmeasured, and checks after every repetition that all the work was done. A
-//! row that takes but one sample says what it does instead.
+//! The rows, except those of `time.rs` and `wait.rs`. Each is a function from the number of
+//! workers and of repetitions to one sample per repetition. Each creates its runtime before the
+//! clock starts, repeats its work `WARMUPS` times unmeasured, and checks after every repetition
+//! that all the work was done. A row that takes only one sample documents what it does instead.
 
 use crate::driver::{fail, Row};
 use crate::time;
@@ -20,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::task::{yield_now, JoinHandle};
 
-/// Tokio has no fibers: the rows of fibers are those of tasks.
+/// Tokio has no fibers: the fiber rows are the task rows.
 pub const ROWS: &[Row] = &[
     Row { name: "sched.spawn_join", unit: "ns", run: spawn_join },
     Row { name: "sched.spawn_batch", unit: "ns", run: spawn_batch },
@@ -88,8 +87,8 @@ pub const ROWS: &[Row] = &[
 
 const WARMUPS: usize = 2;
 
-/// Two cache lines, so that neither a neighbour nor the adjacent-line
-/// prefetcher disturbs the counter.
+/// Two cache lines, so that neither a neighbor nor the adjacent-line prefetcher disturbs the
+/// counter.
 #[repr(align(128))]
 pub struct Counter(AtomicU64);
 
@@ -110,7 +109,7 @@ impl Counter {
         self.0.store(count, Ordering::Relaxed);
     }
 
-    /// Checks that all the work was done, and starts again from zero.
+    /// Checks that all the work was done, and resets the counter.
     pub fn check(&self, expected: u64) {
         // relaxed: see add().
         let found = self.0.swap(0, Ordering::Relaxed);
@@ -120,11 +119,11 @@ impl Counter {
     }
 }
 
-/// What the tasks count in.
+/// The counter that the tasks share.
 pub static DONE: Counter = Counter(AtomicU64::new(0));
 
-/// No I/O or timer driver: idle workers then sleep on a futex, not in epoll, and
-/// wake sooner.
+/// Enables no I/O or timer driver: idle workers then sleep on a futex instead of in epoll, and
+/// wake up faster.
 pub fn runtime(workers: usize) -> Runtime {
     started(Builder::new_multi_thread().worker_threads(workers))
 }
@@ -145,8 +144,8 @@ pub fn measure(reps: usize, mut sample: impl FnMut() -> f64) -> Vec<f64> {
     (0..reps).map(|_| sample()).collect()
 }
 
-/// Measures work that runs as a task: it is spawned, not run by `block_on` on
-/// the main thread, which is no worker. The work takes the time itself.
+/// Measures work that runs as a task: it is spawned, not run by `block_on` on the main thread,
+/// which is not a worker. The work reads the clock itself.
 pub fn measure_task<F>(rt: Runtime, reps: usize, ops: u64, work: fn() -> F) -> Vec<f64>
 where
     F: Future<Output = Duration> + Send + 'static,
@@ -222,7 +221,7 @@ fn yields(workers: usize, reps: usize) -> Vec<f64> {
 
 fn self_wake(workers: usize, reps: usize) -> Vec<f64> {
     const WAKES: u64 = 1_000_000;
-    // With a second worker this row, alone of all, is faster with the I/O driver.
+    // This is the only row that, with a second worker, is faster with the I/O driver.
     let rt = if workers > 1 { runtime_with_io(workers) } else { runtime(workers) };
     measure_task(rt, reps, WAKES, || async {
         let mut wakes = 0;
@@ -242,9 +241,9 @@ fn self_wake(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
-/// Two tasks that run in turn: a flag says whose turn it is, and each wakes the
-/// other through its waker. A task keeps its waker for life, so it is
-/// registered once; this is what `Notify` does, without its list and its lock.
+/// Two tasks that run alternately: a flag says whose turn it is, and each task wakes the other
+/// one through its waker. A task keeps the same waker throughout, so it is registered once.
+/// This is what `Notify` does, without its list and its lock.
 #[derive(Default)]
 struct Court {
     turn: AtomicUsize,
@@ -264,7 +263,7 @@ impl Court {
         }
         let waker = self.wakers[other].get().unwrap();
         for _ in 0..rounds {
-            // acquire: what the other did in its turn is seen in ours.
+            // acquire: sees everything that the other task did in its turn.
             poll_fn(|_| match self.turn.load(Ordering::Acquire) == me {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
@@ -292,7 +291,7 @@ fn cross_wake(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
-/// The main thread spawns. It is no worker and runs nothing of the runtime.
+/// The main thread spawns. It is not a worker and runs no tasks.
 fn inject(workers: usize, reps: usize) -> Vec<f64> {
     const TASKS: u64 = 100_000;
     static SPAWNER: OnceLock<thread::Thread> = OnceLock::new();
@@ -319,8 +318,8 @@ fn inject(workers: usize, reps: usize) -> Vec<f64> {
 /// Long enough for every worker to have gone to sleep.
 const PAUSE: Duration = Duration::from_micros(300);
 
-/// The main thread wakes; it is no worker. The task answers with the time at
-/// which it ran, in nanoseconds since `base`.
+/// The main thread wakes; it is not a worker. The task answers with the time at which it ran,
+/// in nanoseconds since `base`.
 fn wake_outside(workers: usize, reps: usize) -> Vec<f64> {
     const SAMPLES: usize = 2000;
     let rt = runtime(workers);
@@ -334,7 +333,7 @@ fn wake_outside(workers: usize, reps: usize) -> Vec<f64> {
         loop {
             task_wake.notified().await;
             let now = base.elapsed().as_nanos() as u64;
-            // relaxed: the value is all that is passed on.
+            // relaxed: only the value itself is passed.
             task_ran_at.store(now, Ordering::Relaxed);
             waker.unpark();
         }
@@ -348,7 +347,7 @@ fn wake_outside(workers: usize, reps: usize) -> Vec<f64> {
             thread::park();
             // relaxed: see the task.
             match ran_at.swap(0, Ordering::Relaxed) {
-                0 => continue, // park() may return without cause.
+                0 => continue, // park() may return spuriously.
                 now if now < woken_at => fail("a task ran before its wake-up"),
                 now => return now - woken_at,
             }
@@ -361,7 +360,7 @@ fn wake_outside(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
-/// The 32 bytes of an idle task. They count themselves when they are dropped.
+/// The 32 bytes of an idle task. They are counted when they are dropped.
 struct State([u8; 32]);
 
 static DROPPED: Counter = Counter(AtomicU64::new(0));
@@ -391,8 +390,8 @@ fn resident_bytes() -> f64 {
     pages as f64 * page as f64
 }
 
-/// One sample, whatever is asked for: a second one would find the memory that
-/// the first has freed.
+/// Takes one sample, regardless of `reps`: a second one would reuse the memory that the first
+/// one freed.
 fn task_bytes(workers: usize, _reps: usize) -> Vec<f64> {
     const TASKS: u64 = 1_000_000;
     let rt = runtime(workers);
@@ -420,11 +419,11 @@ fn task_bytes(workers: usize, _reps: usize) -> Vec<f64> {
     vec![bytes]
 }
 
-/// User and system time of the whole process, in nanoseconds.
+/// Returns the user and system time of the whole process, in nanoseconds.
 pub fn cpu_time() -> f64 {
-    // SAFETY: rusage is plain data, for which all zeroes is a value.
+    // SAFETY: rusage is plain data, for which all zeros is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: usage lives through the call.
+    // SAFETY: usage outlives the call.
     if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } != 0 {
         fail("getrusage failed");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows about timers, under the rules of `rows.rs`.
+//! The rows for timers, under the rules of `rows.rs`.
 
 use crate::driver::fail;
 use crate::rows::{cpu_time, measure, measure_task, started, DONE};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, sleep_until};
 
-/// No I/O driver: a new timer that is the first to fire wakes the driver, which is
-/// then a system call only if a worker sleeps in it.
+/// Enables no I/O driver: a new timer that is the first to fire wakes the driver, which then
+/// costs a system call only if a worker sleeps in it.
 fn runtime(workers: usize) -> Runtime {
     started(Builder::new_multi_thread().worker_threads(workers).enable_time())
 }
 
-/// A timer is registered by its first poll, and cancelled when it is dropped. A
-/// pending poll takes nothing from the task's budget, so none is cut short.
+/// A timer is registered by its first poll and canceled when it is dropped. A pending poll does
+/// not use up the task's budget, so the loop is never cut short.
 pub fn create_cancel(workers: usize, reps: usize) -> Vec<f64> {
     const TIMERS: u64 = 1_000_000;
     const DELAY: Duration = Duration::from_secs(1);
@@ -40,8 +40,8 @@ pub fn create_cancel(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
-/// One sample, whatever is asked for: a second one would find the memory that
-/// the first has freed.
+/// Takes one sample, regardless of `reps`: a second one would reuse the memory that the first
+/// one freed.
 pub fn million_sleeps_cpu(workers: usize, _reps: usize) -> Vec<f64> {
     const TASKS: u64 = 1_000_000;
     const LONGEST: Duration = Duration::from_millis(1000);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-//! The rows about locks and channels, under the rules of `rows.rs`, and those of
-//! the comparisons that blitz-io and volt publish. Where tasks share the work,
-//! the time is from the first spawn to the last join.
+//! The rows for locks and channels, under the rules of `rows.rs`, and those that blitz-io and
+//! volt publish. Where tasks share the work, the time is measured from the first spawn to the
+//! last join.
 //!
-//! A channel with several receivers is `async-channel`'s, since Tokio has none.
-//! Messages are received one by one, as by the other contenders, not with
-//! `recv_many`.
+//! A channel with several receivers is `async-channel`'s, since Tokio has none. Messages are
+//! received one by one, as by the other contenders, not with `recv_many`.
 
 use crate::driver::fail;
 use crate::rows::{join_all, measure, measure_task, runtime, spawn_all, yield_in_turn, DONE};
@@ -17,8 +16,8 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use tokio::task::spawn_blocking;
 
-/// Does one step after the other and counts those that are right. The time is
-/// that of the whole loop. A macro, since a step may await.
+/// Runs one step after the other and counts the correct ones. The time is that of the whole
+/// loop. It is a macro because a step may await.
 macro_rules! repeat {
     ($ops:expr, $i:pat => $step:expr) => {{
         let mut right = 0;
@@ -34,7 +33,7 @@ macro_rules! repeat {
 
 // --- channels ----------------------------------------------------------------
 
-/// What a receiver has received.
+/// Count and sum of the messages that a receiver got.
 #[derive(Default)]
 struct Received {
     count: u64,
@@ -48,7 +47,7 @@ impl Received {
     }
 }
 
-/// Leaves the count to the row, and checks the sum here.
+/// Checks the sum. Leaves checking the count to the row.
 fn check_received(all: impl IntoIterator<Item = Received>, messages: impl Iterator<Item = u64>) {
     let (mut count, mut sum) = (0, 0_u64);
     for received in all {
@@ -170,8 +169,7 @@ pub fn chan_watch(workers: usize, reps: usize) -> Vec<f64> {
     })
 }
 
-/// Nobody lags: after each burst, which fits into the channel, all meet at a
-/// barrier.
+/// No receiver lags: after each burst, which fits into the channel, all tasks meet at a barrier.
 pub fn chan_broadcast(workers: usize, reps: usize) -> Vec<f64> {
     const MESSAGES: u64 = 100_000;
     const RECEIVERS: u64 = 4;
@@ -205,11 +203,11 @@ pub fn chan_broadcast(workers: usize, reps: usize) -> Vec<f64> {
         check_received(received, (0..MESSAGES).map(|message| message * RECEIVERS));
         time
     });
-    // Each message is received four times, but it is one message.
+    // One message is received four times but counts once.
     samples.iter().map(|sample| sample * RECEIVERS as f64).collect()
 }
 
-/// Not `biased`: which channel is looked at first is left to chance, as in Go.
+/// Not `biased`: the channel that is checked first is chosen at random, as in Go.
 pub fn select_2(workers: usize, reps: usize) -> Vec<f64> {
     const SHARE: u64 = MESSAGES / 2;
     async fn consume(mut first: mpsc::Receiver<u64>, mut second: mpsc::Receiver<u64>) -> Received {
@@ -283,7 +281,7 @@ async fn count_with_rwlock(rounds: u64) -> Duration {
     time
 }
 
-/// Two hold a permit at a time, so they count in an atomic.
+/// Two tasks hold a permit at a time, so they count in an atomic.
 async fn count_with_semaphore(tasks: u64, rounds: u64) -> Duration {
     async fn add(semaphore: Arc<Semaphore>, rounds: u64) {
         for _ in 0..rounds {
@@ -612,7 +610,7 @@ pub fn volt_mutex(workers: usize, reps: usize) -> Vec<f64> {
     measure_task(runtime(workers), reps, 8 * 50_000, || count_with_mutex(8, 50_000))
 }
 
-/// The last task of a batch signals; nobody joins.
+/// The last task of a batch signals; none is joined.
 pub fn volt_spawn_hot(workers: usize, reps: usize) -> Vec<f64> {
     const BATCHES: u64 = 20;
     const TASKS: u64 = 1000;
