@@ -7,16 +7,29 @@
 #include "sched/frame.h"
 
 #include <setjmp.h>
+#include <stdatomic.h>
 
 #include <weft.h>
 
 #include "rt.h"
 #include "test.h"
 
+static _Atomic(bool) has_begun;
+
 static int wait_for_cancel(void *arg)
 {
     (void)arg;
+    atomic_store(&has_begun, true);
     return weft_sleep(60 * WEFT_S);
+}
+
+/* The child must have begun before its scope's frame ends: it uses the scope. */
+static int await_child(int err)
+{
+    while (err == 0 && !atomic_load(&has_begun)) {
+        err = weft_yield();
+    }
+    return err;
 }
 
 /* A sanitizer may keep local variables apart from the stack, so that the library does not know them
@@ -35,7 +48,7 @@ static int leave_scope(void *arg)
     weft_scope scope;
     (void)arg;
     weft_scope_begin(&scope, NULL);
-    return weft_scope_go(&scope, wait_for_cancel, NULL);
+    return await_child(weft_scope_go(&scope, wait_for_cancel, NULL));
 }
 
 static int leave_empty_scope(void *arg)
@@ -51,7 +64,7 @@ static int leave_set(void *arg)
     weft_join_set set;
     (void)arg;
     CHECK_EQ(weft_join_set_begin(&set, NULL), 0);
-    return weft_join_set_go(&set, wait_for_cancel, NULL);
+    return await_child(weft_join_set_go(&set, wait_for_cancel, NULL));
 }
 
 static int jump_out_of_block(void *arg)
