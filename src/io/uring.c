@@ -761,13 +761,15 @@ static void uring_unwatch(struct wf_io *io, struct wf_source *source)
 
 /* --- The rings -------------------------------------------------------------------------- */
 
-/* Checks that io_uring_enter works: a sandbox may allow the setup and forbid this call. */
+/* Checks that io_uring_enter works: a sandbox may allow the setup and forbid this call. A kernel
+ * that is busy, or out of memory for now, does not forbid it. */
 static int try_enter(const struct io_uring *uring)
 {
     struct io_uring_getevents_arg arg = { .sigmask_sz = _NSIG / 8 };
     long rc = syscall(SYS_io_uring_enter, uring->ring_fd, 0, 0,
                       IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
-    return rc >= 0 || errno == EINTR ? 0 : -errno;
+    bool is_allowed = rc >= 0 || errno == EINTR || errno == EAGAIN || errno == EBUSY;
+    return is_allowed ? 0 : -errno;
 }
 
 static int open_uring(struct wf_io *io, struct io_uring *uring)

@@ -9,16 +9,29 @@
 #include "sched/frame.h"
 
 #include <setjmp.h>
+#include <stdatomic.h>
 
 #include <weft.h>
 
 #include "rt.h"
 #include "test.h"
 
+static _Atomic(bool) has_begun;
+
 static int wait_for_cancel(void *arg)
 {
     (void)arg;
+    atomic_store(&has_begun, true);
     return weft_sleep(60 * WEFT_S);
+}
+
+/* Waits until the child has begun: it uses the scope, whose frame is about to end. */
+static int await_child(int err)
+{
+    while (err == 0 && !atomic_load(&has_begun)) {
+        err = weft_yield();
+    }
+    return err;
 }
 
 /*
@@ -39,7 +52,7 @@ static int leave_scope(void *arg)
     weft_scope scope;
     (void)arg;
     weft_scope_begin(&scope, NULL);
-    return weft_scope_go(&scope, wait_for_cancel, NULL);
+    return await_child(weft_scope_go(&scope, wait_for_cancel, NULL));
 }
 
 static int leave_empty_scope(void *arg)
@@ -55,7 +68,7 @@ static int leave_set(void *arg)
     weft_join_set set;
     (void)arg;
     CHECK_EQ(weft_join_set_begin(&set, NULL), 0);
-    return weft_join_set_go(&set, wait_for_cancel, NULL);
+    return await_child(weft_join_set_go(&set, wait_for_cancel, NULL));
 }
 
 static int jump_out_of_block(void *arg)
