@@ -22,7 +22,6 @@
 
 enum {
     FILES = 24,
-    CALLERS = 3,
 };
 
 static const struct call_group *const groups[] = { &calls_io, &calls_net };
@@ -117,28 +116,23 @@ static void check_result(const struct caller *caller)
 
 /* --- Callers ------------------------------------------------------------------------------ */
 
-static void destroy_under_threads(const struct call *call)
+static void destroy_under_thread(const struct call *call)
 {
     atomic_uint begun = 0;
-    struct caller callers[CALLERS];
-    pthread_t threads[CALLERS];
+    struct caller caller = { call, &begun, 0 };
+    pthread_t thread;
     int files[FILES];
     memset(state, 0, sizeof state);
     weft_runtime *rt = test_start(2);
     calls_runtime = rt;
     on_fiber(rt, call->setup);
-    for (unsigned i = 0; i < CALLERS; i++) {
-        callers[i] = (struct caller){ call, &begun, 0 };
-        CHECK_EQ(pthread_create(&threads[i], NULL, make_call_on_thread, &callers[i]), 0);
-    }
-    calls_wait_until(atomic_load(&begun) == CALLERS);
+    CHECK_EQ(pthread_create(&thread, NULL, make_call_on_thread, &caller), 0);
+    calls_wait_until(atomic_load(&begun) == 1);
     test_wait_until_asleep(rt);
     weft_runtime_destroy(rt);
     open_files(files);
-    for (unsigned i = 0; i < CALLERS; i++) {
-        CHECK_EQ(pthread_join(threads[i], NULL), 0);
-        check_result(&callers[i]);
-    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    check_result(&caller);
     use_another_runtime(call->teardown);
     close_files(files);
 }
@@ -183,7 +177,7 @@ static void for_calls(void (*function)(const struct call *call))
 
 static void destroy_ends_io_calls_of_plain_threads(void)
 {
-    for_calls(destroy_under_threads);
+    for_calls(destroy_under_thread);
 }
 
 static void destroy_ends_io_calls_of_other_runtimes(void)
