@@ -176,13 +176,13 @@ void *wf_deque_pop(struct wf_deque *deque)
     /* relaxed: the owner is the only writer of bottom. */
     int64_t bottom = wf_load_relaxed(&deque->bottom) - 1;
 
-    /* release [Q1], O1: a thief that sees this bottom may take the items below it. */
+    /* release [Q1], O1: a thief that sees it may take what is below. */
     wf_store_release(&deque->bottom, bottom);
 
-    /* fence [Q2], O2: the thief sees this bottom, or the owner sees the thief's top below. */
+    /* fence [Q2], O2: a thief that has not seen this bottom has its top seen below. */
     wf_fence_full();
 
-    /* relaxed: O3, ordered by the fence. */
+    /* relaxed: behind the fence. */
     int64_t top = wf_load_relaxed(&deque->top);
 
     void *item = NULL;
@@ -208,24 +208,24 @@ void *wf_deque_pop(struct wf_deque *deque)
 
 enum wf_steal wf_deque_steal(struct wf_deque *deque, void **out)
 {
-    /* relaxed: T1, ordered by the fence. */
+    /* relaxed: before the fence, T1. */
     int64_t top = wf_load_relaxed(&deque->top);
 
-    /* fence [Q2], T2: the owner sees this top, or the thief sees the owner's bottom below. */
+    /* fence [Q2], T2: the owner has seen this top, or its bottom is seen below. */
     wf_fence_full();
 
-    /* acquire [Q1], T3: the slots below it are filled, and the buffer read next is not older
-     * than this bottom. */
+    /* acquire [Q1], T3: the slots below it are filled; and the buffer read next is not
+     * older than this bottom. */
     int64_t bottom = wf_load_acquire(&deque->bottom);
 
     if (top >= bottom) {
         return WF_STEAL_EMPTY;
     }
 
-    /* acquire [Q4], T4: the buffer's items and size are visible. */
+    /* acquire [Q4], T4: its items and its size are seen. */
     struct wf_deque_buffer *buffer = wf_load_acquire(&deque->buffer);
 
-    /* relaxed: filled before the acquired bottom or the acquired buffer was published. */
+    /* relaxed: filled before the bottom, or the buffer, that was acquired. */
     void *item = wf_load_relaxed(slot_at(buffer, top));
 
     /* release [Q3], T5: the slot has been read before the owner sees it as free. */

@@ -189,7 +189,7 @@ void wf_jobs_open(struct wf_jobs *jobs)
     wf_store_relaxed(&jobs->join_floor, jobs->slots + jobs->split);
     /* relaxed: before the fence, O1. */
     wf_store_relaxed(&jobs->fork_limit, jobs->end);
-    /* fence [J4], O2: the reason of a requester whose limits were overwritten is seen. */
+    /* fence [J4], O2: reasons of who has lost its limits are seen. */
     wf_fence_full();
     /* relaxed: O3, ordered by the fence. */
     if (wf_load_relaxed(&jobs->reasons) != 0) {
@@ -222,7 +222,7 @@ enum wf_steal wf_jobs_steal_of(struct wf_jobs *jobs, const void *name, struct wf
 {
     /* acquire [J1], S1: the name read below is not older than these forks. */
     uint64_t word = wf_load_acquire(&jobs->word);
-    /* acquire [J5], S2: if the name is newer, these forks are gone. */
+    /* acquire [J5]: if it is newer, the jobs are gone, S2. */
     if (wf_load_acquire(&jobs->name) != name) {
         return WF_STEAL_EMPTY;
     }

@@ -358,15 +358,13 @@ static void woken_sleeper_wakes_next_sleeper(void)
     check_unlock_wakes_sleepers(2);
 }
 
-TEST_MAIN({ TEST(lock_and_unlock_change_word), TEST(static_and_dynamic_initialization_agree),
-            TEST(locks_of_rising_rank_can_be_held_together),
-            TEST(rank_can_be_locked_again_after_unlock),
-            TEST_DEBUG(falling_rank_aborts_naming_both_ranks),
-            TEST_DEBUG(equal_rank_aborts_and_every_rank_has_name),
-            TEST_DEBUG(recursive_lock_aborts), TEST_DEBUG(unlock_by_other_than_holder_aborts),
-            TEST_DEBUG(zeroed_lock_aborts), TEST_DEBUG(rank_out_of_range_aborts),
-            TEST_DEBUG(held_locks_are_tracked_per_thread),
-            TEST_DEBUG(any_held_returns_name_of_held_lock),
-            TEST_DEBUG(any_held_names_one_lock_until_all_are_free),
-            TEST(lock_excludes_other_threads), TEST(contended_unlock_wakes_sleeper),
-            TEST(woken_sleeper_wakes_next_sleeper) })
+TEST_MAIN(
+    { TEST(lock_and_unlock_change_word), TEST(static_and_dynamic_initialization_agree),
+      TEST(locks_of_rising_rank_can_be_held_together), TEST(rank_can_be_locked_again_after_unlock),
+      TEST_DEBUG(falling_rank_aborts_naming_both_ranks),
+      TEST_DEBUG(equal_rank_aborts_and_every_rank_has_name), TEST_DEBUG(recursive_lock_aborts),
+      TEST_DEBUG(unlock_by_other_than_holder_aborts), TEST_DEBUG(zeroed_lock_aborts),
+      TEST_DEBUG(rank_out_of_range_aborts), TEST_DEBUG(held_locks_are_tracked_per_thread),
+      TEST_DEBUG(any_held_returns_name_of_held_lock),
+      TEST_DEBUG(any_held_names_one_lock_until_all_are_free), TEST(lock_excludes_other_threads),
+      TEST(contended_unlock_wakes_sleeper), TEST(woken_sleeper_wakes_next_sleeper) })
