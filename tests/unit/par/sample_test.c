@@ -116,7 +116,7 @@ static void few_elements_are_sorted_from_any_order(void)
             orders *= count;
         }
         for (size_t order = 0; order < orders; order++) {
-            struct point points[6];
+            struct point points[6] = { { 0 } };
             struct point expected[6];
             size_t digits = order;
             for (size_t i = 0; i < count; i++) {
