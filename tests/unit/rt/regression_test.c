@@ -649,7 +649,7 @@ static void run_without_thread_key_returns_eagain(void)
 
 TEST_MAIN({
     TEST(run_without_thread_key_returns_eagain),
-    TEST(fiber_starts_when_sandbox_forbids_madvise),
+    TEST_NATIVE(fiber_starts_when_sandbox_forbids_madvise, "has no seccomp filters"),
     TEST(blocking_jobs_spawned_on_worker_have_unique_ids),
     TEST(job_spawned_during_shutdown_is_rejected_or_canceled),
     TEST(no_pool_thread_runs_after_shutdown),
