@@ -1,62 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned.c - set of the descriptors that streams, listeners and sockets of weft own.
+ * owned.c - which descriptors of the process belong to a stream, listener or socket of weft.
  *
- * One bit per descriptor, in pages that are allocated when they are first needed and never freed.
- * Descriptors beyond the last page, or in a page that could not be allocated, never count as
- * owned. A mistake of the program then goes unnoticed, but nothing else happens.
- *
- * Edges.
- * [OW1] the thread that allocates a page releases it, a thread that finds it acquires it: it is
- *       zeroed.
+ * One bit for each descriptor, up to the kernel's default limit of 2^20. Descriptors beyond that
+ * never count as owned: a mistake of the program goes unnoticed then, but nothing else. The kernel
+ * supplies a page of the bitmap when it is first used.
  */
 #include "io/owned.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
-#include "base/alloc.h"
 #include "base/atomic.h"
 
 enum {
     WORD_BITS = 64,
-    PAGE_WORDS = 512,
-    PAGE_BITS = PAGE_WORDS * WORD_BITS,
-    PAGES = 4096, /* for 2^27 descriptors */
+    FDS_MAX = 1 << 20,
 };
 
-struct page {
-    _Atomic(uint64_t) words[PAGE_WORDS];
-};
+static _Atomic(uint64_t) words[FDS_MAX / WORD_BITS];
 
-static _Atomic(struct page *) pages[PAGES];
-
-/* Returns the page of a descriptor, or NULL. */
-static struct page *page_of(int fd, bool may_allocate)
+static bool is_tracked(int fd)
 {
-    if (fd < 0 || fd / PAGE_BITS >= PAGES) {
-        return NULL;
-    }
-    /* acquire [OW1]: the page is zeroed. */
-    struct page *page = wf_load_acquire(&pages[fd / PAGE_BITS]);
-    if (page != NULL || !may_allocate) {
-        return page;
-    }
-    struct page *fresh = wf_alloc_zeroed(&wf_alloc_default, sizeof *fresh, _Alignof(struct page));
-    if (fresh == NULL) {
-        return NULL;
-    }
-    /* acq_rel [OW1]: the page is zeroed, this one or that of another thread. */
-    if (!wf_cas_acq_rel(&pages[fd / PAGE_BITS], &page, fresh)) {
-        wf_free(&wf_alloc_default, fresh, sizeof *fresh, _Alignof(struct page));
-        return page;
-    }
-    return fresh;
-}
-
-static _Atomic(uint64_t) *word_of(struct page *page, int fd)
-{
-    return &page->words[fd % PAGE_BITS / WORD_BITS];
+    return fd >= 0 && fd < FDS_MAX;
 }
 
 static uint64_t bit_of(int fd)
@@ -66,16 +31,18 @@ static uint64_t bit_of(int fd)
 
 bool wf_owned_claim(int fd)
 {
-    struct page *page = page_of(fd, true);
-    /* relaxed: a single bit, which publishes nothing else. */
-    return page == NULL || (wf_fetch_or_relaxed(word_of(page, fd), bit_of(fd)) & bit_of(fd)) == 0;
+    if (!is_tracked(fd)) {
+        return true;
+    }
+    /* relaxed: a bit, by which nothing else is found. */
+    uint64_t before = wf_fetch_or_relaxed(&words[fd / WORD_BITS], bit_of(fd));
+    return (before & bit_of(fd)) == 0;
 }
 
 void wf_owned_release(int fd)
 {
-    struct page *page = page_of(fd, false);
-    if (page != NULL) {
+    if (is_tracked(fd)) {
         /* relaxed: as above. The caller closes the descriptor after this. */
-        (void)wf_fetch_and_relaxed(word_of(page, fd), ~bit_of(fd));
+        (void)wf_fetch_and_relaxed(&words[fd / WORD_BITS], ~bit_of(fd));
     }
 }
