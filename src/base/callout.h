@@ -5,7 +5,7 @@
  * A function of the library that calls a function of the user stands between two frames of the
  * user. An exception that is thrown in the inner one and caught in the outer one would skip the
  * rest of the library's function, and leave what that had begun: a fiber on a thread of the
- * blocking pool, a fork that nobody joins, a latch that is held.
+ * blocking pool, a fork that is never joined, a latch that is held.
  *
  * So the call is put between WF_CALLOUT_BEGIN() and WF_CALLOUT_END(). They compile to no
  * instruction. The first gives the frame a personality routine that refuses every exception: then
