@@ -13,6 +13,7 @@
 
 #include "mc.h"
 #include "sched/fiber.h"
+#include "sched/frame.h"
 #include "sched/join.h"
 #include "sched/worker.h"
 

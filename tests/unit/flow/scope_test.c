@@ -41,6 +41,12 @@ static int sleep_briefly(void *arg)
     return err;
 }
 
+static int yield_briefly(void *arg)
+{
+    (void)arg;
+    return weft_yield();
+}
+
 static int wait_until_canceled(void *arg)
 {
     (void)arg;
@@ -48,6 +54,13 @@ static int wait_until_canceled(void *arg)
     CHECK_EQ(err, WEFT_ECANCELED);
     atomic_fetch_add(&cancelled, 1);
     return err;
+}
+
+/* For tests on a paused clock: the deadline of the scope passes while this child runs. */
+static int wait_past_deadline(void *arg)
+{
+    weft_clock_advance(5 * WEFT_MS);
+    return wait_until_canceled(arg);
 }
 
 static int fail(void *arg)
@@ -515,7 +528,7 @@ static int deadline_during_start(void *arg)
     weft_scope_options options = { .limit = 1, .deadline = weft_after(5 * WEFT_MS) };
     WEFT_SCOPE(scope, &options, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_past_deadline, NULL), 0);
         CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), WEFT_ECANCELED);
     }
     CHECK_EQ(err, WEFT_ETIMEDOUT);
@@ -525,7 +538,7 @@ static int deadline_during_start(void *arg)
 
 static int fail_when_canceled(void *arg)
 {
-    CHECK_EQ(wait_until_canceled(NULL), WEFT_ECANCELED);
+    CHECK_EQ(wait_past_deadline(NULL), WEFT_ECANCELED);
     return fail(arg);
 }
 
@@ -536,7 +549,7 @@ static int fail_late(void *arg)
     (void)arg;
     int bad = -EIO;
     int err = 0;
-    weft_scope_options options = { .deadline = weft_after(2 * WEFT_MS) };
+    weft_scope_options options = { .deadline = weft_after(5 * WEFT_MS) };
     WEFT_SCOPE(scope, &options, &err)
     {
         CHECK_EQ(weft_scope_go(scope, fail_when_canceled, &bad), 0);
@@ -547,7 +560,7 @@ static int fail_late(void *arg)
         options.deadline = weft_after(3600 * WEFT_S);
         WEFT_SCOPE(scope, &options, &err)
         {
-            CHECK_EQ(weft_scope_go(scope, sleep_briefly, NULL), 0);
+            CHECK_EQ(weft_scope_go(scope, yield_briefly, NULL), 0);
         }
         CHECK_EQ(err, 0);
     }
@@ -556,9 +569,11 @@ static int fail_late(void *arg)
 
 static void scope_deadline_cancels_children(void)
 {
+    weft_clock_pause();
     run(fail_late, NULL, 1);
     run(deadline_during_start, NULL, 1);
     run(deadline_during_start, NULL, 2);
+    weft_clock_resume();
 }
 
 /* Stackless children, some of which have been polled more than once. */
@@ -725,13 +740,15 @@ static void plain_thread_can_own_scope(void)
     }
     CHECK_EQ(err, 0);
     CHECK_EQ(atomic_load(&ended), 11);
-    options.deadline = weft_after(3 * WEFT_MS);
+    weft_clock_pause();
+    options.deadline = weft_after(5 * WEFT_MS);
     WEFT_SCOPE(scope, &options, &err)
     {
-        CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
+        CHECK_EQ(weft_scope_go(scope, wait_past_deadline, NULL), 0);
     }
     CHECK_EQ(err, WEFT_ETIMEDOUT);
     CHECK_EQ(atomic_load(&cancelled), 1);
+    weft_clock_resume();
     weft_runtime_destroy(rt);
 }
 

@@ -21,6 +21,7 @@
 #include <weft.h>
 
 #include "links.h"
+#include "ports.h"
 #include "rt.h"
 #include "test.h"
 
@@ -113,12 +114,12 @@ static int kill_and_bind_again(const struct way *way)
     if (child == 0) {
         wait_to_be_killed(way, ends[1]);
     }
+    CHECK_EQ(close(ends[1]), 0); /* The read ends if the child fails. */
     CHECK_EQ(read(ends[0], &address, sizeof address), sizeof address);
     CHECK_EQ(kill(child, SIGKILL), 0);
     CHECK_EQ(waitpid(child, &status, 0), child);
     int err = bind_again(&address, way->wait != wait_in_receive);
     CHECK_EQ(close(ends[0]), 0);
-    CHECK_EQ(close(ends[1]), 0);
     return err;
 }
 
@@ -128,11 +129,13 @@ static int kill_and_bind_again(const struct way *way)
  */
 static void killed_process_leaves_its_address_free(void)
 {
-    static const struct way ways[] = {
+    struct place stream_name = port_name("unix:");
+    struct place datagram_name = port_name("unixgram:");
+    const struct way ways[] = {
         { "tcp://127.0.0.1:0", wait_in_accept },
-        { "unix:@weft-proxy-test", wait_in_accept },
+        { stream_name.text, wait_in_accept },
         { "udp://127.0.0.1:0", wait_in_receive },
-        { "unixgram:@weft-proxy-test", wait_in_receive },
+        { datagram_name.text, wait_in_receive },
         { NULL, wait_for_foreign },
     };
     for (unsigned i = 0; i < sizeof ways / sizeof ways[0]; i++) {
