@@ -23,12 +23,13 @@
  * forks, which are the largest.
  *
  * A stolen fork runs on its own fiber: it may suspend, lock and sleep. It has its own
- * weft_local values and its own errno. Functions that the caller runs itself, between fork and
- * join or at the join, may suspend if the caller is a fiber or a plain thread. They must not
- * suspend if the caller is a stackless task. They then run inside the task's poll, which has no
- * stack to suspend, and an awaiting call aborts with a message. The same holds for the
- * callbacks of loops and algorithms. A stackless task that needs such callbacks starts a fiber
- * with weft_go(), which calls the algorithm, and awaits that fiber.
+ * weft_local values and its own errno. It is canceled with the task that forked it, once that
+ * task waits for it, and is covered by a shield that the task is in. Functions that the caller
+ * runs itself, between fork and join or at the join, may suspend if the caller is a fiber or a
+ * plain thread. They must not suspend if the caller is a stackless task. They then run inside
+ * the task's poll, which has no stack to suspend, and an awaiting call aborts with a message.
+ * The same holds for the callbacks of loops and algorithms. A stackless task that needs such
+ * callbacks starts a fiber with weft_go(), which calls the algorithm, and awaits that fiber.
  *
  * Forks are joined in reverse order, each by the function that forked it, before that function
  * returns. In C++, an exception must not leave a function that has forked before its joins, nor
@@ -199,7 +200,7 @@ WEFT_EXTERN_C_END
 /* A scope of functions that run in parallel. Lives on the stack of the function that begins
  * it. */
 typedef struct weft_par_scope {
-    uint64_t opaque[14];
+    uint64_t opaque[19];
 } weft_par_scope;
 
 WEFT_EXTERN_C_BEGIN

@@ -48,23 +48,12 @@ void wf_lock_wake(struct wf_lock *lock)
 #ifdef WF_DEBUG
 
 static const char *const rank_names[WF_RANK_COUNT] = {
-    [WF_RANK_NONE] = "uninitialised",
-    [WF_RANK_RUNTIME] = "runtime",
-    [WF_RANK_IO] = "io",
-    [WF_RANK_TABLE] = "table",
-    [WF_RANK_RING] = "ring",
-    [WF_RANK_ROOM] = "room",
-    [WF_RANK_POOL] = "pool",
-    [WF_RANK_JOIN] = "join",
-    [WF_RANK_INJECT] = "inject",
-    [WF_RANK_HEAP] = "heap",
-    [WF_RANK_STACK] = "stack",
-    [WF_RANK_TIMER] = "timer",
-    [WF_RANK_AWAY] = "away",
-    [WF_RANK_CLOCK] = "clock",
-    [WF_RANK_PIPELINE] = "pipeline",
-    [WF_RANK_DUPLEX] = "duplex",
-    [WF_RANK_SHARED] = "shared",
+    [WF_RANK_NONE] = "uninitialised", [WF_RANK_RUNTIME] = "runtime", [WF_RANK_IO] = "io",
+    [WF_RANK_TABLE] = "table",        [WF_RANK_RING] = "ring",       [WF_RANK_ROOM] = "room",
+    [WF_RANK_POOL] = "pool",          [WF_RANK_JOIN] = "join",       [WF_RANK_INJECT] = "inject",
+    [WF_RANK_HEAP] = "heap",          [WF_RANK_STACK] = "stack",     [WF_RANK_TIMER] = "timer",
+    [WF_RANK_AWAY] = "away",          [WF_RANK_RUNNERS] = "runners", [WF_RANK_CLOCK] = "clock",
+    [WF_RANK_PIPELINE] = "pipeline",  [WF_RANK_DUPLEX] = "duplex",   [WF_RANK_SHARED] = "shared",
     [WF_RANK_CALLBACK] = "callback",
 };
 

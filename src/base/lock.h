@@ -31,6 +31,7 @@ enum wf_rank {
     WF_RANK_JOIN,
     WF_RANK_INJECT,
     WF_RANK_AWAY,
+    WF_RANK_RUNNERS,
     WF_RANK_HEAP,
     WF_RANK_STACK,
     WF_RANK_TIMER,

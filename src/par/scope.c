@@ -20,6 +20,7 @@
 #include "queue/jobs.h"
 #include "sched/fiber.h"
 #include "sched/job.h"
+#include "sched/runners.h"
 #include "sched/worker.h"
 
 enum {
@@ -32,6 +33,7 @@ struct scope {
     int64_t mark;           /* position in the deque of spawned functions at begin */
     struct wf_fiber *fiber; /* counts this scope as open; NULL if not in a fiber */
     struct wf_stopper stopper;
+    struct wf_runners runners; /* of the functions that were stolen */
 };
 
 _Static_assert(sizeof(struct scope) <= sizeof(weft_par_scope), "the public type is too small");
@@ -52,6 +54,7 @@ void weft_par_scope_begin(weft_par_scope *public_scope, const weft_stop *stop)
     /* relaxed: no other thread knows it yet. */
     wf_store_relaxed(&scope->stopper.error, 0);
     scope->stopper.stop = stop;
+    wf_runners_init(&scope->runners);
     scope->mark = wf_job_spawn_mark();
     struct wf_worker *worker = wf_worker_current();
     scope->fiber = worker != NULL ? wf_fiber_of(worker->current) : NULL;
@@ -112,6 +115,7 @@ void weft_par_spawn(weft_par_scope *public_scope, int (*function)(void *arg), vo
         *self = (struct spawned){
             .job.run = run_spawned, .scope = scope, .function = function, .arg = arg
         };
+        self->job.words[WF_JOB_RUNNERS].pointer = &scope->runners;
         self->job.words[WF_JOB_AFTER].function = after_spawned;
         /* relaxed: the spawner is itself counted, and counts down later. */
         (void)wf_fetch_add_relaxed(&scope->left, 1);
@@ -136,7 +140,7 @@ int weft_par_scope_end(weft_par_scope *public_scope)
     while (wf_job_run_spawned(scope->mark)) {
     }
     count_down(scope);
-    wf_job_await(&scope->end);
+    wf_job_await(&scope->end, &scope->runners);
     if (scope->fiber != NULL) {
         scope->fiber->scopes--;
     }

@@ -38,6 +38,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "sched/fiber.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
 #include "sched/task.h"
@@ -56,6 +57,16 @@ static void pay(struct wf_sched *sched, int64_t amount)
     wf_futex_wake(&sched->drain.is_over, 1);
 }
 
+/* A fiber that runs a fork of a task is a part of it: the task cancels it, unless a shield of
+ * the task defers that (runners.c). */
+void wf_drain_cancel(struct wf_task *task)
+{
+    const struct wf_fiber *fiber = wf_fiber_of(task);
+    if (fiber == NULL || !fiber->follows) {
+        wf_task_cancel(task);
+    }
+}
+
 void wf_drain_close(struct wf_sched *sched)
 {
     int64_t admitted = (int64_t)wf_inject_close(&sched->inject);
@@ -64,7 +75,7 @@ void wf_drain_close(struct wf_sched *sched)
     /* release [D1]: a worker that sees CLOSING sees debt. */
     wf_store_release(&sched->drain.phase, (uint32_t)WF_PHASE_CLOSING);
     wf_sched_wake_all(sched);
-    wf_heap_visit(sched->heap, wf_task_cancel);
+    wf_heap_visit(sched->heap, wf_drain_cancel);
 }
 
 void wf_drain_await(struct wf_sched *sched)
@@ -89,7 +100,7 @@ void wf_drain_acknowledge(struct wf_worker *worker)
     /* acq_rel [D2]: the last one sees every spawn of the others. */
     uint32_t before = wf_fetch_add_acq_rel(&sched->drain.acknowledged, 1);
     if (before + 1 == sched->options.workers) {
-        wf_heap_visit(sched->heap, wf_task_cancel);
+        wf_heap_visit(sched->heap, wf_drain_cancel);
     }
     int64_t spawned = (int64_t)wf_counter_read(&worker->counters.spawned);
     int64_t completed = (int64_t)wf_counter_read(&worker->counters.completed);

@@ -24,6 +24,7 @@ struct wf_drain {
 };
 
 struct wf_sched;
+struct wf_task;
 struct wf_worker;
 
 /* The stopping thread, once each, in this order: refuses new tasks and cancels all; waits until
@@ -39,6 +40,9 @@ void wf_drain_acknowledge(struct wf_worker *worker);
  * task that has not ended. */
 void wf_drain_task_done(struct wf_worker *worker);
 void wf_drain_task_added(struct wf_worker *worker);
+
+/* Any thread, during a shutdown: cancels the task, unless it follows another one. */
+void wf_drain_cancel(struct wf_task *task);
 
 static inline enum wf_phase wf_drain_phase(const struct wf_drain *drain)
 {

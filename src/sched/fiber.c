@@ -389,6 +389,8 @@ static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsi
     wf_store_relaxed(&self->open, 0u);
     self->locals = locals;
     self->runs = NULL;
+    self->runners = NULL;
+    self->follows = false;
     self->hosting = NULL;
     /* relaxed: not shared yet. */
     wf_store_relaxed(&self->lender, (struct wf_fiber *)NULL);
@@ -474,15 +476,24 @@ static void publish_always(struct wf_worker *worker, struct wf_task *task)
     }
     wf_drain_task_added(worker);
     wf_spawn_publish(worker, task, true);
-    wf_task_cancel(task);
+    wf_drain_cancel(task);
+}
+
+/* The fiber runs a fork. */
+static void follow(struct wf_fiber *self, struct wf_runners *runners)
+{
+    self->runners = runners;
+    self->follows = runners->owner != NULL;
 }
 
 void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_size,
-                   int (*function)(void *arg), void *arg)
+                   int (*function)(void *arg), void *arg, struct wf_runners *runners)
 {
     weft_fiber_spec spec = { .function = function, .arg = arg };
+    struct wf_fiber *self = cast(task);
     wf_spawn_fill(task, &wf_fiber_ops, NULL, wf_spawn_id(worker));
-    fill(cast(task), &spec, (unsigned)wf_stack_class(stack_size), NULL);
+    fill(self, &spec, (unsigned)wf_stack_class(stack_size), NULL);
+    follow(self, runners);
     publish_always(worker, task);
 }
 
@@ -505,7 +516,7 @@ struct wf_fiber *wf_fiber_make_shell(struct wf_worker *worker, const struct wf_t
 }
 
 static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec,
-                         void **locals)
+                         void **locals, struct wf_runners *runners)
 {
     int class = check_spec(sched, spec);
     if (class < 0) {
@@ -520,6 +531,9 @@ static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const wef
     int err = -ENOMEM;
     if (task != NULL) {
         fill(cast(task), spec, (unsigned)class, locals);
+        if (runners != NULL) {
+            follow(cast(task), runners);
+        }
         err = wf_spawn_start(sched, NULL, task, spec->pinned, out);
     }
     if (err != 0) {
@@ -536,7 +550,14 @@ static int spawn_with(struct wf_sched *sched, struct wf_task **out, const weft_f
         return spawn_here(worker, out, spec, locals);
     }
     wf_fork_check(sched->fork_number, "weft_go");
-    return spawn_outside(sched, out, spec, locals);
+    return spawn_outside(sched, out, spec, locals, NULL);
+}
+
+int wf_fiber_spawn_runner(struct wf_sched *sched, size_t stack_size, int (*function)(void *arg),
+                          void *arg, struct wf_runners *runners)
+{
+    weft_fiber_spec spec = { .function = function, .arg = arg, .stack_size = stack_size };
+    return spawn_outside(sched, NULL, &spec, NULL, runners);
 }
 
 int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)

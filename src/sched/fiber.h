@@ -15,6 +15,7 @@
 
 struct wf_job;
 struct wf_join;
+struct wf_runners;
 struct wf_sched;
 
 /* The fields that a switch needs are in two cache lines, up to the saved exception state in own. */
@@ -25,6 +26,7 @@ struct wf_fiber {
     _Atomic(struct wf_fiber *) lender; /* its joiner; others clear it under the join lock */
     uint8_t class;                     /* constant: stack size class */
     bool polling;                      /* a future's poll is in progress */
+    bool follows;                      /* constant: runs a fork of a task, is canceled by it */
     uint16_t scopes;                   /* open parallel scopes */
     _Atomic(uint32_t) open;            /* open objects on its stack: frame.h */
     struct wf_belongings own;          /* saved thread state while it is suspended */
@@ -35,6 +37,7 @@ struct wf_fiber {
     };
     void **locals;                     /* see local.c; NULL if it has none */
     const struct wf_job *runs;         /* the fork that it runs, or NULL */
+    struct wf_runners *runners;        /* that it belongs to, if it runs a fork */
     struct wf_task *hosting;           /* under the pool's lock: waits for it, see inplace.c */
     _Atomic(struct wf_task *) lent_to; /* handed its worker to; both write, cancelers read */
     _Alignas(16) unsigned char copy[];
@@ -43,20 +46,24 @@ struct wf_fiber {
 /* Any thread: spawns a fiber. Same as wf_spawn(), and returns -ENOMEM if there is no stack. */
 int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec);
 
+/* On an external thread: spawns a fiber that runs a fork. */
+int wf_fiber_spawn_runner(struct wf_sched *sched, size_t stack_size, int (*function)(void *arg),
+                          void *arg, struct wf_runners *runners);
+
 /* On a worker: spawns a fiber with default options. */
 int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(void *arg),
                 void *arg);
 
 /*
- * On a worker: makes a detached fiber that is in no queue, for the caller to run, in two steps.
+ * On a worker: makes a detached fiber that is in no queue, to run a fork, in two steps.
  * wf_fiber_reserve() allocates all that it needs, or returns NULL if there is no memory. Then
  * either wf_fiber_make() or wf_fiber_unreserve() follows. This works during a shutdown, too,
- * since a task that has not ended needs it; the fiber is then canceled like all others.
+ * since a task that has not ended needs it.
  */
 struct wf_task *wf_fiber_reserve(struct wf_worker *worker, size_t stack_size);
 void wf_fiber_unreserve(struct wf_worker *worker, struct wf_task *task, size_t stack_size);
 void wf_fiber_make(struct wf_worker *worker, struct wf_task *task, size_t stack_size,
-                   int (*function)(void *arg), void *arg);
+                   int (*function)(void *arg), void *arg, struct wf_runners *runners);
 
 /* On a worker: makes a poll fiber, see shell.c: detached, pinned, in no queue and RUNNING, on
  * the current stack. Returns NULL if there is no memory. Works during a shutdown, as above. */

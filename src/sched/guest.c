@@ -61,6 +61,7 @@ struct wf_strand *wf_guest_attach(void)
     struct wf_sched *sched = guest->sched;
     strand->jobs.stack_floor = wf_job_stack_floor();
     wf_jobs_rename(&strand->jobs, NULL);
+    wf_runners_init(&strand->runners);
     strand->shares = sched->options.stealing;
     strand->eager_forks = wf_strand_eager_forks(sched->options.workers + 1);
     strand->steps = WF_STRAND_STEPS_MIN;

@@ -25,7 +25,8 @@
  * computations may be ahead of a task in the queue, which makes 1.4 ms.)
  *
  * A stolen fork runs on its own fiber, so it may suspend. Its joiner polls briefly for the end
- * and then suspends: as a fiber, as the poll fiber of a poll (shell.c), or as a thread.
+ * and then suspends: as a fiber, as the poll fiber of a poll (shell.c), or as a thread. A joiner
+ * that is canceled cancels the fork (runners.c).
  *
  *   Joiner                               Thief
  *   W1  take a reference to itself       E1  run the fork
@@ -55,6 +56,7 @@
 #include "fiber/segment.h"
 #include "sched/fiber.h"
 #include "sched/guest.h"
+#include "sched/runners.h"
 #include "sched/sched.h"
 #include "sched/strand.h"
 #include "sched/thread.h"
@@ -439,9 +441,16 @@ static int run_job(void *arg)
 /* Runs a stolen fork on a fiber of its own. */
 static int run_stolen(void *arg)
 {
-    wf_fiber_current()->runs = arg;
+    struct wf_job *job = arg;
+    struct wf_fiber *self = wf_fiber_current();
+    struct wf_runner runner;
+    self->runs = job;
+    wf_runners_add(self->runners, &runner);
     give_way(0);
-    return run_job(arg);
+    job->run((weft_job *)(void *)job);
+    wf_runners_remove(self->runners, &runner);
+    wf_job_end(job);
+    return 0;
 }
 
 /* Returns the task to wake when the wait of the caller ends. */
@@ -462,7 +471,7 @@ static void suspend(struct wf_fiber *self)
     }
 }
 
-static void suspend_until_done(struct wf_job *job)
+static void suspend_until_done(struct wf_job *job, struct wf_runners *runners)
 {
     struct wf_fiber *self = self_here();
     struct wf_task *waiter = waiter_here(self);
@@ -475,6 +484,7 @@ static void suspend_until_done(struct wf_job *job)
         wf_counter_add(&wf_worker_current()->counters.fork_waits, 1);
     }
     while (!wf_job_is_done(job)) {
+        wf_runners_follow(runners);
         suspend(self);
     }
     if (self != NULL ? self->polling : wf_thread_known()->waits > 0) {
@@ -544,7 +554,7 @@ static void help_until_done(struct wf_job *job)
 }
 
 /* Waits until a stolen fork is done. */
-static void wait_for(struct wf_job *job)
+static void wait_for(struct wf_job *job, struct wf_runners *runners)
 {
     for (unsigned i = 0; i < LOOKS; i++) {
         if (wf_job_is_done(job)) {
@@ -555,12 +565,13 @@ static void wait_for(struct wf_job *job)
     if (wf_worker_current() == NULL) {
         help_until_done(job);
     }
-    suspend_until_done(job);
+    suspend_until_done(job, runners);
 }
 
 /* A function call that continues on another stack. */
 struct call {
-    struct wf_job job; /* as if it had been stolen */
+    struct wf_job job;         /* as if it had been stolen */
+    struct wf_runners runners; /* the fiber that runs it; the fork context may be another's then */
     void (*function)(void *arg);
     void *arg;
 };
@@ -576,14 +587,12 @@ static bool start_call(struct call *call)
     struct wf_worker *worker = wf_worker_current();
     if (worker == NULL) {
         struct wf_sched *sched = strand_of(weft_jobs_here())->sched;
-        weft_fiber_spec spec = { .function = run_job,
-                                 .arg = &call->job,
-                                 .stack_size = WF_STACK_JOB };
-        return wf_fiber_spawn(sched, NULL, &spec) == 0;
+        return wf_fiber_spawn_runner(sched, WF_STACK_JOB, run_stolen, &call->job, &call->runners) ==
+               0;
     }
     struct wf_task *task = wf_fiber_reserve(worker, WF_STACK_JOB);
     if (task != NULL) {
-        wf_fiber_make(worker, task, WF_STACK_JOB, run_job, &call->job);
+        wf_fiber_make(worker, task, WF_STACK_JOB, run_stolen, &call->job, &call->runners);
         wf_worker_push(worker, task);
     }
     return task != NULL;
@@ -633,8 +642,9 @@ void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
             return;
         }
     }
+    wf_runners_init(&call.runners);
     if (!is_alone && start_call(&call)) {
-        suspend_until_done(&call.job);
+        suspend_until_done(&call.job, &call.runners);
     } else if (!extend_stack(&call)) {
         call_here(&call);
     }
@@ -649,7 +659,7 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
         answer(strand);
         return true;
     }
-    wait_for(job);
+    wait_for(job, &strand->runners);
     /* Answer while the fork is still on the stack: a fiber that yields with an empty fork stack
      * gives it away, and the result is still in the slot. */
     answer(strand);
@@ -705,10 +715,10 @@ bool wf_job_run_spawned(int64_t mark)
     return job != NULL;
 }
 
-void wf_job_await(struct wf_job *job)
+void wf_job_await(struct wf_job *job, struct wf_runners *runners)
 {
     if (!wf_job_is_done(job)) {
-        wait_for(job);
+        wait_for(job, runners);
     }
 }
 
@@ -818,53 +828,54 @@ static void linger(struct wf_worker *thief)
 }
 
 /* Steals a fork from a running fork context, or posts a request. */
-static struct wf_job *steal_running(struct wf_worker *thief, struct wf_strand *strand)
+static struct wf_stolen steal_running(struct wf_worker *thief, struct wf_strand *strand)
 {
     if (strand == NULL || is_short(strand)) {
-        return NULL;
+        return (struct wf_stolen){ 0 };
     }
     linger(thief);
-    struct wf_job *job = wf_strand_steal(strand);
-    if (job == NULL) {
+    struct wf_stolen stolen = wf_strand_steal(strand);
+    if (stolen.job == NULL) {
         wf_jobs_ask(&strand->jobs, ASK_WORK);
     }
-    return job;
+    return stolen;
 }
 
-static struct wf_job *steal_from_worker(struct wf_worker *thief, void *arg)
+static struct wf_stolen steal_from_worker(struct wf_worker *thief, void *arg)
 {
     struct wf_worker *victim = arg;
     /* acquire [S1]: the fork context is initialized. */
-    struct wf_job *job = steal_running(thief, wf_load_acquire(&victim->strand));
-    return job != NULL ? job : wf_away_steal(&victim->away);
+    struct wf_stolen stolen = steal_running(thief, wf_load_acquire(&victim->strand));
+    return stolen.job != NULL ? stolen : wf_away_steal(&victim->away);
 }
 
-static struct wf_job *steal_from_guests(struct wf_worker *thief, void *arg)
+static struct wf_stolen steal_from_guests(struct wf_worker *thief, void *arg)
 {
     struct wf_guests *guests = arg;
-    struct wf_job *job = NULL;
-    for (unsigned i = 0; job == NULL && i < WF_GUESTS_MAX; i++) {
+    struct wf_stolen stolen = { 0 };
+    for (unsigned i = 0; stolen.job == NULL && i < WF_GUESTS_MAX; i++) {
         /* acquire [S1]: the fork context is initialized. */
-        job = steal_running(thief, wf_load_acquire(&guests->strands[i]));
+        stolen = steal_running(thief, wf_load_acquire(&guests->strands[i]));
     }
-    return job;
+    return stolen;
 }
 
 /* Steals with a fiber reserved: a stolen fork must be run. */
 static struct wf_task *steal(struct wf_worker *worker,
-                             struct wf_job *(*from)(struct wf_worker *thief, void *arg), void *arg)
+                             struct wf_stolen (*from)(struct wf_worker *thief, void *arg),
+                             void *arg)
 {
     struct wf_task *task = wf_fiber_reserve(worker, WF_STACK_JOB);
     if (task == NULL) {
         return NULL;
     }
-    struct wf_job *job = from(worker, arg);
-    if (job == NULL) {
+    struct wf_stolen stolen = from(worker, arg);
+    if (stolen.job == NULL) {
         wf_fiber_unreserve(worker, task, WF_STACK_JOB);
         return NULL;
     }
     wf_counter_add(&worker->counters.stolen_forks, 1);
-    wf_fiber_make(worker, task, WF_STACK_JOB, run_stolen, job);
+    wf_fiber_make(worker, task, WF_STACK_JOB, run_stolen, stolen.job, stolen.runners);
     return task;
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct wf_job;
+struct wf_runners;
 struct wf_sched;
 struct wf_task;
 struct wf_worker;
@@ -31,6 +32,7 @@ bool wf_job_has_public(const struct wf_worker *victim);
  * spawned last here since the mark that no thief has stolen; it returns false if there is none.
  */
 enum {
+    WF_JOB_RUNNERS = 4, /* struct wf_runners *: the list for its runner, if it is stolen */
     WF_JOB_AFTER = 5,
 };
 bool wf_job_spawn(struct wf_job *job);
@@ -41,8 +43,9 @@ bool wf_job_run_spawned(int64_t mark);
  * WF_JOB_AFTER. */
 void wf_job_end(struct wf_job *job);
 
-/* Waits until wf_job_end() has been called for a fork that was neither forked nor spawned. */
-void wf_job_await(struct wf_job *job);
+/* Waits until wf_job_end() has been called for a fork that was neither forked nor spawned.
+ * Cancels these runners if the caller is canceled. */
+void wf_job_await(struct wf_job *job, struct wf_runners *runners);
 
 /*
  * For loops, which usually end before a worker could wake up: forks that wake no worker until

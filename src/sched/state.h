@@ -188,7 +188,7 @@ static inline uint64_t wf_state_complete(_Atomic(uint64_t) *state)
     uint64_t old = wf_load_relaxed(state);
     uint64_t next;
     do {
-        WF_DEBUG_ASSERT(wf_state_lifecycle(old) == WF_STATE_RUNNING);
+        WF_DEBUG_ASSERT(wf_state_lifecycle(old) == WF_STATE_RUNNING && wf_state_refs(old) > 0);
         next = (old & ~(WF_STATE_LIFECYCLE_MASK | WF_STATE_NOTIFIED)) | WF_STATE_COMPLETE;
         if ((old & WF_STATE_JOIN_INTEREST) == 0) {
             next -= WF_STATE_REF;

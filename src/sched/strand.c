@@ -35,6 +35,7 @@
 #include "base/assert.h"
 #include "base/tls.h"
 #include "sched/fiber.h"
+#include "sched/job.h"
 #include "sched/sched.h"
 #include "sched/worker.h"
 
@@ -243,6 +244,7 @@ struct wf_strand *wf_strand_attach(struct wf_worker *worker, struct wf_fiber *se
     char *low = self->stack->low;
     strand->jobs.stack_floor = low != NULL ? low + WF_STRAND_STACK_RESERVE : NULL;
     wf_jobs_rename(&strand->jobs, self->runs);
+    wf_runners_init(&strand->runners);
     strand->eager_forks = worker->eager_forks;
     strand->shares = worker->shares;
     wf_strand_be_silent(strand, 0);
@@ -341,16 +343,24 @@ void wf_strand_end(struct wf_worker *worker, struct wf_fiber *self)
     detach(worker, self);
 }
 
-struct wf_job *wf_strand_steal(struct wf_strand *strand)
+/* Steals a fork that is never joined. */
+static struct wf_stolen steal_spawned(struct wf_strand *strand)
+{
+    void *stolen = NULL;
+    while (!wf_deque_looks_empty(&strand->spawned) &&
+           wf_deque_steal(&strand->spawned, &stolen) == WF_STEAL_RETRY) {
+    }
+    struct wf_job *job = stolen;
+    struct wf_runners *runners = job != NULL ? job->words[WF_JOB_RUNNERS].pointer : NULL;
+    return (struct wf_stolen){ job, runners };
+}
+
+struct wf_stolen wf_strand_steal(struct wf_strand *strand)
 {
     struct wf_job *job = NULL;
     while (wf_jobs_steal(&strand->jobs, &job) == WF_STEAL_RETRY) {
     }
-    void *spawned = NULL;
-    while (job == NULL && !wf_deque_looks_empty(&strand->spawned) &&
-           wf_deque_steal(&strand->spawned, &spawned) == WF_STEAL_RETRY) {
-    }
-    return job != NULL ? job : spawned;
+    return job != NULL ? (struct wf_stolen){ job, &strand->runners } : steal_spawned(strand);
 }
 
 /* --- Away ----------------------------------------------------------------------------- */
@@ -362,28 +372,28 @@ void wf_away_init(struct wf_away *away)
 }
 
 /* Under the lock. */
-static struct wf_job *steal_first(struct wf_away *away)
+static struct wf_stolen steal_first(struct wf_away *away)
 {
     while (!wf_list_is_empty(&away->list)) {
         struct wf_strand *strand = wf_container_of(away->list.next, struct wf_strand, link);
-        struct wf_job *job = wf_strand_steal(strand);
+        struct wf_stolen stolen = wf_strand_steal(strand);
         if (!wf_strand_has_public(strand)) {
             take_out(away, strand);
         }
-        if (job != NULL) {
-            return job;
+        if (stolen.job != NULL) {
+            return stolen;
         }
     }
-    return NULL;
+    return (struct wf_stolen){ 0 };
 }
 
-struct wf_job *wf_away_steal(struct wf_away *away)
+struct wf_stolen wf_away_steal(struct wf_away *away)
 {
     if (!wf_away_has_jobs(away)) {
-        return NULL;
+        return (struct wf_stolen){ 0 };
     }
     wf_lock(&away->lock);
-    struct wf_job *job = steal_first(away);
+    struct wf_stolen stolen = steal_first(away);
     wf_unlock(&away->lock);
-    return job;
+    return stolen;
 }

@@ -12,6 +12,7 @@
 #include "base/lock.h"
 #include "queue/deque.h"
 #include "queue/jobs.h"
+#include "sched/runners.h"
 
 struct wf_fiber;
 struct wf_sched;
@@ -50,6 +51,7 @@ struct wf_strand {
     int64_t looked_at;             /* its last safe point, or 0 */
     int32_t steps;                 /* between two safe points */
     bool has_spawned;              /* the deque is initialized */
+    struct wf_runners runners;     /* of its stolen forks that are joined */
     struct wf_deque spawned;       /* forks that are never joined; thieves steal from it, too */
 };
 
@@ -62,9 +64,14 @@ struct wf_away {
 
 void wf_away_init(struct wf_away *away);
 
-/* Any worker: steals the oldest fork of some fork context that is away. Returns NULL if there
- * is none. */
-struct wf_job *wf_away_steal(struct wf_away *away);
+/* A stolen fork, and the list for its runner. NULL if there is none. */
+struct wf_stolen {
+    struct wf_job *job;
+    struct wf_runners *runners;
+};
+
+/* Any worker: steals the oldest fork of some fork context that is away. */
+struct wf_stolen wf_away_steal(struct wf_away *away);
 
 static inline bool wf_away_has_jobs(const struct wf_away *away)
 {
@@ -100,8 +107,8 @@ static inline void wf_strand_begin_turn(struct wf_strand *strand)
     strand->jobs.steps_left = 0;
 }
 
-/* Any thread: steals the oldest stealable fork. Returns NULL if there is none. */
-struct wf_job *wf_strand_steal(struct wf_strand *strand);
+/* Any thread: steals the oldest stealable fork. */
+struct wf_stolen wf_strand_steal(struct wf_strand *strand);
 
 /* A worker's free fork contexts; owner only. */
 struct wf_strand_cache {

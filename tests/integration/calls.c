@@ -33,7 +33,7 @@ enum context {
     THREAD,
     BLOCKING_JOB,
     IN_PLACE, /* a fiber in weft_block_in_place() */
-    PARALLEL, /* one of two functions of weft_join2() on a fiber */
+    PARALLEL, /* a stolen fork of a fiber */
     CONTEXTS,
 };
 
@@ -86,6 +86,7 @@ struct trial {
     enum context context;
     unsigned bits;
     int64_t result;
+    weft_event stolen;     /* a fork that makes the call runs on its own fiber */
     bool is_refused;       /* canceled before it made the call */
     atomic_bool has_begun; /* of a blocking job that is shut down */
 };
@@ -145,9 +146,9 @@ static bool makes_sense(const struct call *call, enum context context, unsigned 
         (bits & (IS_CANCELED | GETS_CANCELED)) != 0 && (bits & GETS_READY) == 0) {
         return false;
     }
-    /* A thread is not a task; a parallel body is part of one. */
+    /* A thread is not a task. */
     bool is_about_cancel = (bits & (IS_CANCELED | GETS_CANCELED)) != 0;
-    return !(is_about_cancel && (context == THREAD || context == PARALLEL));
+    return !(is_about_cancel && context == THREAD);
 }
 
 /* The order of precedence. */
@@ -223,19 +224,33 @@ static int call_in_place(void *arg)
     return weft_block_in_place(call_it, arg, WEFT_NEVER);
 }
 
-static void do_nothing(void *arg)
+/* The owner of the parallel body lets another fiber run it. */
+static void wait_for_thief(void *arg)
 {
-    (void)arg;
+    struct trial *trial = arg;
+    weft_shield_enter();
+    CHECK_EQ(weft_event_wait(&trial->stolen, WEFT_NEVER), 0);
+    weft_shield_leave();
 }
 
-static void call_void(void *arg)
+/* The owner is canceled, and cancels its forks when it waits for them. */
+static void call_in_fork(void *arg)
 {
-    (void)call_it(arg);
+    struct trial *trial = arg;
+    weft_event_set(&trial->stolen);
+    while ((trial->bits & IS_CANCELED) != 0 && (trial->bits & IS_SHIELDED) == 0 &&
+           !weft_cancelled()) {
+        (void)weft_yield();
+    }
+    trial->result = trial->call->call(trial->state, deadline_of(trial));
 }
 
 static int call_in_parallel(void *arg)
 {
-    weft_join2(do_nothing, NULL, call_void, arg);
+    struct trial *trial = arg;
+    enter(trial);
+    weft_join2(wait_for_thief, trial, call_in_fork, trial);
+    leave(trial);
     return 0;
 }
 
@@ -378,6 +393,7 @@ static void run_trial(struct trial *trial)
     const struct call *call = trial->call;
     memset(trial->state, 0, CALL_STATE_SIZE);
     trial->result = -1;
+    memset(&trial->stolen, 0, sizeof trial->stolen);
     on_fiber(call->setup, trial->state);
     if ((trial->bits & IS_READY) != 0) {
         make_ready(call, trial->state);

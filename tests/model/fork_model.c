@@ -7,6 +7,7 @@
  * for it, is a deadlock.
  */
 #include <weft/fiber.h>
+#include <weft/event.h>
 #include <weft/par.h>
 #include <weft/task.h>
 
@@ -107,6 +108,114 @@ static void a_cancelled_owner(void)
     struct wf_task *task = go(fork_two);
     weft_cancel((weft_task *)task);
     end(task);
+}
+
+static weft_event never_set;
+
+static void wait_until_canceled(void *arg)
+{
+    struct item *item = arg;
+    mc_assert(weft_event_wait(&never_set, WEFT_NEVER) == WEFT_ECANCELED);
+    count(item);
+}
+
+static void yield_in_shield(void *arg)
+{
+    mc_assert(!weft_cancelled());
+    mc_assert(weft_yield() == 0);
+    mc_assert(!weft_cancelled());
+    count(arg);
+}
+
+static int fork_until_canceled(void *arg)
+{
+    (void)arg;
+    struct item items[4] = {
+        { .payload = 7 }, { .payload = 7 }, { .payload = 7 }, { .payload = 7 }
+    };
+    int here = weft_worker_current();
+    weft_join2(wait_until_canceled, &items[0], wait_until_canceled, &items[1]);
+    weft_shield_enter();
+    weft_join2(yield_in_shield, &items[2], yield_in_shield, &items[3]);
+    weft_shield_leave();
+    for (unsigned i = 0; i < 4; i++) {
+        check(&items[i], here);
+    }
+    return 0;
+}
+
+/* Goal: a canceled owner cancels the forks that wait, wherever they run, and shields others. */
+static void canceled_owner_cancels_waiting_forks(void)
+{
+    begin(2);
+    struct wf_task *task = go(fork_until_canceled);
+    weft_cancel((weft_task *)task);
+    end(task);
+}
+
+static int wait_spawned(void *arg)
+{
+    wait_until_canceled(arg);
+    return 0;
+}
+
+static int spawn_until_canceled(void *arg)
+{
+    (void)arg;
+    struct item items[2] = { { .payload = 7 }, { .payload = 7 } };
+    int here = weft_worker_current();
+    weft_par_scope scope;
+    weft_par_scope_begin(&scope, NULL);
+    weft_par_spawn(&scope, wait_spawned, &items[0]);
+    weft_par_spawn(&scope, wait_spawned, &items[1]);
+    mc_assert(weft_par_scope_end(&scope) == 0);
+    check(&items[0], here);
+    check(&items[1], here);
+    return 0;
+}
+
+/* Goal: the same for a parallel scope. */
+static void canceled_owner_cancels_spawned_functions(void)
+{
+    begin(2);
+    struct wf_task *task = go(spawn_until_canceled);
+    weft_cancel((weft_task *)task);
+    end(task);
+}
+
+static int fork_in_shield(void *arg)
+{
+    (void)arg;
+    struct item items[2] = { { .payload = 7 }, { .payload = 7 } };
+    int here = weft_worker_current();
+    weft_shield_enter();
+    weft_join2(yield_in_shield, &items[0], yield_in_shield, &items[1]);
+    weft_shield_leave();
+    check(&items[0], here);
+    check(&items[1], here);
+    return 0;
+}
+
+/* Goal: a shutdown does not cancel the forks of a shielded task. */
+static void shutdown_leaves_shielded_forks_alone(void)
+{
+    begin(2);
+    struct wf_task *task = go(fork_in_shield);
+    wf_sched_drain(sched);
+    wf_sched_stop(sched);
+    join(task);
+    wf_sched_fini(sched);
+}
+
+/* Goal: a shutdown cancels forks that wait, through their owner. */
+static void shutdown_cancels_waiting_forks(void)
+{
+    begin(2);
+    struct wf_task *task = go(fork_until_canceled);
+    wf_sched_drain(sched);
+    wf_sched_stop(sched);
+    join(task);
+    wf_sched_fini(sched);
 }
 
 static int fork_as_guest(void *arg)
@@ -619,6 +728,30 @@ static const struct mc_test tests[] = {
       .mode = MC_PCT,
       .runs = 1000,
       .steps_max = 20000 },
+    { .name = "canceled_owner_cancels_waiting_forks",
+      .run = canceled_owner_cancels_waiting_forks,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 2000,
+      .steps_max = 40000 },
+    { .name = "canceled_owner_cancels_spawned_functions",
+      .run = canceled_owner_cancels_spawned_functions,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 2000,
+      .steps_max = 40000 },
+    { .name = "shutdown_leaves_shielded_forks_alone",
+      .run = shutdown_leaves_shielded_forks_alone,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 2000,
+      .steps_max = 40000 },
+    { .name = "shutdown_cancels_waiting_forks",
+      .run = shutdown_cancels_waiting_forks,
+      .seen = MC_OUTCOMES(1, 2),
+      .mode = MC_PCT,
+      .runs = 2000,
+      .steps_max = 40000 },
     { .name = "a_guest",
       .run = a_guest,
       .seen = MC_OUTCOMES(1, 2),

@@ -133,7 +133,7 @@ static void suspended_fork_list_is_initially_empty(void)
     struct wf_away away = { .count = 0 };
     wf_away_init(&away);
     CHECK(!wf_away_has_jobs(&away));
-    CHECK(wf_away_steal(&away) == NULL);
+    CHECK(wf_away_steal(&away).job == NULL);
 }
 
 TEST_MAIN({
