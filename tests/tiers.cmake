@@ -14,6 +14,9 @@ if(CMAKE_CROSSCOMPILING)
     set(tier_ci ".")
 else()
     set(tier_soak "^$")
+    if(NOT WEFT_URING) # These do not depend on the backend.
+        set(tier_soak "^(errno|install|refused|snippets|subproject|tidy|tidy_self)$")
+    endif()
     # The same programs with other numbers of workers, or with each system call failing.
     set(tier_ci "_w(1|200)(_|$)|_ring4_w2|_fibers_w(1|8|200)|^faults_")
     # Scripts that compile or run other programs for long.

@@ -118,6 +118,19 @@ uint64_t test_scale(uint64_t n);
 #endif
 bool test_is_sanitized(void);
 
+/* True under ThreadSanitizer, which is far slower than the others: tables that take minutes run
+ * a smaller sample there. */
+#if defined(__SANITIZE_THREAD__)
+#define TEST_IS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_IS_TSAN 1
+#endif
+#endif
+#ifndef TEST_IS_TSAN
+#define TEST_IS_TSAN 0
+#endif
+
 /* CPU time and resident memory of this process. */
 int64_t test_cpu_ns(void);
 size_t test_rss_bytes(void);
