@@ -12,6 +12,7 @@
 #include "io/splice.h"
 #include "io/transfer.h"
 #include "sched/await.h"
+#include "sched/fiber.h"
 
 enum {
     PART = 16 * 1024, /* on the stack; a larger one is not faster */
@@ -226,9 +227,10 @@ int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
     if (err != 0) { /* It was already canceled. */
         return err;
     }
-    weft_task *task;
-    err = weft_go(&task, copy_there, &both);
+    struct wf_task *there;
+    err = wf_fiber_go_along(&there, copy_there, &both);
     if (err == 0) {
+        weft_task *task = (weft_task *)there;
         const struct ending ending = { deadline, &both.error, both.caller };
         int back = copy_one_way(other, one, &ending);
         if (back != 0) {

@@ -57,8 +57,8 @@ static void pay(struct wf_sched *sched, int64_t amount)
     wf_futex_wake(&sched->drain.is_over, 1);
 }
 
-/* A fiber that runs a fork of a task is a part of it: the task cancels it, unless a shield of
- * the task defers that (runners.c). */
+/* A fiber that runs a fork of a task, or another part of it: the task cancels the fiber, unless
+ * a shield of the task defers that (runners.c). */
 void wf_drain_cancel(struct wf_task *task)
 {
     const struct wf_fiber *fiber = wf_fiber_of(task);

@@ -405,7 +405,7 @@ static inline void fill(struct wf_fiber *self, const weft_fiber_spec *spec, unsi
 static inline __attribute__((always_inline)) int spawn_here(struct wf_worker *worker,
                                                             struct wf_task **out,
                                                             const weft_fiber_spec *spec,
-                                                            void **locals)
+                                                            void **locals, bool follows)
 {
     struct wf_sched *sched = worker->sched;
     if (wf_unlikely(!wf_spawn_is_open(worker))) {
@@ -426,6 +426,7 @@ static inline __attribute__((always_inline)) int spawn_here(struct wf_worker *wo
     }
     wf_spawn_fill(task, &wf_fiber_ops, spec->name, wf_spawn_id(worker));
     fill(cast(task), spec, (unsigned)class, locals);
+    cast(task)->follows = follows;
     if (spec->pinned != 0) {
         wf_spawn_pin(sched, worker, task, spec->pinned);
     }
@@ -444,7 +445,14 @@ static inline __attribute__((always_inline)) int spawn_here(struct wf_worker *wo
 int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(void *arg),
                 void *arg)
 {
-    return spawn_here(worker, out, &(weft_fiber_spec){ .function = function, .arg = arg }, NULL);
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    return spawn_here(worker, out, &spec, NULL, false);
+}
+
+int wf_fiber_go_along(struct wf_task **out, int (*function)(void *arg), void *arg)
+{
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    return spawn_here(wf_worker_current(), out, &spec, NULL, true);
 }
 
 struct wf_task *wf_fiber_reserve(struct wf_worker *worker, size_t stack_size)
@@ -547,7 +555,7 @@ static int spawn_with(struct wf_sched *sched, struct wf_task **out, const weft_f
 {
     struct wf_worker *worker = wf_worker_current();
     if (worker != NULL && worker->sched == sched) {
-        return spawn_here(worker, out, spec, locals);
+        return spawn_here(worker, out, spec, locals, false);
     }
     wf_fork_check(sched->fork_number, "weft_go");
     return spawn_outside(sched, out, spec, locals, NULL);

@@ -26,7 +26,7 @@ struct wf_fiber {
     _Atomic(struct wf_fiber *) lender; /* its joiner; others clear it under the join lock */
     uint8_t class;                     /* constant: stack size class */
     bool polling;                      /* a future's poll is in progress */
-    bool follows;                      /* constant: runs a fork of a task, is canceled by it */
+    bool follows;                      /* constant: part of another task, which cancels it */
     uint16_t scopes;                   /* open parallel scopes */
     _Atomic(uint32_t) open;            /* open objects on its stack: frame.h */
     struct wf_belongings own;          /* saved thread state while it is suspended */
@@ -53,6 +53,10 @@ int wf_fiber_spawn_runner(struct wf_sched *sched, size_t stack_size, int (*funct
 /* On a worker: spawns a fiber with default options. */
 int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(void *arg),
                 void *arg);
+
+/* On a fiber: same as wf_fiber_go(), for a part of the caller's own work. A shutdown does not
+ * cancel it; the caller does, when it is canceled itself. */
+int wf_fiber_go_along(struct wf_task **out, int (*function)(void *arg), void *arg);
 
 /*
  * On a worker: makes a detached fiber that is in no queue, to run a fork, in two steps.

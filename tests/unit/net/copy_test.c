@@ -362,7 +362,62 @@ static void close_of_one_stream_ends_both_directions(void)
     weft_runtime_destroy(rt);
 }
 
+/* --- A shielded copy during a shutdown -------------------------------------------------- */
+
+static weft_event copying;
+static int copy_result;
+
+/* One byte in each direction, then the end of both. */
+static int exchange_and_close(void *arg)
+{
+    weft_stream **ends = arg;
+    char bytes[2] = { 'a', 'b' };
+    CHECK_EQ(weft_sleep(3600 * WEFT_S), WEFT_ECANCELED); /* until the shutdown */
+    weft_shield_enter();
+    for (unsigned i = 0; i < 2; i++) {
+        char byte = 0;
+        CHECK_EQ(weft_write_all(ends[i], &bytes[i], 1, WEFT_NEVER), 0);
+        CHECK_EQ(weft_read(ends[1 - i], &byte, 1, WEFT_NEVER), 1);
+        CHECK_EQ(byte, bytes[i]);
+    }
+    weft_stream_close(ends[0]);
+    weft_stream_close(ends[1]);
+    weft_shield_leave();
+    return 0;
+}
+
+static int copy_in_shield(void *arg)
+{
+    struct link link = link_open(LINK_LOCAL);
+    struct link next = link_open(LINK_LOCAL);
+    weft_stream *ends[] = { link.near, next.far };
+    weft_task *peer;
+    (void)arg;
+    CHECK_EQ(weft_go(&peer, exchange_and_close, ends), 0);
+    weft_shield_enter();
+    weft_event_set(&copying);
+    copy_result = weft_copy_both(link.far, next.near, WEFT_NEVER);
+    CHECK_EQ(weft_join(peer, NULL, WEFT_NEVER), 0);
+    weft_stream_close(link.far);
+    weft_stream_close(next.near);
+    weft_shield_leave();
+    return 0;
+}
+
+static void shield_covers_both_directions_during_shutdown(void)
+{
+    weft_runtime *rt = test_start(2);
+    copying = (weft_event){ 0 };
+    copy_result = -1;
+    weft_detach(test_go(rt, copy_in_shield, NULL));
+    CHECK_EQ(weft_event_wait(&copying, WEFT_NEVER), 0);
+    test_wait_until_asleep(rt);
+    weft_runtime_destroy(rt);
+    CHECK_EQ(copy_result, 0);
+}
+
 TEST_MAIN({
+    TEST(shield_covers_both_directions_during_shutdown),
     TEST(error_in_one_direction_ends_other),
     TEST(close_of_one_stream_ends_both_directions),
     TEST(copy_transfers_all_bytes),
