@@ -62,7 +62,7 @@ WEFT_API int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *ar
  *
  * Context:  fiber or plain thread.
  * Suspends: until all calls have returned. Cancellation does not end the wait, since the
- *           functions may use the caller's stack.
+ *           functions may use the caller's stack; it is passed on to them.
  * Errors:   the error of the lowest worker whose function failed; -ENOMEM or WEFT_ESHUTDOWN, in
  *           which case the calls that could be started have run.
  */

@@ -15,7 +15,6 @@
 #include "sched/await.h"
 #include "sched/guest.h"
 #include "sched/sched.h"
-#include "sched/thread.h"
 #include "sched/worker.h"
 
 int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
@@ -31,16 +30,18 @@ int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
     return result;
 }
 
-/* Joins the task, even if the caller is canceled. */
-static int join(weft_task *task)
+/* Joins the first of the tasks. If the caller is canceled, all of them are, and the caller waits
+ * all the same. */
+static int join_first(weft_task **tasks, unsigned count)
 {
-    bool is_task = wf_thread_running() != NULL;
     int result = 0;
-    if (is_task) {
+    int err = weft_join(tasks[0], &result, WEFT_NEVER);
+    if (err == WEFT_ECANCELED) {
+        for (unsigned i = 0; i < count; i++) {
+            weft_cancel(tasks[i]);
+        }
         weft_shield_enter();
-    }
-    int err = weft_join(task, &result, WEFT_NEVER);
-    if (is_task) {
+        err = weft_join(tasks[0], &result, WEFT_NEVER);
         weft_shield_leave();
     }
     return err != 0 ? err : result;
@@ -66,7 +67,7 @@ static int broadcast(weft_runtime *rt, int (*function)(void *arg), void *arg)
     }
     int first = 0;
     for (unsigned i = 0; i < started; i++) {
-        int err = join(tasks[i]);
+        int err = join_first(&tasks[i], started - i);
         first = first == 0 ? err : first;
     }
     wf_free(allocator, tasks, size, _Alignof(weft_task *));

@@ -98,6 +98,30 @@ static void canceled_broadcast_waits_for_all_workers(void)
     weft_runtime_destroy(rt);
 }
 
+static _Atomic(uint64_t) sleeping;
+
+static int sleep_for_long(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&sleeping, 1);
+    return weft_sleep(3600 * WEFT_S);
+}
+
+static int broadcast_sleep(void *arg)
+{
+    return weft_par_broadcast(arg, sleep_for_long, NULL);
+}
+
+static void canceled_broadcast_cancels_calls(void)
+{
+    weft_runtime *rt = test_start(WORKERS);
+    weft_task *task = test_go(rt, broadcast_sleep, rt);
+    test_wait_for(&sleeping, WORKERS);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
+    weft_runtime_destroy(rt);
+}
+
 static void broadcast_after_shutdown_returns_eshutdown(void)
 {
     weft_runtime *rt = test_start(2);
@@ -110,5 +134,6 @@ TEST_MAIN({
     TEST(par_run_calls_function_on_calling_thread),
     TEST(broadcast_runs_once_on_each_worker),
     TEST(canceled_broadcast_waits_for_all_workers),
+    TEST(canceled_broadcast_cancels_calls),
     TEST(broadcast_after_shutdown_returns_eshutdown),
 })
