@@ -19,6 +19,7 @@
 #include "io/source.h"
 #include "io/stream.h"
 #include "sched/sched.h"
+#include "sched/worker.h"
 
 /* One direction: a ring buffer of bytes. */
 struct flow {
@@ -174,6 +175,7 @@ static ssize_t duplex_try_read(struct wf_source *source, const struct iovec *vec
         wf_source_exhausted(source, seen, WF_SOURCE_READABLE);
         return -EAGAIN;
     }
+    wf_worker_count_bytes(n);
     if (n > 0 && !peek) {
         tell_peer(end, WF_EVENT_WRITE);
     }
@@ -198,6 +200,7 @@ static ssize_t duplex_try_write(struct wf_source *source, const struct iovec *ve
         wf_source_exhausted(source, seen, WF_SOURCE_WRITABLE);
         return -EAGAIN;
     }
+    wf_worker_count_bytes(n);
     if (n > 0) {
         tell_peer(end, WF_EVENT_READ);
     }

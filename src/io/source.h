@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "base/latch.h"
 #include "sched/waitq.h"
+#include "sched/worker.h"
 
 struct wf_io;
 
@@ -224,6 +225,7 @@ int wf_source_failed(struct wf_source *source, uint32_t seen, uint32_t what);
 static inline void wf_source_moved(struct wf_source *source, uint32_t seen, uint32_t what,
                                    size_t count, size_t wanted)
 {
+    wf_worker_count_bytes(count);
     if (source->drains && count < wanted && (seen & WF_SOURCE_UNSURE) == 0) {
         wf_source_exhausted(source, seen, what);
     } else if (wf_unlikely((seen & (WF_SOURCE_READERS | WF_SOURCE_WRITERS)) != 0)) {

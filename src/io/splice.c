@@ -101,6 +101,7 @@ static int step_attempt(struct wf_transfer *self)
             return -EINVAL;
         }
         if (n >= 0) {
+            wf_worker_count_bytes((size_t)n);
             /* A short transfer does not mean that the stream is exhausted. */
             wf_source_pass_on(source, step->what);
             return (int)n;

@@ -430,6 +430,15 @@ bool wf_worker_take_direct(struct wf_worker *worker, struct wf_task *task)
     return true;
 }
 
+void wf_worker_spend_bytes(size_t bytes)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        size_t cost = bytes / WF_WORKER_BYTES;
+        worker->budget = cost < worker->budget ? worker->budget - (uint32_t)cost : 0;
+    }
+}
+
 void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result)
 {
     if (wf_unlikely(worker->moved != NULL)) {

@@ -34,6 +34,8 @@ enum {
     /* Operations that may complete without suspending in one poll of a task. The next one
      * yields. */
     WF_WORKER_BUDGET = 128,
+    /* Bytes that cost as much as one such operation: copying them takes some microseconds. */
+    WF_WORKER_BYTES = 16 * 1024,
     /* Consecutive polls from the LIFO slot. */
     WF_WORKER_LIFO_MAX = 3,
     /* Tasks fetched from the inject queue in one batch. */
@@ -203,6 +205,16 @@ static inline void wf_worker_begin(struct wf_worker *worker, struct wf_task *tas
     (void)wf_task_begin(task);
 }
 void wf_worker_settle(struct wf_worker *worker, struct wf_task *task, int result);
+
+/* Any thread, after an operation that has moved bytes: takes large amounts from the budget of the
+ * poll, so that a task that moves much data lets others run like one that moves little. */
+void wf_worker_spend_bytes(size_t bytes);
+static inline void wf_worker_count_bytes(size_t bytes)
+{
+    if (wf_unlikely(bytes >= WF_WORKER_BYTES)) {
+        wf_worker_spend_bytes(bytes);
+    }
+}
 void wf_worker_settle_left(struct wf_worker *worker);
 
 /* Owner only, on a fiber that is about to leave: returns the task to switch to. Returns NULL if

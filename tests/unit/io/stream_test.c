@@ -804,7 +804,60 @@ static void negative_vector_count_returns_einval(void)
     link_run_all(pass_negative_counts);
 }
 
+/* --- Large transfers ------------------------------------------------------------------------ */
+
+enum {
+    LARGE = 256 * 1024,
+    TRANSFERS = 60, /* less than a poll budget of small reads and writes */
+};
+
+static _Atomic(unsigned) turns;
+static _Atomic(bool) is_over;
+
+static int count_turns(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        atomic_fetch_add(&turns, 1);
+        CHECK_EQ(weft_yield(), 0);
+    }
+    return 0;
+}
+
+/* Moves much in each call, and never waits. */
+static int move_much(void *arg)
+{
+    static char bytes[LARGE];
+    weft_stream *near;
+    weft_stream *far;
+    weft_task *other;
+    (void)arg;
+    CHECK_EQ(weft_duplex(&near, &far, LARGE), 0);
+    atomic_store(&is_over, false);
+    CHECK_EQ(weft_go(&other, count_turns, NULL), 0);
+    CHECK_EQ(weft_yield(), 0);
+    unsigned before = atomic_load(&turns);
+    for (unsigned i = 0; i < TRANSFERS; i++) {
+        CHECK_EQ(weft_write(near, bytes, LARGE, WEFT_NEVER), LARGE);
+        CHECK_EQ(weft_read(far, bytes, LARGE, WEFT_NEVER), LARGE);
+    }
+    CHECK_LE(before + 2, atomic_load(&turns));
+    atomic_store(&is_over, true);
+    CHECK_EQ(weft_join(other, NULL, WEFT_NEVER), 0);
+    weft_stream_close(near);
+    weft_stream_close(far);
+    return 0;
+}
+
+static void large_transfers_yield_to_other_tasks(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, move_much, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
+    TEST(large_transfers_yield_to_other_tasks),
     TEST(negative_vector_count_returns_einval),
     TEST(misuse_aborts_with_message),
     TEST(close_of_null_does_nothing),
