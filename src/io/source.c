@@ -668,19 +668,27 @@ static void shut(struct wf_source *source)
     }
 }
 
-void wf_source_close(const void *handle)
+struct wf_source *wf_source_begin_close(const void *handle)
 {
     struct wf_source *source = wf_source_of(handle);
     /* relaxed: the CAS verifies it. */
     uint64_t users = wf_load_relaxed(&source->users);
     do {
         if (!is_open(users, handle)) {
-            return;
+            return NULL;
         }
         /* relaxed: leave orders it. */
     } while (!wf_cas_weak_relaxed(&source->users, &users, users & ~WF_SOURCE_OPEN));
     shut(source);
-    wf_source_leave(source);
+    return source;
+}
+
+void wf_source_close(const void *handle)
+{
+    struct wf_source *source = wf_source_begin_close(handle);
+    if (source != NULL) {
+        wf_source_leave(source);
+    }
 }
 
 /* Takes the source over if the caller is its only user; otherwise loads the word into *users. */

@@ -520,18 +520,11 @@ int weft_datagram_pair(weft_datagram **one, weft_datagram **other)
 
 void weft_datagram_close(weft_datagram *socket)
 {
-    struct wf_source *source;
-    int err = socket != NULL ? wf_source_enter(socket, &source) : WEFT_ECLOSED;
-    if (err == WEFT_ECLOSED) {
-        return;
+    struct wf_source *source = socket != NULL ? wf_source_begin_close(socket) : NULL;
+    if (source != NULL) {
+        wf_peer_close(source, &datagram_of(source)->probes);
+        wf_source_leave(source);
     }
-    wf_source_close(socket);
-    if (err != 0) {
-        return; /* Too many users: a sender that waits for a receiver ends only when that one
-                 * has space or closes. */
-    }
-    wf_peer_close(source, &datagram_of(source)->probes);
-    wf_source_leave(source);
 }
 
 /* --- Other functions -------------------------------------------------------------------- */
