@@ -11,7 +11,6 @@
 #include "base/list.h"
 #include "io/fd_stream.h"
 #include "io/io.h"
-#include "io/owned.h"
 #include "io/source.h"
 #include "io/transfer.h"
 #include "net/path.h"
@@ -479,18 +478,10 @@ int weft_datagram_adopt(weft_datagram **socket, int fd)
     if (err == 0 && type == SOCK_STREAM) {
         err = -EINVAL;
     }
-    if (err != 0) {
-        return err;
-    }
-    if (!wf_owned_claim(fd)) {
-        return -EEXIST;
-    }
-    err = wf_fd_do_not_block(fd);
     if (err == 0) {
-        err = open_source(io, fd, &source);
+        err = wf_fd_adopt(io, fd, open_source, &source);
     }
     if (err != 0) {
-        wf_owned_release(fd);
         return err;
     }
     source->wants_proxy = true;
