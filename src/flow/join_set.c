@@ -18,6 +18,8 @@
  * T1 precedes T2, and J2 and J3 are in one critical section: a caller that finds no result is in
  * the queue when T2 looks. A caller that is woken but finds that another caller was faster waits
  * again.
+ *
+ * Checked by tests/model/join_set_model.c.
  */
 #include <weft/join_set.h>
 

@@ -216,7 +216,8 @@ bool wf_fd_stream_is(const struct wf_source *source)
 
 /* --- Adopted descriptors ---------------------------------------------------------------- */
 
-int wf_fd_do_not_block(int fd)
+/* Makes the descriptor non-blocking. Returns 0 or -EBADF. */
+static int do_not_block(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0) {
@@ -224,6 +225,28 @@ int wf_fd_do_not_block(int fd)
     }
     bool does = (flags & O_NONBLOCK) == 0;
     return does && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ? -errno : 0;
+}
+
+/* Same as wf_fd_adopt(). A shared file description is left as it is. */
+static int adopt(struct wf_io *io, int fd, bool is_shared, wf_fd_open_fn *open,
+                 struct wf_source **out)
+{
+    if (!wf_owned_claim(fd)) {
+        return -EEXIST;
+    }
+    int err = is_shared ? 0 : do_not_block(fd);
+    if (err == 0) {
+        err = open(io, fd, out);
+    }
+    if (err != 0) {
+        wf_owned_release(fd);
+    }
+    return err;
+}
+
+int wf_fd_adopt(struct wf_io *io, int fd, wf_fd_open_fn *open, struct wf_source **out)
+{
+    return adopt(io, fd, false, open, out);
 }
 
 static enum wf_fd_kind kind_of(int fd)
@@ -273,7 +296,7 @@ static void release_shared(struct wf_source *source)
 }
 
 /* Opens the stream with a file description that other processes do not share. */
-static int adopt_shared(struct wf_io *io, int fd, struct wf_source **out)
+static int open_shared(struct wf_io *io, int fd, struct wf_source **out)
 {
     int own = wf_shared_open(fd);
     if (own < 0) {
@@ -291,10 +314,9 @@ static int adopt_shared(struct wf_io *io, int fd, struct wf_source **out)
     return err;
 }
 
-static int adopt_own(struct wf_io *io, int fd, struct wf_source **out)
+static int open_own(struct wf_io *io, int fd, struct wf_source **out)
 {
-    int err = wf_fd_do_not_block(fd);
-    return err != 0 ? err : wf_fd_stream_open(io, fd, kind_of(fd), out);
+    return wf_fd_stream_open(io, fd, kind_of(fd), out);
 }
 
 int wf_fd_stream_give_up(struct wf_source *source)
@@ -312,12 +334,9 @@ int weft_stream_adopt(weft_stream **stream, int fd)
 {
     struct wf_source *source;
     struct wf_io *io = wf_io_must("weft_stream_adopt");
-    if (!wf_owned_claim(fd)) {
-        return -EEXIST;
-    }
-    int err = wf_shared_is(fd) ? adopt_shared(io, fd, &source) : adopt_own(io, fd, &source);
+    bool is_shared = wf_shared_is(fd);
+    int err = adopt(io, fd, is_shared, is_shared ? open_shared : open_own, &source);
     if (err != 0) {
-        wf_owned_release(fd);
         return err;
     }
     if (source->kind == WF_FD_PIPE) {

@@ -29,8 +29,13 @@ int wf_fd_stream_open_both(struct wf_io *io, const int *ends, enum wf_fd_kind ki
 /* Same as wf_source_give_up(), for a stream: returns the adopted descriptor. */
 int wf_fd_stream_give_up(struct wf_source *source);
 
-/* Makes the descriptor non-blocking. Returns 0 or -EBADF. */
-int wf_fd_do_not_block(int fd);
+/* Opens a source for a non-blocking descriptor, which stays the caller's on failure. */
+typedef int wf_fd_open_fn(struct wf_io *io, int fd, struct wf_source **out);
+
+/* Adopts a descriptor: marks it as owned, makes it non-blocking, and opens a source for it, which
+ * the caller publishes. Fails with -EEXIST if it is already owned, with -EBADF, or as open does.
+ * The descriptor then stays the caller's. */
+int wf_fd_adopt(struct wf_io *io, int fd, wf_fd_open_fn *open, struct wf_source **out);
 
 /* Returns whether the stream is a descriptor. Then its kind is an enum wf_fd_kind. */
 bool wf_fd_stream_is(const struct wf_source *source);

@@ -58,10 +58,11 @@
  * the check of is_closing: close_all finds a source as it is after O2, or the opener is refused.
  *
  * A wait for readiness without a try (ready_init) does not count as a user: it may be prepared long
- * before it is awaited, and then abandoned. It compares the generation under the latch. If CLOSED
- * is clear there, O2 of its own source has cleared it, and the C2 still to come will find the
- * waiter; or O2 of a later source has cleared it, and then O1 of that source is visible, since O2
- * released the latch.
+ * before it is awaited, and then abandoned. Under the latch it checks that the source is OPEN and
+ * has its generation. CLOSED alone is not enough: a second close returns after C1 of the first one,
+ * perhaps before its C2, and a wait that follows must fail. If OPEN is set, the C2 still to come
+ * finds the waiter. If O2 of a later source has cleared CLOSED, O1 of that source is visible, since
+ * O2 released the latch.
  *
  * A generation is used once: a source that has used up its generations is not opened again. Events
  * carry a sequence number that changes with each descriptor in this slot of the table, so a late
@@ -196,12 +197,14 @@ static bool is_open(uint64_t users, const void *handle)
     return users - open <= WF_SOURCE_USERS_MAX;
 }
 
-/* Returns whether the slot holds another source than the handle's. The caller holds the latch. */
+/* Returns whether the handle's source has been closed: the slot is not open, or holds another
+ * source. The caller holds the latch. */
 static bool is_stale(const struct wf_source *source, const void *handle)
 {
-    /* relaxed: written by open before it released the latch. */
+    /* relaxed: open writes it before it releases the latch. A caller that knows of a close has seen
+     * OPEN cleared, or was told by a thread that has. */
     uint64_t users = wf_load_relaxed(&source->users);
-    return ((users ^ (uintptr_t)handle) & WF_SOURCE_GENERATION) != 0;
+    return !is_open(users, handle);
 }
 
 /* Returns whether the operation's deadline, or that of the surrounding await, has passed. */
@@ -665,19 +668,27 @@ static void shut(struct wf_source *source)
     }
 }
 
-void wf_source_close(const void *handle)
+struct wf_source *wf_source_begin_close(const void *handle)
 {
     struct wf_source *source = wf_source_of(handle);
     /* relaxed: the CAS verifies it. */
     uint64_t users = wf_load_relaxed(&source->users);
     do {
         if (!is_open(users, handle)) {
-            return;
+            return NULL;
         }
         /* relaxed: leave orders it. */
     } while (!wf_cas_weak_relaxed(&source->users, &users, users & ~WF_SOURCE_OPEN));
     shut(source);
-    wf_source_leave(source);
+    return source;
+}
+
+void wf_source_close(const void *handle)
+{
+    struct wf_source *source = wf_source_begin_close(handle);
+    if (source != NULL) {
+        wf_source_leave(source);
+    }
 }
 
 /* Takes the source over if the caller is its only user; otherwise loads the word into *users. */

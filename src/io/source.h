@@ -148,6 +148,10 @@ static inline void *wf_source_handle(const struct wf_source *source)
  */
 void wf_source_close(const void *handle);
 
+/* Same as wf_source_close(), but the caller takes over the owner's reference and leaves the source
+ * itself. Returns NULL if the source is already closed. */
+struct wf_source *wf_source_begin_close(const void *handle);
+
 /* Same as wf_source_close(), by a user, but keeps the descriptor open and returns it. The user
  * has left the source then. Fails with -EBUSY if the source has another user. */
 int wf_source_give_up(struct wf_source *source);

@@ -11,7 +11,6 @@
 #include "base/list.h"
 #include "io/fd_stream.h"
 #include "io/io.h"
-#include "io/owned.h"
 #include "io/source.h"
 #include "io/transfer.h"
 #include "net/path.h"
@@ -479,18 +478,10 @@ int weft_datagram_adopt(weft_datagram **socket, int fd)
     if (err == 0 && type == SOCK_STREAM) {
         err = -EINVAL;
     }
-    if (err != 0) {
-        return err;
-    }
-    if (!wf_owned_claim(fd)) {
-        return -EEXIST;
-    }
-    err = wf_fd_do_not_block(fd);
     if (err == 0) {
-        err = open_source(io, fd, &source);
+        err = wf_fd_adopt(io, fd, open_source, &source);
     }
     if (err != 0) {
-        wf_owned_release(fd);
         return err;
     }
     source->wants_proxy = true;
@@ -520,18 +511,11 @@ int weft_datagram_pair(weft_datagram **one, weft_datagram **other)
 
 void weft_datagram_close(weft_datagram *socket)
 {
-    struct wf_source *source;
-    int err = socket != NULL ? wf_source_enter(socket, &source) : WEFT_ECLOSED;
-    if (err == WEFT_ECLOSED) {
-        return;
+    struct wf_source *source = socket != NULL ? wf_source_begin_close(socket) : NULL;
+    if (source != NULL) {
+        wf_peer_close(source, &datagram_of(source)->probes);
+        wf_source_leave(source);
     }
-    wf_source_close(socket);
-    if (err != 0) {
-        return; /* Too many users: a sender that waits for a receiver ends only when that one
-                 * has space or closes. */
-    }
-    wf_peer_close(source, &datagram_of(source)->probes);
-    wf_source_leave(source);
 }
 
 /* --- Other functions -------------------------------------------------------------------- */

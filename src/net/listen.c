@@ -18,7 +18,6 @@
 #include "base/assert.h"
 #include "io/fd_stream.h"
 #include "io/io.h"
-#include "io/owned.h"
 #include "io/source.h"
 #include "io/transfer.h"
 #include "net/nap.h"
@@ -298,18 +297,10 @@ int weft_listener_adopt(weft_listener **listener, int fd)
     if (err == 0 && listens == 0) {
         err = -EINVAL;
     }
-    if (err != 0) {
-        return err;
-    }
-    if (!wf_owned_claim(fd)) {
-        return -EEXIST;
-    }
-    err = wf_fd_do_not_block(fd);
     if (err == 0) {
-        err = open_listener(io, fd, &source);
+        err = wf_fd_adopt(io, fd, open_listener, &source);
     }
     if (err != 0) {
-        wf_owned_release(fd);
         return err;
     }
     *listener = wf_source_publish(source);

@@ -212,6 +212,13 @@ static bool is_never_ready(struct wf_source *of, uint32_t what)
     return false;
 }
 
+static bool is_always_ready(struct wf_source *of, uint32_t what)
+{
+    (void)of;
+    (void)what;
+    return true;
+}
+
 static int used; /* plain: by who is at the descriptor, and then by who closes it */
 
 static void check_used(struct wf_source *of)
@@ -427,6 +434,36 @@ static void wait_is_prepared_before_reuse(void)
 }
 
 /*
+ * Goal:   a wait that follows a close returns WEFT_ECLOSED, also if that close did nothing because
+ *         another one is in progress.
+ * Method: nothing ever comes, and the deadline passes; or the descriptor is ready from the start.
+ */
+static void wait_after_a_second_close(bool (*is_ready)(struct wf_source *of, uint32_t what))
+{
+    weft_op op;
+    begin();
+    source->is_ready = is_ready;
+    wf_source_ready_init(&op, handle, WF_SOURCE_READABLE);
+    mc_go(close_it, NULL);
+    wf_source_close(handle);
+    /* The other close is between C1 and C2, or this one came first. */
+    mc_note((wf_source_look(source) & WF_SOURCE_CLOSED) == 0 ? 1 : 2);
+    mc_assert(weft_await(&op.future, DEADLINE) == WEFT_ECLOSED);
+    mc_join();
+    mc_assert(wf_load_relaxed(&closed) == 1);
+}
+
+static void timed_wait_after_second_close_returns_eclosed(void)
+{
+    wait_after_a_second_close(is_never_ready);
+}
+
+static void ready_wait_after_second_close_returns_eclosed(void)
+{
+    wait_after_a_second_close(is_always_ready);
+}
+
+/*
  * Goal:   an event of a descriptor that was given up is not taken for one of the next in its place.
  * Method: it comes before, meanwhile, or after.
  */
@@ -561,6 +598,14 @@ static const struct mc_test tests[] = {
     { .name = "wait_is_prepared_before_reuse",
       .run = wait_is_prepared_before_reuse,
       .seen = MC_OUTCOMES(3) },
+    { .name = "timed_wait_after_second_close_returns_eclosed",
+      .run = timed_wait_after_second_close_returns_eclosed,
+      .timeouts = 1,
+      .seen = MC_OUTCOMES(1, 2) },
+    { .name = "ready_wait_after_second_close_returns_eclosed",
+      .run = ready_wait_after_second_close_returns_eclosed,
+      .timeouts = 1,
+      .seen = MC_OUTCOMES(1, 2) },
     { .name = "late_event_of_another",
       .run = late_event_of_another,
       .seen = MC_OUTCOMES(1, 2),

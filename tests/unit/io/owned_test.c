@@ -119,6 +119,27 @@ static int adopt_after_close(void *arg)
     return 0;
 }
 
+static int adopt_closed(void *arg)
+{
+    weft_stream *stream;
+    (void)arg;
+    int fd = dup(STDIN_FILENO);
+    CHECK_GE(fd, 0);
+    CHECK_EQ(close(fd), 0);
+    CHECK_EQ(weft_stream_adopt(&stream, fd), -EBADF);
+    CHECK(wf_owned_claim(fd));
+    wf_owned_release(fd);
+    return 0;
+}
+
+/* One worker, so that no other thread opens a descriptor in the meantime. */
+static void failed_adoption_leaves_descriptor_unowned(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, adopt_closed, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 static void owned_descriptor_is_not_adopted(void)
 {
     weft_runtime *rt = test_start(2);
@@ -129,4 +150,5 @@ static void owned_descriptor_is_not_adopted(void)
 
 TEST_MAIN({ TEST(claimed_descriptor_cannot_be_claimed_again),
             TEST(impossible_descriptors_are_never_owned),
-            TEST(one_of_several_threads_claims_descriptor), TEST(owned_descriptor_is_not_adopted) })
+            TEST(one_of_several_threads_claims_descriptor), TEST(owned_descriptor_is_not_adopted),
+            TEST(failed_adoption_leaves_descriptor_unowned) })

@@ -7,12 +7,14 @@
 #include "net/peer.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <weft.h>
 
+#include "io/source.h"
 #include "links.h"
 #include "ports.h"
 #include "rt.h"
@@ -165,6 +167,32 @@ static void close_wakes_senders_with_eclosed(void)
     weft_clock_resume();
 }
 
+/* The socket has the maximum number of users, so that no call can enter it. */
+static void close_while_full_and_busy(weft_runtime *rt)
+{
+    weft_task *senders[SENDERS];
+    char byte = 'z';
+    go_send(rt, senders);
+    struct wf_source *source = wf_source_of(rig.socket);
+    uint64_t users = atomic_load(&source->users);
+    uint64_t added = WF_SOURCE_USERS_MAX - (users & WF_SOURCE_USERS_MAX);
+    (void)atomic_fetch_add(&source->users, added);
+    CHECK_EQ(weft_datagram_send(rig.socket, &byte, 1, 0), -EBUSY);
+    CHECK_EQ(test_run(rt, close_socket, NULL), 0);
+    for (unsigned i = 0; i < SENDERS; i++) {
+        CHECK_EQ(test_join(senders[i]), WEFT_ECLOSED);
+    }
+    (void)atomic_fetch_sub(&source->users, added - 1);
+    wf_source_leave(source);
+}
+
+static void close_of_busy_socket_wakes_senders(void)
+{
+    weft_clock_pause();
+    run_all(close_while_full_and_busy);
+    weft_clock_resume();
+}
+
 static void lose_receiver_while_full(weft_runtime *rt)
 {
     weft_task *senders[SENDERS];
@@ -270,6 +298,7 @@ static void full_buffer_is_not_mistaken_for_full_receiver(void)
 TEST_MAIN({
     TEST(space_wakes_senders_without_timers),
     TEST(close_wakes_senders_with_eclosed),
+    TEST(close_of_busy_socket_wakes_senders),
     TEST(close_of_receiver_wakes_senders),
     TEST(canceled_or_timed_out_send_sends_nothing),
     TEST(senders_without_descriptors_retry_with_backoff),
