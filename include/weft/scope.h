@@ -15,7 +15,9 @@
  * The first child that fails (a negative result) cancels the others, unless the scope is
  * supervised. All children are canceled, and no new ones are admitted, when the scope's
  * deadline passes, when its cancel token is canceled, or when the task that waits for the scope
- * is canceled. Cancellation is a request: the scope always waits until its children have ended.
+ * is canceled. A deadline takes effect when it passes, whatever the owner of the scope does then,
+ * also on a plain thread. Cancellation is a request: the scope always waits until its children
+ * have ended.
  */
 #ifndef WEFT_SCOPE_H
 #define WEFT_SCOPE_H
