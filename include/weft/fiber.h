@@ -82,8 +82,8 @@ WEFT_API WEFT_NODISCARD int weft_go(weft_task **task, int (*function)(void *arg)
  * Same as weft_go(), with options.
  *
  * Context: as weft_go().
- * Errors:  those of weft_go(); -EINVAL also for a stack_size above 8 MiB, or no such worker to
- *          pin to.
+ * Errors:  those of weft_go(); -EINVAL also for a stack_size above 8 MiB, an arg_size near
+ *          SIZE_MAX, or no such worker to pin to.
  */
 WEFT_API WEFT_NODISCARD int weft_go_with(weft_task **task, const weft_fiber_spec *spec);
 
