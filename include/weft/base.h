@@ -50,7 +50,8 @@
 /*
  * Error codes. A call that can fail returns a negative number: -errno for an error of the
  * system (-ENOMEM, -EINVAL, -EAGAIN), or one of the codes below, which differ from every errno.
- * errno itself is never set.
+ * No error is reported through errno. Its value after a call is unspecified, also if the call
+ * has succeeded, as with functions of the C library.
  */
 #define WEFT_ECANCELED (-4096) /* the waiting task was canceled */
 #define WEFT_ETIMEDOUT (-4097) /* the deadline of the call has passed */

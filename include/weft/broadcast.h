@@ -32,8 +32,10 @@ typedef struct weft_broadcast_receiver weft_broadcast_receiver;
 
 /* Options of a broadcast. */
 typedef struct weft_broadcast_options {
-    size_t size;     /* of a message, in bytes; see weft_broadcast_make() */
-    size_t capacity; /* number of messages kept, 1 or more */
+    size_t size; /* of a message, in bytes; see weft_broadcast_make() */
+    /* Number of messages that a receiver can get, 1 or more. The memory is that for the next power
+     * of two, and a copy stays there until another one replaces it. */
+    size_t capacity;
     /* For messages that hold reference-counted pointers; each may be NULL. retain is called
      * with the copy for a receiver, before the receiver gets it, and adds a reference. It must
      * be short and must not call the library. drop is called with a pointer to the broadcast's

@@ -155,8 +155,10 @@ WEFT_API WEFT_NODISCARD int weft_writer_write(weft_writer *writer, const void *d
  * Writes text formatted as by printf().
  *
  * Context: fiber or plain thread.
- * Errors:  those of weft_writer_write(); -EMSGSIZE (the text exceeds the buffer), -ENOMEM (only
- *          for a text of exactly the buffer's size). With these two nothing was written.
+ * Errors:  those of weft_writer_write(); -EINVAL (printf() would fail: the text exceeds INT_MAX
+ *          bytes, or a wide character has no encoding), -EMSGSIZE (the text exceeds the buffer),
+ *          -ENOMEM (only for a text of exactly the buffer's size). With these three nothing was
+ *          written.
  */
 WEFT_API WEFT_NODISCARD int weft_writer_print(weft_writer *writer, weft_time deadline,
                                               const char *format, ...)

@@ -82,8 +82,8 @@ WEFT_API WEFT_NODISCARD int weft_go(weft_task **task, int (*function)(void *arg)
  * Same as weft_go(), with options.
  *
  * Context: as weft_go().
- * Errors:  those of weft_go(); -EINVAL also for a stack_size above 8 MiB, or no such worker to
- *          pin to.
+ * Errors:  those of weft_go(); -EINVAL also for a stack_size above 8 MiB, an arg_size near
+ *          SIZE_MAX, or no such worker to pin to.
  */
 WEFT_API WEFT_NODISCARD int weft_go_with(weft_task **task, const weft_fiber_spec *spec);
 
@@ -129,7 +129,8 @@ WEFT_API int weft_yield(void);
 WEFT_API WEFT_NODISCARD int weft_block_in_place(int (*function)(void *arg), void *arg,
                                                 weft_time deadline);
 
-/* A key of fiber-local storage: each fiber and each plain thread has its own value. */
+/* A key of fiber-local storage: each fiber, each blocking job and each plain thread has its own
+ * value. */
 typedef struct weft_local {
     unsigned index;
 } weft_local;
@@ -138,8 +139,8 @@ typedef struct weft_local {
 
 /*
  * Creates a key, which lives as long as the process. The destructor, if not NULL, is called
- * with the value at the end of each fiber or thread whose value is not NULL. On a fiber it may
- * wait.
+ * with the value at the end of each fiber, blocking job or thread whose value is not NULL. On a
+ * fiber and in a blocking job it may wait.
  *
  * Context: any thread.
  * Errors:  -EAGAIN (WEFT_LOCAL_KEYS_MAX keys exist).
@@ -160,8 +161,8 @@ WEFT_API WEFT_NODISCARD int weft_local_create_inherited(weft_local *key,
                                                         void (*destructor)(void *value));
 
 /*
- * Sets the value of the calling fiber or thread. The first value that is set allocates half a
- * kilobyte.
+ * Sets the value of the calling fiber, blocking job or thread. The first value that is set
+ * allocates half a kilobyte.
  *
  * Context: fiber or plain thread. Aborts in a stackless task.
  * Errors:  -ENOMEM.
@@ -169,7 +170,7 @@ WEFT_API WEFT_NODISCARD int weft_local_create_inherited(weft_local *key,
 WEFT_API WEFT_NODISCARD int weft_local_set(weft_local key, void *value);
 
 /*
- * Returns the value of the calling fiber or thread, or NULL if none was set.
+ * Returns the value of the calling fiber, blocking job or thread, or NULL if none was set.
  *
  * Context: as weft_local_set().
  */

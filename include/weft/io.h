@@ -95,10 +95,12 @@ WEFT_API WEFT_NODISCARD int weft_readv_exact(weft_stream *stream, struct iovec *
                                              weft_time deadline);
 
 /*
- * Same as weft_read(), but leaves the data in the stream for the next read. Sockets only.
+ * Same as weft_read(), but leaves the data in the stream for the next read. For sockets and the
+ * ends of a weft_duplex(). A size of 0 gives 0 on every kind of stream.
  *
  * Context: fiber or plain thread. A stackless task awaits weft_peek_init().
- * Errors:  those of weft_read(); -EOPNOTSUPP (not a socket).
+ * Errors:  those of weft_read(); -EOPNOTSUPP (a pipe or another descriptor that is not a socket;
+ *          without waiting).
  */
 WEFT_API WEFT_NODISCARD ssize_t weft_peek(weft_stream *stream, void *buffer, size_t size,
                                           weft_time deadline);

@@ -18,14 +18,15 @@
 WEFT_EXTERN_C_BEGIN
 
 typedef struct weft_once {
-    uint64_t opaque[3];
+    uint64_t opaque[4];
 } weft_once;
 
 /*
  * Calls function(arg) unless an earlier call has succeeded. When the function returns 0, the
  * weft_once is done for good, and every caller that returns 0 sees the function's writes.
  *
- * Context:  fiber or plain thread. The function must not use the same weft_once.
+ * Context:  fiber or plain thread. The function must not use the same weft_once. Aborts if it
+ *           waits for it.
  * Suspends: while another caller runs its function, until the deadline passes.
  * Errors:   a nonzero result of the function, which leaves the weft_once not done;
  *           WEFT_ETIMEDOUT, WEFT_ECANCELED, -ENOMEM (first wait of a thread).
@@ -90,7 +91,7 @@ WEFT_API WEFT_NODISCARD int weft_once_cell_set(weft_once_cell *cell, void *value
  * Gets the pointer. If it is not set, calls make(&value, arg) to make it. If make fails, the
  * pointer stays unset, and the next caller tries again.
  *
- * Context:  fiber or plain thread. make must not use the same cell.
+ * Context:  fiber or plain thread. make must not use the same cell. Aborts if it waits for it.
  * Suspends: while another caller makes the pointer, until the deadline passes.
  * Errors:   those of weft_once_run(). *value is unchanged.
  */

@@ -50,7 +50,8 @@ WEFT_EXTERN_C_BEGIN
  * for long. A short call wakes no worker. Returns the result of the function.
  *
  * Context:  any thread. On a worker it is a plain call. Up to 16 external threads at a time
- *           share their forks. Further ones run all forks themselves, at the joins.
+ *           share their forks. Further ones run all forks themselves, at the joins. Aborts if
+ *           the function ends its thread, by pthread_exit() or cancellation.
  * Suspends: no, but the thread sleeps in a join while a worker runs the fork.
  */
 WEFT_API int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg);

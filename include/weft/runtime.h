@@ -34,8 +34,9 @@ typedef enum weft_io_backend {
  * Runtime configuration. Start from WEFT_CONFIG_INIT and set the fields you need; 0 means the
  * default in every field. Environment variables override the fields that name one below, so
  * that an operator can tune a program. WEFT_WORKERS, WEFT_SEARCH_NS, WEFT_PARK_TIMEOUT_NS and
- * WEFT_SEED also accept 0 for the default. An unknown variable WEFT_... is reported once to
- * on_message; names that begin with WEFT_TEST_ are reserved for tests.
+ * WEFT_SEED also accept 0 for the default. When the first runtime of the process is created, each
+ * unknown variable WEFT_... is reported to its on_message; names that begin with WEFT_TEST_ are
+ * reserved for tests.
  */
 typedef struct weft_config {
     size_t size; /* set by WEFT_CONFIG_INIT; lets the struct grow */

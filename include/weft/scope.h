@@ -9,13 +9,16 @@
  *         }
  *     }
  *
- * After the block all children have ended, no matter how it was left, and err is the first
- * error of the block or of a child. So children may use variables of the enclosing frame.
+ * After the block all children have ended, no matter how it was left. So children may use
+ * variables of the enclosing frame. err is the error of the block or, if it has none, that of the
+ * child that failed first.
  *
  * The first child that fails (a negative result) cancels the others, unless the scope is
  * supervised. All children are canceled, and no new ones are admitted, when the scope's
  * deadline passes, when its cancel token is canceled, or when the task that waits for the scope
- * is canceled. Cancellation is a request: the scope always waits until its children have ended.
+ * is canceled. A deadline takes effect when it passes, whatever the owner of the scope does then,
+ * also on a plain thread. Cancellation is a request: the scope always waits until its children
+ * have ended.
  */
 #ifndef WEFT_SCOPE_H
 #define WEFT_SCOPE_H
@@ -60,8 +63,8 @@ WEFT_API void weft_scope_begin(weft_scope *scope, const weft_scope_options *opti
  *           task uses weft_scope_try_go().
  * Suspends: while the number of children is at the scope's limit.
  * Errors:   WEFT_ECANCELED (the calling task or the scope is canceled, including by the scope's
- *           deadline); -ENOMEM, WEFT_ESHUTDOWN, -EAGAIN as weft_go(). The function will not be
- *           called.
+ *           deadline); -EINVAL (no function); -ENOMEM, WEFT_ESHUTDOWN, -EAGAIN as weft_go(). The
+ *           function will not be called.
  */
 WEFT_API WEFT_NODISCARD int weft_scope_go(weft_scope *scope, int (*function)(void *arg), void *arg);
 
@@ -124,10 +127,11 @@ WEFT_API weft_token *weft_scope_token(weft_scope *scope);
 WEFT_API size_t weft_scope_children(weft_scope *scope);
 
 /*
- * Ends a scope: waits for all children. Returns the first error of a child; otherwise
- * WEFT_ETIMEDOUT if the deadline canceled the scope, WEFT_ECANCELED if it was canceled for
- * another reason, or 0. A scope whose calling task is canceled counts as canceled, even if it has
- * no children, so that a loop over scopes ends.
+ * Ends a scope: waits for all children. Returns the error of the child that failed first;
+ * otherwise WEFT_ETIMEDOUT if the deadline passed before the scope ended, WEFT_ECANCELED if the
+ * scope was canceled for another reason, or 0. A child that returns WEFT_ECANCELED after the scope
+ * was canceled has not failed. A scope whose calling task is canceled counts as canceled, even if
+ * it has no children, so that a loop over scopes ends.
  *
  * Context:  fiber or plain thread; not a child. A stackless task awaits a weft_scope_future.
  * Suspends: until all children have ended.
@@ -164,7 +168,9 @@ WEFT_API void weft_scope_end_init(weft_scope_future *future, weft_scope *scope);
 /*
  * Calls body(scope, arg) in a scope of its own and ends the scope. In plain C11 this is the way
  * to have a scope that cannot be left without waiting. If body fails, the scope is canceled.
- * Returns the error of body, or the result of weft_scope_end().
+ * Returns the error of body, even if a child failed before; or, if body returned 0 or more, the
+ * result of weft_scope_end(). If body returned WEFT_ECANCELED, an error of a child or the
+ * WEFT_ETIMEDOUT of the scope takes precedence, since that is usually why body was canceled.
  *
  * Context:  fiber or plain thread. Outside a runtime, options->runtime must be set.
  * Suspends: until all children have ended.
@@ -202,7 +208,7 @@ WEFT_EXTERN_C_END
  * goto. With other compilers the block must not be left by return or goto; weft_scope_run() has
  * no such restriction. err points to an int that is 0 at first. If the block stores an error in
  * it, the scope is canceled. Afterwards *err is the error of the block, or the result of
- * weft_scope_end().
+ * weft_scope_end(), with the precedence of weft_scope_run().
  *
  * Context:  as weft_scope_run().
  * Suspends: as weft_scope_run().

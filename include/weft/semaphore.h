@@ -47,7 +47,9 @@ typedef struct weft_semaphore {
 WEFT_API void weft_semaphore_init(weft_semaphore *semaphore, uint32_t permits);
 
 /*
- * Acquires the given number of permits, all of them or none.
+ * Acquires the given number of permits, all of them or none. An acquire of 0 permits never waits,
+ * even if others do; it fails like any other one if the semaphore is closed or the caller is
+ * canceled.
  *
  * Context:  fiber or plain thread. A stackless task awaits weft_semaphore_acquire_init().
  * Suspends: until enough permits are available and all earlier callers have theirs, or the
@@ -59,7 +61,8 @@ WEFT_API WEFT_NODISCARD int weft_semaphore_acquire(weft_semaphore *semaphore, ui
                                                    weft_time deadline);
 
 /*
- * Acquires the given number of permits if they are available and no other caller waits.
+ * Acquires the given number of permits if they are available and no other caller waits. 0 permits
+ * are always available, as for weft_semaphore_acquire().
  *
  * Context: any thread.
  * Errors:  -EAGAIN (not available), WEFT_ECLOSED, -EINVAL (more than WEFT_SEMAPHORE_MAX).

@@ -47,8 +47,8 @@ typedef struct weft_spec {
  * Context: any task or blocking job, including drop functions.
  * Owns:    the caller owns *task and joins or detaches it. If task is NULL, the task is
  *          detached.
- * Errors:  -ENOMEM, WEFT_ESHUTDOWN, -EINVAL (no function, or no such worker to pin to); in a
- *          blocking job also -EAGAIN (the inject queue is full).
+ * Errors:  -ENOMEM, WEFT_ESHUTDOWN, -EINVAL (no function, no such worker to pin to, or a
+ *          state_size near SIZE_MAX); in a blocking job also -EAGAIN (the inject queue is full).
  */
 WEFT_API WEFT_NODISCARD int weft_spawn(weft_task **task, const weft_spec *spec);
 
@@ -66,7 +66,8 @@ WEFT_API WEFT_NODISCARD int weft_runtime_spawn(weft_runtime *rt, weft_task **tas
  * Context:  fiber or plain thread. Aborts in a stackless task, whose spawns are never refused
  *           because of a full queue.
  * Suspends: until the inject queue has space, the runtime shuts down, or the deadline passes.
- * Errors:   those of weft_runtime_spawn() except -EAGAIN, and WEFT_ETIMEDOUT.
+ * Errors:   those of weft_runtime_spawn() except -EAGAIN; WEFT_ETIMEDOUT, WEFT_ECANCELED (the
+ *           calling task is canceled, also if the queue has space).
  */
 WEFT_API WEFT_NODISCARD int weft_runtime_spawn_wait(weft_runtime *rt, weft_task **task,
                                                     const weft_spec *spec, weft_time deadline);

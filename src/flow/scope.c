@@ -38,6 +38,8 @@
 #include "base/latch.h"
 #include "sched/frame.h"
 #include "sched/op.h"
+#include "sched/sched.h"
+#include "time/timer.h"
 
 enum {
 #ifdef WF_MODEL
@@ -295,7 +297,7 @@ void weft_scope_room_init(weft_op *op, weft_scope *scope)
     (void)wf_op_init(op, &room_ops, scope);
 }
 
-/* The timer can fire late if its worker is busy, and a plain thread has no timer. */
+/* The timer can fire late if its worker is busy. */
 static void look_at_clock(struct scope *scope)
 {
     if (scope->deadline == WEFT_NEVER || wf_clock_now() < scope->deadline) {
@@ -309,13 +311,20 @@ static void look_at_clock(struct scope *scope)
     }
 }
 
+/* Returns the deadline of a wait by the caller. A plain thread ends its wait itself, even if all
+ * workers are busy. A task would need a second timer for that. */
+static weft_time wait_deadline(const struct scope *scope)
+{
+    return weft_task_current() != NULL ? WEFT_NEVER : scope->deadline;
+}
+
 /* Suspends while the scope is at its limit. The caller has passed wf_op_enter(). */
 static int await_room(struct scope *scope)
 {
     weft_op op;
     look_at_clock(scope);
     wf_op_init(&op, &room_ops, scope)->flag = true;
-    weft_time deadline = scope->has_timer ? WEFT_NEVER : scope->deadline;
+    weft_time deadline = wait_deadline(scope);
     int result = wf_op_await_slowly(&op, deadline);
     if (result != WEFT_ETIMEDOUT || deadline == WEFT_NEVER) {
         return result;
@@ -428,6 +437,20 @@ size_t weft_scope_children(weft_scope *scope)
 
 /* --- The block -------------------------------------------------------------------------------- */
 
+/* A task uses a timer of its own worker. A plain thread uses one of the children's runtime. */
+static void start_timer(struct scope *self)
+{
+    self->has_timer = true;
+    if (weft_task_current() != NULL) {
+        weft_timer_start(&self->timer, self->deadline, 0, timer_fired, self);
+    } else if (self->runtime != NULL) {
+        struct wf_sched *sched = wf_sched_of_runtime(self->runtime, "weft_scope_begin");
+        wf_timer_start(sched, &self->timer, self->deadline, 0, timer_fired, self);
+    } else {
+        self->has_timer = false; /* No child can be started. */
+    }
+}
+
 void weft_scope_begin(weft_scope *scope, const weft_scope_options *options)
 {
     static const weft_scope_options none;
@@ -441,10 +464,8 @@ void weft_scope_begin(weft_scope *scope, const weft_scope_options *options)
     self->open = wf_frame_begin(self);
     weft_token_init(&self->token, options->token);
     weft_on_cancel_add(&self->on_cancel, &self->token, cancel_children, self);
-    /* On a plain thread, the end of the scope checks the clock instead. */
-    self->has_timer = self->deadline != WEFT_NEVER && weft_task_current() != NULL;
-    if (self->has_timer) {
-        weft_timer_start(&self->timer, self->deadline, 0, timer_fired, self);
+    if (self->deadline != WEFT_NEVER) {
+        start_timer(self);
     }
 }
 
@@ -545,7 +566,7 @@ int weft_scope_drain(weft_scope *scope, weft_time deadline)
 int wf_scope_end(weft_scope *scope, const char *call)
 {
     struct scope *self = scope_of(scope);
-    return end_until(self, self->has_timer ? WEFT_NEVER : self->deadline, call);
+    return end_until(self, wait_deadline(self), call);
 }
 
 int weft_scope_end(weft_scope *scope)

@@ -110,6 +110,12 @@ void wf_runtime_check(const weft_runtime *rt, const char *call)
     wf_fork_check(rt->sched->fork_number, call);
 }
 
+struct wf_sched *wf_sched_of_runtime(const weft_runtime *rt, const char *call)
+{
+    wf_runtime_check(rt, call);
+    return rt->sched;
+}
+
 void wf_runtime_enter(weft_runtime *rt, const char *call)
 {
     wf_runtime_check(rt, call);

@@ -21,6 +21,9 @@
  * A job may start processes, which inherit its signal mask. So pool threads have the mask of
  * the thread that created the runtime, and signal handlers may run on them.
  *
+ * A job starts without fiber-local values, and ends those that it has set, as a fiber does. They
+ * are kept with its thread's record.
+ *
  * A job that waits (weft_await() and the calls built on it) waits through its thread's own
  * task. Canceling the job wakes that task.
  *
@@ -42,6 +45,7 @@
 #include "base/futex.h"
 #include "sched/frame.h"
 #include "sched/heap.h"
+#include "sched/local.h"
 #include "sched/overflow.h"
 #include "sched/park.h"
 #include "sched/sched.h"
@@ -108,13 +112,24 @@ static struct job *take_job(struct wf_pool *pool)
     return wf_container_of(link, struct job, link);
 }
 
+/* Ends the values that the job has set. The record of the thread may be one that the job made. */
+static void end_locals(void)
+{
+    struct wf_thread *self = wf_thread_known();
+    if (self != NULL && self->locals != NULL) {
+        wf_local_end(&self->locals);
+    }
+}
+
 /* Runs the function, with the job registered as the task that runs on this thread. */
 static int call_function(struct wf_sched *sched, struct job *job)
 {
     struct wf_pool *pool = &sched->pool;
     struct wf_thread *self = wf_thread_self();
-    if (self == NULL) {
-        return job->spec.function(job->spec.arg); /* No memory: it cannot wait, that is all. */
+    if (self == NULL) { /* No memory: it cannot wait, that is all. */
+        int result = job->spec.function(job->spec.arg);
+        end_locals();
+        return result;
     }
     self->running = &job->task;
     self->runtime = sched->runtime;
@@ -126,6 +141,7 @@ static int call_function(struct wf_sched *sched, struct job *job)
     int result = job->spec.function(job->spec.arg);
     self->job_frame = NULL;
     wf_frame_must_be_empty(&self->open, &job->task);
+    end_locals();
     wf_lock(&pool->lock);
     job->waiter = NULL;
     wf_unlock(&pool->lock);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local.c - fiber-local storage: values that each fiber and each plain thread has for itself.
+ * local.c - fiber-local storage: values that each fiber, blocking job and plain thread has for
+ * itself.
  *
  * Keys are slots in one table of the process. The values of a fiber are an array that is
- * allocated when the fiber first sets one, and kept with it. Those of a plain thread are kept
- * with its record.
+ * allocated when the fiber first sets one, and kept with it. Those of a plain thread, or of the
+ * blocking job that runs on it, are kept with the thread's record.
  *
  * Edges.
  * [K1] creating a key releases its slot; starting a fiber that inherits, and ending one,

@@ -8,12 +8,27 @@
  * did before. All other faults are passed on directly. If that handler returns and the same
  * overflow occurs again, the default action ends the process.
  *
- * The handlers are installed while at least one runtime exists. The last runtime restores the
- * previous handlers, unless the program has installed another one on top. That one may pass
- * faults on to ours, so ours stays valid (the library is never unloaded), and the next runtime
- * does not install it a second time, which would make the two call each other forever.
+ * The handlers are installed while at least one runtime exists. If the program has installed
+ * another handler since, the next runtime installs ours again, and ours passes faults on to that
+ * one. The last runtime restores the handler that it finds below ours, unless the program has
+ * installed another one on top.
+ *
+ * A handler P that the program has installed on top of ours may pass faults on to ours, which was
+ * there before. When ours is installed again on top of P, the two must not call each other
+ * forever. So the handlers found below ours form a stack, and a call of ours from within P, for
+ * the same fault, passes it to the handler below P:
+ *
+ *   kernel -> ours, level 0 -> P -> ours, level 1 -> the handler before P
+ *
+ * Such a call has the signal context of the outer call, and a frame below the outer one. Both
+ * must hold, because P may leave by siglongjmp(). Then the record of the outer call is stale, and
+ * the next fault may have its context at the same address, but not with a deeper frame.
  *
  * The handler is async-signal-safe: it formats its text by hand.
+ *
+ * Edges.
+ * [OV1] installing releases the number of handlers below ours, the handler acquires it: it sees
+ *       them. An entry is overwritten only after the program has replaced its handler.
  */
 #include "sched/overflow.h"
 
@@ -23,6 +38,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/lock.h"
 #include "fiber/segment.h"
 #include "fiber/stack.h"
@@ -33,13 +49,29 @@
 enum {
     SIGNAL_STACK_BYTES = 64 * 1024,
     TEXT_MAX = 512,
+    BELOW_MAX = 8, /* different handlers of a program, each installed on top of ours */
 };
 
-static const int signals[] = { SIGSEGV, SIGBUS };
-static struct sigaction before[sizeof signals / sizeof signals[0]];
-static bool installed[sizeof signals / sizeof signals[0]]; /* under the lock */
-static unsigned runtimes;                                  /* under the lock */
+/* The handlers below ours for one signal. */
+struct chain {
+    int number;                        /* constant */
+    _Atomic(uint32_t) count;           /* written under the lock, read by the handler */
+    struct sigaction below[BELOW_MAX]; /* the last one is called first */
+};
+
+static struct chain chains[] = { { .number = SIGSEGV }, { .number = SIGBUS } };
+static unsigned runtimes; /* under the lock */
 static struct wf_lock lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
+
+/* The call of the handler that is in progress on this thread, or one that has been left by
+ * siglongjmp(). */
+struct call {
+    const void *context; /* NULL: none */
+    const char *frame;
+    uint32_t level;
+};
+
+static WF_TLS_MODEL _Thread_local struct call last_call;
 
 /* Address of this thread's last fault, if it was an overflow whose previous handler has
  * returned. */
@@ -111,9 +143,14 @@ static void call_old(const struct sigaction *old, int number, siginfo_t *info, v
     (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-static void pass_to_old(int number, siginfo_t *info, void *context)
+/* Passes the fault on to the handler below this level of ours. */
+static void pass_to_old(uint32_t level, int number, siginfo_t *info, void *context)
 {
-    struct sigaction *place = number == signals[0] ? &before[0] : &before[1];
+    struct sigaction none = { .sa_handler = SIG_DFL };
+    struct chain *chain = number == chains[0].number ? &chains[0] : &chains[1];
+    /* acquire [OV1]: the handlers below ours. */
+    uint32_t count = wf_load_acquire(&chain->count);
+    struct sigaction *place = level < count ? &chain->below[count - 1 - level] : &none;
     struct sigaction old = *place;
     bool is_default = (old.sa_flags & SA_SIGINFO) == 0 &&
                       (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN);
@@ -161,7 +198,8 @@ static bool report_overflow(const char *address)
     return is_of_segment || is_of_fiber;
 }
 
-static void handle_fault(int number, siginfo_t *info, void *context)
+/* Reports an overflow and passes the fault on, at level 0. */
+static void handle_first(int number, siginfo_t *info, void *context)
 {
     bool is_overflow = report_overflow(info->si_addr);
     if (is_overflow && info->si_addr == returned_from) {
@@ -171,25 +209,85 @@ static void handle_fault(int number, siginfo_t *info, void *context)
         (void)sigaction(number, &action, NULL);
         return; /* The instruction is retried, and ends the process. */
     }
-    pass_to_old(number, info, context);
+    pass_to_old(0, number, info, context);
     returned_from = is_overflow ? info->si_addr : NULL;
 }
 
-static void install(size_t i)
+static void handle_fault(int number, siginfo_t *info, void *context)
+{
+    struct call outer = last_call;
+    const char *frame = __builtin_frame_address(0);
+    bool is_nested = context == outer.context && frame < outer.frame;
+    uint32_t level = is_nested ? outer.level + 1 : 0;
+    last_call = (struct call){ .context = context, .frame = frame, .level = level };
+    if (is_nested) {
+        pass_to_old(level, number, info, context);
+    } else {
+        handle_first(number, info, context);
+    }
+    last_call = outer;
+}
+
+static bool is_same(const struct sigaction *a, const struct sigaction *b)
+{
+    bool has_info = (a->sa_flags & SA_SIGINFO) != 0;
+    if (has_info != ((b->sa_flags & SA_SIGINFO) != 0)) {
+        return false;
+    }
+    return has_info ? a->sa_sigaction == b->sa_sigaction : a->sa_handler == b->sa_handler;
+}
+
+static struct sigaction our_action(void)
 {
     struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
     action.sa_sigaction = handle_fault;
     (void)sigemptyset(&action.sa_mask);
-    installed[i] = sigaction(signals[i], &action, &before[i]) == 0;
+    return action;
 }
 
-static void restore(size_t i)
+/* Returns the position of a handler below ours, or count if it is not there. */
+static uint32_t position_of(const struct chain *chain, const struct sigaction *action,
+                            uint32_t count)
 {
+    uint32_t i = 0;
+    while (i < count && !is_same(&chain->below[i], action)) {
+        i++;
+    }
+    return i;
+}
+
+/* Puts our handler on top of the one that is installed, unless that is ours. A handler that is
+ * below ours already was installed again by the program, which has dropped those above it. */
+static void install(struct chain *chain)
+{
+    struct sigaction ours = our_action();
     struct sigaction now;
-    bool is_ours = sigaction(signals[i], NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
-                   now.sa_sigaction == handle_fault;
-    if (is_ours) {
-        installed[i] = sigaction(signals[i], &before[i], NULL) != 0;
+    if (sigaction(chain->number, NULL, &now) != 0 || is_same(&now, &ours)) {
+        return;
+    }
+    /* relaxed: written under the lock only. */
+    uint32_t position = position_of(chain, &now, wf_load_relaxed(&chain->count));
+    if (position == BELOW_MAX) {
+        return;
+    }
+    chain->below[position] = now;
+    /* release [OV1]: the handlers below ours. */
+    wf_store_release(&chain->count, position + 1);
+    (void)sigaction(chain->number, &ours, NULL);
+}
+
+/* Restores the handler below ours, unless the program has installed another one on top. Handlers
+ * further below stay known: the restored one may pass faults on to ours. */
+static void restore(struct chain *chain)
+{
+    struct sigaction ours = our_action();
+    struct sigaction now;
+    /* relaxed: written under the lock only. */
+    uint32_t count = wf_load_relaxed(&chain->count);
+    bool is_ours = sigaction(chain->number, NULL, &now) == 0 && is_same(&now, &ours);
+    if (is_ours && count > 0 && sigaction(chain->number, &chain->below[count - 1], NULL) == 0) {
+        /* release [OV1]: the handlers below ours. */
+        wf_store_release(&chain->count, count - 1);
     }
 }
 
@@ -197,10 +295,8 @@ void wf_overflow_watch(void)
 {
     wf_lock(&lock);
     runtimes++;
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-        if (!installed[i]) {
-            install(i);
-        }
+    for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
+        install(&chains[i]);
     }
     wf_unlock(&lock);
 }
@@ -209,10 +305,8 @@ void wf_overflow_unwatch(void)
 {
     wf_lock(&lock);
     runtimes--;
-    for (size_t i = 0; runtimes == 0 && i < sizeof signals / sizeof signals[0]; i++) {
-        if (installed[i]) {
-            restore(i);
-        }
+    for (size_t i = 0; runtimes == 0 && i < sizeof chains / sizeof chains[0]; i++) {
+        restore(&chains[i]);
     }
     wf_unlock(&lock);
 }

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 
 /* Any thread, for each runtime: catches faults from before its first fiber runs until after its
- * last one has ended. The last runtime restores the previous handlers. */
+ * last one has ended. If the program has replaced the handlers since the last call, installs them
+ * again, on top. The last runtime restores the handlers below. */
 void wf_overflow_watch(void);
 void wf_overflow_unwatch(void);
 

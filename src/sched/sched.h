@@ -80,6 +80,10 @@ struct wf_sched {
     _Atomic(uint64_t) outside_spawned;    /* any thread: numbers tasks spawned from outside */
 };
 
+/* Any thread: returns the scheduler of a runtime, as long as that is not destroyed. Aborts with
+ * the name of the call if it was. Implemented by rt. */
+struct wf_sched *wf_sched_of_runtime(const struct weft_runtime *rt, const char *call);
+
 /* Allocates everything; starts nothing. Returns 0 or -ENOMEM. */
 int wf_sched_init(struct wf_sched *sched, const struct wf_sched_options *options,
                   struct weft_runtime *runtime);

@@ -70,9 +70,22 @@ static const struct wf_task_ops thread_ops = {
     .destroy = thread_task_destroy,
 };
 
+/* Aborts: a plain thread has ended in a callback of a call that is in progress. The call's record
+ * was in a frame that is gone. */
+static void ended_in_call(const struct wf_thread *self)
+{
+    wf_sanitizer_forget_frames();
+    wf_fatal("%s: the function ended its thread: it called pthread_exit(), or the thread was "
+             "canceled; return from the function instead",
+             self->guest != NULL ? "weft_par_run" : "weft_await");
+}
+
 static void thread_exit(void *arg)
 {
     struct wf_thread *self = arg;
+    if (wf_unlikely(self->guest != NULL || self->waits != 0)) {
+        ended_in_call(self);
+    }
     if (self->locals != NULL) {
         wf_local_end(&self->locals);
     }

@@ -7,6 +7,11 @@
  * task that succeeds wakes all waiters. A waiter that is canceled after the initialization was
  * passed to it still has to do it, so it is never lost.
  *
+ * While weft_once_run() or weft_once_cell_get_or_make() calls its function, the weft_once has an
+ * owner: the task, or the thread, that runs the function. A wait by the owner would never end, so
+ * it aborts. Only the owner compares equal to the value that it has stored itself, so the field
+ * needs no order.
+ *
  * Edges: latch.h's [E1]: the task that finishes releases the word, a caller that finds it DONE
  * acquires it: it sees what was done. A waiter sees that through the end of its wait.
  *
@@ -18,6 +23,7 @@
 #include "base/callout.h"
 #include "base/latch.h"
 #include "sched/op.h"
+#include "sched/thread.h"
 
 enum {
     BUSY = 1 << WF_LATCH_SHIFT,
@@ -27,6 +33,7 @@ enum {
 struct wf_once {
     _Atomic(uint32_t) word;
     struct wf_waitq waiters; /* under the latch */
+    _Atomic(void *) owner;   /* written by the owner, read by any caller; NULL: none */
 };
 
 _Static_assert(sizeof(struct wf_once) <= sizeof(weft_once), "weft_once is too small");
@@ -48,10 +55,32 @@ static int take_bits(uint32_t *bits)
     return *bits == BUSY ? WEFT_PENDING : 0;
 }
 
+/* Returns what identifies the task or plain thread that runs here; NULL without memory for it. */
+static void *caller(void)
+{
+    void *task = wf_thread_running();
+    return task != NULL ? task : wf_thread_self();
+}
+
+static void set_owner(weft_once *once, void *owner)
+{
+    /* relaxed: see the top of the file. */
+    wf_store_relaxed(&((struct wf_once *)once)->owner, owner);
+}
+
 static int begin_take(struct wf_op *op, struct wf_turn *turn)
 {
-    (void)op;
-    return take_bits(&turn->bits);
+    struct wf_once *self = op->object;
+    int result = take_bits(&turn->bits);
+    if (result == WEFT_PENDING) {
+        /* relaxed: see the top of the file. */
+        void *owner = wf_load_relaxed(&self->owner);
+        if (wf_unlikely(owner != NULL && owner == caller())) {
+            wf_fatal("weft_once: its function waits for the same weft_once, or weft_once_cell, "
+                     "which would never end; use another one there");
+        }
+    }
+    return result;
 }
 
 static const struct wf_op_ops begin_ops = { .future = WF_OP_FUTURE,
@@ -108,7 +137,9 @@ int weft_once_run(weft_once *once, int (*function)(void *arg), void *arg, weft_t
 {
     int result = begin(once, deadline, "weft_once_run");
     if (result == 1) {
+        set_owner(once, caller());
         result = wf_callout(function, arg);
+        set_owner(once, NULL);
         weft_once_end(once, result == 0);
     }
     return result;
@@ -140,9 +171,11 @@ int weft_once_cell_get_or_make(weft_once_cell *cell, int (*make)(void **value, v
 {
     int result = begin(&cell->once, deadline, "weft_once_cell_get_or_make");
     if (result == 1) {
+        set_owner(&cell->once, caller());
         WF_CALLOUT_BEGIN();
         result = make(&cell->value, arg);
         WF_CALLOUT_END();
+        set_owner(&cell->once, NULL);
         weft_once_end(&cell->once, result == 0);
     }
     if (result == 0) {

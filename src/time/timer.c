@@ -641,11 +641,10 @@ static int64_t behind_others(const struct wf_timer_shard *shard, const struct wf
     return deadline > latest ? deadline : latest;
 }
 
-void weft_timer_start(weft_timer *handle, weft_time deadline, unsigned flags,
-                      void (*function)(void *arg), void *arg)
+void wf_timer_start(struct wf_sched *sched, weft_timer *handle, weft_time deadline, unsigned flags,
+                    void (*function)(void *arg), void *arg)
 {
     struct wf_timer *timer = (struct wf_timer *)handle;
-    struct wf_sched *sched = wf_thread_must_sched("weft_timer_start");
     struct wf_timer_shard *shard = timer->home;
     if (!is_one_of(sched->timers, shard)) {
         (void)wf_timer_disarm(timer);
@@ -665,6 +664,13 @@ void weft_timer_start(weft_timer *handle, weft_time deadline, unsigned flags,
     if (earlier) {
         wake_sleeper(shard->worker);
     }
+}
+
+void weft_timer_start(weft_timer *timer, weft_time deadline, unsigned flags,
+                      void (*function)(void *arg), void *arg)
+{
+    struct wf_sched *sched = wf_thread_must_sched("weft_timer_start");
+    wf_timer_start(sched, timer, deadline, flags, function, arg);
 }
 
 bool weft_timer_stop(weft_timer *timer)

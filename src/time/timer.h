@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weft/clock.h>
+#include <weft/time.h>
 
 #include "base/lock.h"
 #include "time/precise.h"
@@ -74,6 +74,10 @@ void wf_timer_arm(struct wf_sched *sched, struct wf_timer *timer, int64_t deadli
  * weft_timer_stop().
  */
 bool wf_timer_disarm(struct wf_timer *timer);
+
+/* Same as weft_timer_start(), on any thread, with a timer of this scheduler. */
+void wf_timer_start(struct wf_sched *sched, weft_timer *timer, weft_time deadline, unsigned flags,
+                    void (*function)(void *arg), void *arg);
 
 /* Sleeps like weft_sleep_until(). call is the name of the public call, for messages. */
 int wf_sleep_until(weft_time deadline, const char *call);

@@ -389,7 +389,7 @@ static int run_for_long(void *arg)
 static void check_waits(const struct contest *contest)
 {
     /* Forks yield when the monitor asks, which may have to wait for a processor itself. */
-    bool is_slow = test_is_sanitized() || (contest->row->flags & FORKS) != 0;
+    bool is_slow = test_is_sanitized() || TEST_IS_EMULATED || (contest->row->flags & FORKS) != 0;
     /* The time for a page fault depends on the other load of the machine. */
     bool has_faults = !contest->workload->has_scratch;
     int64_t limit = is_slow || has_faults ? 10 * LIMIT_NS : LIMIT_NS;

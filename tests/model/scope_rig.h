@@ -15,7 +15,9 @@
 #include "sched/fiber.h"
 #include "sched/frame.h"
 #include "sched/join.h"
+#include "sched/sched.h"
 #include "sched/worker.h"
+#include "time/timer.h"
 
 WF_TLS_DEFINE(struct wf_worker *, wf_tls_worker);
 
@@ -118,6 +120,20 @@ void weft_timer_start(weft_timer *timer, weft_time deadline, unsigned flags,
     (void)function;
     (void)arg;
     mc_assert(!"no timers");
+}
+
+void wf_timer_start(struct wf_sched *sched, weft_timer *timer, weft_time deadline, unsigned flags,
+                    void (*function)(void *arg), void *arg)
+{
+    (void)sched;
+    weft_timer_start(timer, deadline, flags, function, arg);
+}
+
+struct wf_sched *wf_sched_of_runtime(const weft_runtime *rt, const char *call)
+{
+    (void)rt;
+    (void)call;
+    return NULL;
 }
 
 bool weft_timer_stop(weft_timer *timer)

@@ -32,8 +32,10 @@ struct test {
 
 /* A test that an emulator (tests/emulator.cmake) cannot run, and why. */
 #ifdef TEST_EMULATED
+#define TEST_IS_EMULATED              1
 #define TEST_NATIVE(function, reason) TEST_UNLESS(function, "the emulator " reason)
 #else
+#define TEST_IS_EMULATED              0
 #define TEST_NATIVE(function, reason) TEST(function)
 #endif
 

@@ -752,6 +752,65 @@ static void plain_thread_can_own_scope(void)
     weft_runtime_destroy(rt);
 }
 
+/* Begins a scope with a child that runs, on a plain thread, and lets its deadline pass. */
+static void begin_and_be_late(weft_scope *scope, weft_runtime *rt)
+{
+    weft_scope_options options = { .runtime = rt, .limit = 1 };
+    atomic_store(&cancelled, 0);
+    options.deadline = weft_after(5 * WEFT_MS);
+    weft_scope_begin(scope, &options);
+    CHECK_EQ(weft_scope_go(scope, wait_until_canceled, NULL), 0);
+    weft_clock_advance(5 * WEFT_MS);
+}
+
+/* No call by the thread that owns the scope is necessary, and every wait for the scope ends. */
+static void deadline_of_thread_cancels_children_without_call(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_scope scope;
+    weft_clock_pause();
+    begin_and_be_late(&scope, rt);
+    while (weft_scope_children(&scope) > 0) {
+        (void)sched_yield();
+    }
+    CHECK_EQ(atomic_load(&cancelled), 1);
+    CHECK_EQ(weft_scope_go(&scope, sleep_briefly, NULL), WEFT_ECANCELED);
+    CHECK_EQ(weft_scope_end(&scope), WEFT_ETIMEDOUT);
+
+    begin_and_be_late(&scope, rt);
+    CHECK_EQ(weft_scope_drain(&scope, WEFT_NEVER), WEFT_ETIMEDOUT);
+
+    weft_op op;
+    begin_and_be_late(&scope, rt);
+    weft_scope_room_init(&op, &scope);
+    CHECK_EQ(weft_await(&op.future, WEFT_NEVER), 0);
+    CHECK_EQ(weft_scope_end(&scope), WEFT_ETIMEDOUT);
+
+    weft_scope_future end;
+    begin_and_be_late(&scope, rt);
+    weft_scope_end_init(&end, &scope);
+    CHECK_EQ(weft_await(&end.future, WEFT_NEVER), WEFT_ETIMEDOUT);
+    weft_clock_resume();
+    weft_runtime_destroy(rt);
+}
+
+/* The thread waits for capacity when the deadline passes, or starts a child after it. */
+static void start_on_thread_after_deadline_returns_ecanceled(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_scope_options options = { .runtime = rt, .limit = 1 };
+    weft_scope scope;
+    weft_clock_pause();
+    options.deadline = weft_after(5 * WEFT_MS);
+    weft_scope_begin(&scope, &options);
+    CHECK_EQ(weft_scope_go(&scope, wait_past_deadline, NULL), 0);
+    CHECK_EQ(weft_scope_go(&scope, sleep_briefly, NULL), WEFT_ECANCELED);
+    CHECK_EQ(weft_scope_try_go(&scope, sleep_briefly, NULL), WEFT_ECANCELED);
+    CHECK_EQ(weft_scope_end(&scope), WEFT_ETIMEDOUT);
+    weft_clock_resume();
+    weft_runtime_destroy(rt);
+}
+
 static int drain(void *arg)
 {
     (void)arg;
@@ -949,6 +1008,8 @@ TEST_MAIN({
     TEST(canceled_owner_cancels_children_and_waits),
     TEST(stackless_task_can_own_scope),
     TEST(plain_thread_can_own_scope),
+    TEST(deadline_of_thread_cancels_children_without_call),
+    TEST(start_on_thread_after_deadline_returns_ecanceled),
     TEST(drain_deadline_cancels_remaining_children),
     TEST(failed_start_is_not_counted_as_child),
     TEST(scopes_end_despite_random_errors_and_cancels),

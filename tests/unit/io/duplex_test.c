@@ -163,6 +163,35 @@ static void data_written_before_close_can_be_read_after_it(void)
     run(go_away);
 }
 
+static int write_soon(void *arg)
+{
+    CHECK_EQ(weft_yield(), 0);
+    return weft_write_all(arg, "ab", 2, WEFT_NEVER);
+}
+
+static int peek(void *arg)
+{
+    char bytes[2] = { 0, 0 };
+    (void)arg;
+    CHECK_EQ(weft_duplex(&one, &other, 8), 0);
+    CHECK_EQ(weft_peek(other, bytes, 0, WEFT_NEVER), 0);
+    CHECK_EQ(weft_peek(other, bytes, 2, weft_now()), WEFT_ETIMEDOUT);
+    CHECK_EQ(weft_go(NULL, write_soon, one), 0);
+    CHECK_EQ(weft_peek(other, bytes, 2, WEFT_NEVER), 2);
+    CHECK_EQ(bytes[1], 'b');
+    CHECK_EQ(weft_read(other, bytes, 2, WEFT_NEVER), 2);
+    CHECK_EQ(bytes[0], 'a');
+    weft_stream_close(one);
+    CHECK_EQ(weft_peek(other, bytes, 2, WEFT_NEVER), 0);
+    weft_stream_close(other);
+    return 0;
+}
+
+static void peek_waits_for_data_and_leaves_it(void)
+{
+    run(peek);
+}
+
 static int shut_sides(void *arg)
 {
     char byte;
@@ -368,6 +397,7 @@ TEST_MAIN({
     TEST(bytes_arrive_in_order_with_any_capacity),
     TEST(invalid_capacity_is_refused),
     TEST(data_written_before_close_can_be_read_after_it),
+    TEST(peek_waits_for_data_and_leaves_it),
     TEST(side_that_is_shut_down_transfers_nothing),
     TEST(end_of_stream_wakes_waiters),
     TEST(readiness_works_without_descriptor),

@@ -261,6 +261,7 @@ static int peek_into_pipe(void *arg)
     char byte;
     (void)arg;
     CHECK_EQ(weft_peek(link.far, &byte, 1, weft_after(60 * WEFT_S)), -EOPNOTSUPP);
+    CHECK_EQ(weft_peek(link.far, &byte, 0, weft_after(60 * WEFT_S)), 0);
     CHECK_EQ(weft_read(link.far, &byte, 1, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
     CHECK_EQ(weft_peek(link.far, &byte, 1, weft_after(60 * WEFT_S)), -EOPNOTSUPP);
     link_close(&link);

@@ -265,7 +265,55 @@ static void missing_join_aborts_with_message(void)
                  "weft_par_run: the function (#0) returned with 1 forks that were not joined");
 }
 
+static int end_thread(void *arg)
+{
+    (void)arg;
+    pthread_exit(NULL);
+}
+
+static int fork_and_end_thread(void *arg)
+{
+    weft_join2(do_nothing, NULL, do_nothing, NULL);
+    return end_thread(arg);
+}
+
+static int (*ends_thread)(void *arg);
+
+static void *run_and_end(void *arg)
+{
+    (void)weft_par_run(arg, ends_thread, NULL);
+    return NULL;
+}
+
+static void run_on_thread(int (*function)(void *arg))
+{
+    weft_runtime *rt = test_start(1);
+    pthread_t thread;
+    ends_thread = function;
+    CHECK_EQ(pthread_create(&thread, NULL, run_and_end, rt), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
+static void end_before_fork(void)
+{
+    run_on_thread(end_thread);
+}
+
+static void end_after_fork(void)
+{
+    run_on_thread(fork_and_end_thread);
+}
+
+static void thread_that_exits_in_run_aborts_with_message(void)
+{
+    static const char message[] = "weft_par_run: the function ended its thread";
+    CHECK_ABORTS(end_before_fork, message);
+    CHECK_ABORTS(end_after_fork, message);
+}
+
 TEST_MAIN({
+    TEST(thread_that_exits_in_run_aborts_with_message),
     TEST(missing_join_aborts_with_message),
     TEST(external_thread_gets_result),
     TEST(two_computations_run_concurrently),

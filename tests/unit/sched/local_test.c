@@ -385,23 +385,49 @@ static void canceled_fiber_destroys_its_values(void)
     weft_runtime_destroy(rt);
 }
 
+static pthread_t thread_of_job;
+
 static int set_in_job(void *arg)
 {
+    CHECK(weft_local_get(counted_key) == NULL);
+    CHECK(weft_local_get(patient_key) == NULL);
     CHECK_EQ(weft_local_set(counted_key, arg), 0);
+    CHECK_EQ(weft_local_set(patient_key, arg), 0);
+    thread_of_job = pthread_self();
     return 0;
 }
 
-/* The values of a blocking job belong to its thread, which ends with the runtime. */
-static void thread_of_blocking_job_destroys_its_values(void)
+static int set_in_place(void *arg)
+{
+    CHECK_EQ(weft_local_set(plain_key, arg), 0);
+    CHECK_EQ(weft_block_in_place(set_in_job, arg, WEFT_NEVER), 0);
+    CHECK(weft_local_get(counted_key) == arg);
+    return 0;
+}
+
+/* A pool of one thread: each job, and each function that blocks in place, runs where the one before
+ * it ran. */
+static void blocking_job_destroys_its_values(void)
 {
     reset();
-    weft_runtime *rt = test_start(1);
-    weft_task *job;
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.blocking_threads = 1;
+    weft_runtime *rt;
+    CHECK_EQ(weft_runtime_create(&rt, &config), 0);
     uint64_t number = 5;
-    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, set_in_job, &number), 0);
-    CHECK_EQ(test_join_soon(job), 0);
+    for (uint64_t i = 1; i <= 3; i++) {
+        weft_task *job;
+        pthread_t before = thread_of_job;
+        CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, set_in_job, &number), 0);
+        CHECK_EQ(test_join_soon(job), 0);
+        CHECK(i == 1 || pthread_equal(before, thread_of_job));
+        check_destroyed(4 * i - 2, 5 * (4 * i - 2));
+        CHECK_EQ(test_run(rt, set_in_place, &number), 0);
+        check_destroyed(4 * i, 5 * 4 * i);
+    }
     weft_runtime_destroy(rt);
-    check_destroyed(1, 5);
+    check_destroyed(12, 60);
 }
 
 static int end_body(weft_co *co, void *state)
@@ -694,7 +720,7 @@ TEST_MAIN({
     TEST(value_set_by_destructor_is_destroyed),
     TEST(destructor_of_fiber_may_wait),
     TEST(canceled_fiber_destroys_its_values),
-    TEST(thread_of_blocking_job_destroys_its_values),
+    TEST(blocking_job_destroys_its_values),
     TEST(fiber_starts_without_values),
     TEST(values_are_inherited_on_request),
     TEST(fiber_can_inherit_from_thread),

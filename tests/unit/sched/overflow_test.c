@@ -662,26 +662,129 @@ static void chain_handler(int number, siginfo_t *info, void *context)
     chained.sa_sigaction(number, info, context);
 }
 
+static void chain_on_top(void)
+{
+    struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK };
+    action.sa_sigaction = chain_handler;
+    struct sigaction below;
+    CHECK_EQ(sigaction(SIGSEGV, &action, &below), 0);
+    if (below.sa_sigaction != chain_handler) {
+        chained = below;
+    }
+}
+
 /* The program installs its handler on top of the library's and leaves it installed. */
 static void fault_with_chained_handler(void *arg)
 {
     weft_runtime *rt = test_start(1);
-    struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK };
-    action.sa_sigaction = chain_handler;
-    CHECK_EQ(sigaction(SIGSEGV, &action, &chained), 0);
+    chain_on_top();
     weft_runtime_destroy(rt);
     CHECK(handler_of(SIGSEGV).sa_sigaction == chain_handler);
     commit_on_fiber(arg);
 }
 
-static void handler_on_top_stays_installed(void)
+/* The same, again and again, while a runtime exists. */
+static void fault_with_handler_chained_often(void *arg)
+{
+    weft_runtime *rt = test_start(1);
+    for (int i = 0; i < 20; i++) {
+        chain_on_top();
+        weft_runtime_destroy(test_start(1));
+    }
+    commit_on_fiber(arg);
+    weft_runtime_destroy(rt);
+}
+
+static void check_chained(void (*function)(void *arg))
 {
     struct child child;
-    child_run(&child, fault_with_chained_handler,
-              &(struct fault){ recurse, 64 * KIB, "deep", false });
-    CHECK_HAS(child.text, "chained\nweft: stack overflow in fiber 'deep'");
+    child_run(&child, function, &(struct fault){ recurse, 64 * KIB, "deep", false });
+    CHECK_HAS(child.text, "weft: stack overflow in fiber 'deep'");
+    CHECK(strstr(strstr(child.text, said) + 1, said) == NULL);
+    CHECK_HAS(child.text, "frames\nchained\n");
     CHECK(strstr(strstr(child.text, "chained\n") + 1, "chained\n") == NULL);
     CHECK_EQ(child.signal, SIGSEGV);
+}
+
+/* It passes faults on to the library's handler, which the next runtime installs on top of it. */
+static void handlers_that_chain_to_each_other_are_called_once(void)
+{
+    check_chained(fault_with_chained_handler);
+    check_chained(fault_with_handler_chained_often);
+}
+
+static void restore_chained_handler(void *arg)
+{
+    (void)arg;
+    set_handler(SIGSEGV, plain_handler, 0);
+    for (int round = 0; round < 3; round++) {
+        weft_runtime *first = test_start(1);
+        chain_on_top();
+        weft_runtime *second = test_start(1);
+        CHECK(handler_of(SIGSEGV).sa_sigaction != chain_handler);
+        weft_runtime_destroy(first);
+        weft_runtime_destroy(second);
+        CHECK(handler_of(SIGSEGV).sa_sigaction == chain_handler);
+    }
+    (void)touch_null(NULL); /* "chained", then the library, then plain_handler(). */
+}
+
+static void handler_restored_by_last_runtime_can_chain(void)
+{
+    struct child child;
+    child_run(&child, restore_chained_handler, NULL);
+    CHECK_EQ(child.code, 7);
+    CHECK_HAS(child.text, "chained\nhandler of SIGSEGV\n");
+}
+
+/* The program replaces the library's handler while a runtime exists. */
+static void fault_with_replaced_handler(void *arg)
+{
+    weft_runtime *rt = test_start(1);
+    fault_with_plain_handler(arg);
+    weft_runtime_destroy(rt);
+}
+
+static void reset_handler_and_fault(void *arg)
+{
+    set_handler(SIGSEGV, plain_handler, 0);
+    weft_runtime *rt = test_start(1);
+    set_handler(SIGSEGV, SIG_DFL, 0);
+    commit_on_fiber(arg);
+    weft_runtime_destroy(rt);
+}
+
+static void next_runtime_reports_overflow_after_handler_was_replaced(void)
+{
+    struct child child;
+    struct fault fault = { recurse, 64 * KIB, "deep", false };
+    child_run(&child, fault_with_replaced_handler, &fault);
+    CHECK_EQ(child.code, 7);
+    CHECK_HAS(child.text, said);
+    CHECK_HAS(child.text, "frames\nhandler of SIGSEGV\n");
+
+    child_run(&child, reset_handler_and_fault, &fault);
+    CHECK_EQ(child.signal, SIGSEGV);
+    CHECK_HAS(child.text, said);
+
+    child_run(&child, fault_with_replaced_handler,
+              &(struct fault){ .function = touch_missing_page });
+    CHECK_EQ(child.code, 7);
+    CHECK_HAS(child.text, "handler of SIGBUS\n");
+}
+
+static void recover_with_replaced_handler(void *arg)
+{
+    weft_runtime *rt = test_start(1);
+    recover_with_info_handler(arg);
+    weft_runtime_destroy(rt);
+}
+
+static void handler_that_replaced_ours_can_recover_by_jump(void)
+{
+    child_must_succeed(recover_with_replaced_handler, &(struct fault){ .function = recover });
+    child_must_succeed(recover_with_replaced_handler,
+                       &(struct fault){ .function = recover, .in_place = true });
 }
 
 /* --- Signal stacks ------------------------------------------------------------------ */
@@ -812,7 +915,10 @@ TEST_MAIN({
     TEST(fault_in_handler_ends_process),
     TEST(sent_signal_keeps_its_action),
     TEST(last_runtime_restores_handlers),
-    TEST(handler_on_top_stays_installed),
+    TEST(handlers_that_chain_to_each_other_are_called_once),
+    TEST(handler_restored_by_last_runtime_can_chain),
+    TEST(next_runtime_reports_overflow_after_handler_was_replaced),
+    TEST(handler_that_replaced_ours_can_recover_by_jump),
     TEST(overflow_ends_process_if_older_handler_returns),
     TEST(threads_that_run_fibers_have_signal_stack),
     TEST(thread_without_signal_stack_gets_temporary_one),

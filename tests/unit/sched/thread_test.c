@@ -718,6 +718,37 @@ static void cancel_on_fiber(void)
     run_named(&(weft_fiber_spec){ .function = cancel_thread, .name = "canceler" });
 }
 
+static int exit_in_poll(weft_future *future)
+{
+    return exit_thread(future);
+}
+
+static bool never_cancel(weft_future *future)
+{
+    (void)future;
+    return true;
+}
+
+static void *await_exit(void *arg)
+{
+    static const weft_future_ops ops = { .poll = exit_in_poll, .cancel = never_cancel };
+    weft_future future = { .ops = &ops };
+    CHECK_EQ(weft_await(&future, WEFT_NEVER), 0);
+    return arg;
+}
+
+static void exit_in_await(void)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, await_exit, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void plain_thread_that_exits_in_await_aborts(void)
+{
+    CHECK_ABORTS(exit_in_await, "weft_await: the function ended its thread");
+}
+
 static void runtime_thread_that_exits_early_aborts(void)
 {
     static const char advice[] = "return from the function instead";
@@ -835,6 +866,7 @@ TEST_MAIN({
     TEST(long_thread_name_is_truncated),
     TEST_NATIVE(child_process_inherits_mask_of_creator, "keeps some signals for itself"),
     TEST_NATIVE(signal_handlers_run_on_pool_threads, "keeps some signals for itself"),
+    TEST(plain_thread_that_exits_in_await_aborts),
     TEST(runtime_thread_that_exits_early_aborts),
     TEST(wake_at_any_moment_ends_wait),
     TEST(wake_that_races_with_deadline_is_not_lost),

@@ -189,8 +189,96 @@ static void end_without_begin(void)
     weft_once_end(&once, true);
 }
 
+static int run_again(void *arg)
+{
+    return weft_once_run(&once, run_again, arg, WEFT_NEVER);
+}
+
+static void run_inside_run(void)
+{
+    reset();
+    (void)run_again(NULL);
+}
+
+/* The function may have moved to another worker when it runs again. */
+static int yield_and_run_again(void *arg)
+{
+    CHECK_EQ(weft_yield(), 0);
+    return run_again(arg);
+}
+
+static int run_in_fiber(void *arg)
+{
+    return weft_once_run(&once, yield_and_run_again, arg, WEFT_NEVER);
+}
+
+static void run_inside_run_of_fiber(void)
+{
+    reset();
+    weft_runtime *rt = test_start(2);
+    (void)test_run(rt, run_in_fiber, NULL);
+}
+
+static void run_inside_run_of_job(void)
+{
+    reset();
+    weft_runtime *rt = test_start(1);
+    weft_task *job;
+    CHECK_EQ(weft_runtime_spawn_blocking(rt, &job, run_again, NULL), 0);
+    CHECK_EQ(weft_join(job, NULL, WEFT_NEVER), 0);
+}
+
+static int await_begin(void *arg)
+{
+    weft_op op;
+    (void)arg;
+    weft_once_begin_init(&op, &once);
+    return weft_await(&op.future, WEFT_NEVER);
+}
+
+static void await_inside_run(void)
+{
+    reset();
+    CHECK_EQ(weft_once_run(&once, await_begin, NULL, WEFT_NEVER), 0);
+}
+
+static int make_again(void **value, void *arg)
+{
+    return weft_once_cell_get_or_make(arg, make_again, arg, value, WEFT_NEVER);
+}
+
+static void make_inside_make(void)
+{
+    weft_once_cell cell = { { { 0 } }, NULL };
+    void *value;
+    (void)make_again(&value, &cell);
+}
+
+static weft_once other_once;
+
+static int run_other(void *arg)
+{
+    (void)arg;
+    return weft_once_run(&other_once, fail_once, NULL, WEFT_NEVER);
+}
+
+static void function_can_run_another_once(void)
+{
+    reset();
+    memset(&other_once, 0, sizeof other_once);
+    CHECK_EQ(weft_once_run(&once, run_other, NULL, WEFT_NEVER), -55);
+    CHECK_EQ(weft_once_run(&once, run_other, NULL, WEFT_NEVER), 0);
+    CHECK_EQ(tries, 2);
+}
+
 static void misuse_aborts_with_message(void)
 {
+    static const char waits[] = "weft_once: its function waits for the same weft_once";
+    CHECK_ABORTS(run_inside_run, waits);
+    CHECK_ABORTS(run_inside_run_of_fiber, waits);
+    CHECK_ABORTS(run_inside_run_of_job, waits);
+    CHECK_ABORTS(await_inside_run, waits);
+    CHECK_ABORTS(make_inside_make, waits);
     CHECK_ABORTS(end_without_begin, "weft_once_end: nobody is at it");
 }
 
@@ -201,5 +289,6 @@ TEST_MAIN({
     TEST(waiter_that_gives_up_leaves_attempt_to_others),
     TEST(once_cell_is_set_once),
     TEST(once_cell_wait_ends_at_deadline),
+    TEST(function_can_run_another_once),
     TEST(misuse_aborts_with_message),
 })
