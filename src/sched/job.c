@@ -92,8 +92,8 @@ static struct wf_strand *strand_here(void)
 
 /* --- The current stack ------------------------------------------------------------------ */
 
-/* For callers that cannot have a fork context, on a thread that they cannot leave: only the
- * floor. */
+/* For plain threads and blocking jobs without a fork context: only the floor. A worker has none,
+ * since its callbacks and tasks run on many stacks. */
 static __thread weft_jobs alone WF_TLS_MODEL;
 
 /* Returns the lowest address of the current stack, or NULL if it is not known. */
@@ -131,18 +131,32 @@ static bool is_bound(void)
     return worker == NULL || worker->current == NULL;
 }
 
-/* Sets the caller's stack floor, after the stack may have changed. */
-static __attribute__((noinline)) void set_floor(void)
+/* Sets the caller's stack floor. A caller on a worker that has no fork context gets none: each
+ * of its checks calls the library, which determines the floor again. */
+static __attribute__((noinline)) void use_floor(char *floor)
 {
     struct wf_strand *strand = strand_here();
     if (strand != NULL) {
-        strand->jobs.stack_floor = wf_job_stack_floor();
-    } else if (is_bound()) {
-        alone.stack_floor = wf_job_stack_floor();
+        strand->jobs.stack_floor = floor;
+    } else if (wf_worker_current() == NULL) {
+        alone.stack_floor = floor;
         WF_TLS_STORE(weft_jobs_of_thread, &alone);
     } else {
-        wf_strand_use(NULL); /* A callback on this thread may have left its own. */
+        wf_strand_use(NULL);
     }
+}
+
+/* Sets the caller's stack floor, after the stack may have changed. */
+static void set_floor(void)
+{
+    use_floor(wf_job_stack_floor());
+}
+
+/* Returns whether the stack of a caller without a fork context is nearly used up. */
+static bool is_low_alone(void)
+{
+    const char *floor = wf_job_stack_floor();
+    return floor != NULL && (char *)__builtin_frame_address(0) < floor;
 }
 
 /* --- Fork and join -------------------------------------------------------------------------- */
@@ -620,34 +634,49 @@ static bool extend_stack(struct call *call)
 /* Calls the function on this stack, because there is no memory for another; it may suffice. */
 static void call_here(const struct call *call)
 {
-    const struct wf_strand *strand = strand_here();
-    if (strand != NULL) {
-        weft_jobs_here()->stack_floor = NULL; /* Else each call would come here again. */
-    } else {
-        wf_strand_use(NULL);
-    }
+    use_floor(NULL); /* Else each call of a thread or fork context would come here again. */
     call->function(call->arg);
     set_floor();
 }
 
-void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
+/* Calls the function on a fresh stack. */
+static __attribute__((noinline)) void call_elsewhere(void (*function)(void *arg), void *arg)
 {
     struct call call = { .job.run = run_call, .function = function, .arg = arg };
     call.job.words[0].pointer = &call;
-    bool is_alone = weft_jobs_here()->head == NULL;
-    if (is_alone) {
-        set_floor(); /* It may be the floor of another stack. */
-        if (!weft_jobs_stack_is_low(weft_jobs_here())) {
-            function(arg);
-            return;
-        }
-    }
     wf_runners_init(&call.runners);
-    if (!is_alone && start_call(&call)) {
+    if (weft_jobs_here()->head != NULL && start_call(&call)) {
         suspend_until_done(&call.job, &call.runners);
     } else if (!extend_stack(&call)) {
         call_here(&call);
     }
+}
+
+void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
+{
+    if (strand_here() != NULL || is_low_alone()) {
+        wf_job_call_deep(function, arg);
+        return;
+    }
+    /* The floor is not known yet, or is that of another stack. A task that recurses gets a fork
+     * context, and with it a floor for its next calls. */
+    if (is_bound() || attach() == NULL) {
+        set_floor();
+    }
+    function(arg);
+}
+
+void wf_job_call_deep(void (*function)(void *arg), void *arg)
+{
+    if (strand_here() == NULL && !is_low_alone()) {
+        set_floor();
+        function(arg);
+        return;
+    }
+    if (strand_here() == NULL && !is_bound()) {
+        (void)attach(); /* Only a fiber with a fork context can wait for another one. */
+    }
+    call_elsewhere(function, arg);
 }
 
 bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
