@@ -71,7 +71,6 @@ enum {
     TURN_NS = 700 * 1000,  /* then a computation yields, unasked, at its next safe point */
     SPARE_NS = 250 * 1000, /* and for that long */
     LOOK_NS = 30 * 1000,   /* between two safe points, approximately */
-    ATTACH_AGAIN_NS = 1000 * 1000,
     SILENCE_NS = 20 * 1000,
     LINGER_NS = 100 * 1000,  /* of a thief, in tests */
     HELP_NS = 20 * 1000,     /* an external thread that finds no fork for that long sleeps */
@@ -161,7 +160,18 @@ static bool is_low_alone(void)
 
 /* --- Fork and join -------------------------------------------------------------------------- */
 
-/* Attaches a fork context to a caller that has none. Returns NULL if it gets none. */
+/* Attaches a fork context to the current task. Returns NULL if memory is exhausted. */
+static struct wf_strand *attach_to_task(struct wf_worker *worker)
+{
+    struct wf_fiber *self = wf_fiber_of(worker->current);
+    if (self == NULL) {
+        self = wf_shell_get(worker);
+    }
+    return self != NULL ? wf_strand_attach(worker, self) : NULL;
+}
+
+/* Attaches a fork context to a caller that has none. Returns NULL if it gets none. After out of
+ * memory, the worker does not try again for a millisecond. */
 static struct wf_strand *attach(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -171,11 +181,12 @@ static struct wf_strand *attach(void)
     if (worker->current == NULL) {
         return NULL; /* Between two polls. */
     }
-    struct wf_fiber *self = wf_fiber_of(worker->current);
-    if (self == NULL) {
-        self = wf_shell_get(worker);
+    if (wf_unlikely(worker->attach_again_at != 0) && wf_clock_real() < worker->attach_again_at) {
+        return NULL;
     }
-    return self != NULL ? wf_strand_attach(worker, self) : NULL;
+    struct wf_strand *strand = attach_to_task(worker);
+    worker->attach_again_at = wf_likely(strand != NULL) ? 0 : wf_clock_real() + WF_ATTACH_AGAIN_NS;
+    return strand;
 }
 
 /* Returns the current fiber, or the poll fiber of the poll; NULL on a plain thread. */
@@ -378,25 +389,16 @@ static bool take_safe_point_alone(int64_t now)
     return true;
 }
 
-/* Returns a fork context for a safe point, or NULL. After out of memory, the safe points of the
- * next millisecond do not try again. */
-static struct wf_strand *attach_at(int64_t now)
+/* Returns the caller's fork context, attached if it has none yet, or NULL. */
+static struct wf_strand *attached(void)
 {
     struct wf_strand *strand = strand_here();
-    struct wf_worker *worker = wf_worker_current();
-    if (strand != NULL || (worker != NULL && now < worker->attach_again_at)) {
-        return strand;
-    }
-    strand = attach();
-    if (strand == NULL && worker != NULL) {
-        worker->attach_again_at = now + ATTACH_AGAIN_NS;
-    }
-    return strand;
+    return strand != NULL ? strand : attach();
 }
 
 bool wf_job_safe_point_at(int64_t now)
 {
-    struct wf_strand *strand = attach_at(now);
+    struct wf_strand *strand = attached();
     return strand != NULL ? take_safe_point(strand, now) : take_safe_point_alone(now);
 }
 
@@ -420,7 +422,7 @@ static void choose_steps(struct wf_strand *strand, int64_t now)
 void weft_jobs_safe_point(void)
 {
     int64_t now = wf_clock_real();
-    struct wf_strand *strand = attach_at(now);
+    struct wf_strand *strand = attached();
     if (strand != NULL) {
         choose_steps(strand, now);
         (void)take_safe_point(strand, now);
@@ -701,10 +703,7 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
 
 bool wf_job_spawn(struct wf_job *job)
 {
-    struct wf_strand *strand = strand_here();
-    if (strand == NULL) {
-        strand = attach();
-    }
+    struct wf_strand *strand = attached();
     if (strand == NULL) {
         return false;
     }
@@ -764,10 +763,7 @@ static void be_watched(void)
 
 bool wf_job_begin_silently_at(int64_t now)
 {
-    struct wf_strand *strand = strand_here();
-    if (strand == NULL) {
-        strand = attach();
-    }
+    struct wf_strand *strand = attached();
     bool begins =
         strand != NULL && wf_jobs_len(&strand->jobs) == 0 && wf_strand_silent_since(strand) == 0;
     if (begins) {
@@ -825,10 +821,7 @@ void wf_job_speak_up(void)
 
 bool wf_job_may_fork(void)
 {
-    struct wf_strand *strand = strand_here();
-    if (strand == NULL) {
-        strand = attach();
-    }
+    struct wf_strand *strand = attached();
     return strand != NULL && strand->shares;
 }
 
