@@ -146,15 +146,31 @@ typedef struct weft_both {
     void *second_arg;
 } weft_both;
 
-static void weft_join2_elsewhere(void *arg);
+/* Runs a weft_join2() whose caller has checked the stack. */
+static inline void weft_both_run(void (*first)(void *arg), void *first_arg,
+                                 void (*second)(void *arg), void *second_arg) WEFT_NOEXCEPT
+{
+    weft_forked forked;
+    weft_fork(&forked, second, second_arg);
+    first(first_arg);
+    weft_fork_join(&forked);
+}
+
+static inline void weft_both_elsewhere(void *arg) WEFT_NOEXCEPT
+{
+    weft_both *both = (weft_both *)arg;
+    weft_both_run(both->first, both->first_arg, both->second, both->second_arg);
+}
 
 /*
  * Runs both functions, in parallel if a worker is idle. Returns when both have returned.
  *
  * Recursion may go as deep as memory allows: when less than 16 KiB of a stack is left, the call
- * continues on another stack of 8 MiB. This holds on every thread, for weft_join2() and for
- * functions defined by WEFT_PARALLEL. Any other functions that the recursion calls in between
- * must get by with those 16 KiB.
+ * continues on another stack of 8 MiB. This holds on every thread, for weft_join2(), for the
+ * functions name() and name_both() of WEFT_PARALLEL, and for all algorithms and loops whose
+ * callbacks call an algorithm again. It does not hold for weft_fork() and weft_fork_join(), nor
+ * for name_fork() and name_join(). What the recursion calls in between must get by with those
+ * 16 KiB, of which an algorithm itself uses up to 11 KiB.
  *
  * Context:  any thread. Outside of tasks and weft_par_run(), and in a blocking job, a timer
  *           callback or weft_block_in_place(), the functions run one after the other.
@@ -165,19 +181,10 @@ static inline void weft_join2(void (*first)(void *arg), void *first_arg, void (*
 {
     if (__builtin_expect(weft_jobs_stack_is_low(weft_jobs_here()), 0)) {
         weft_both both = { first, first_arg, second, second_arg };
-        weft_jobs_call_elsewhere(weft_join2_elsewhere, &both);
+        weft_jobs_call_elsewhere(weft_both_elsewhere, &both);
         return;
     }
-    weft_forked forked;
-    weft_fork(&forked, second, second_arg);
-    first(first_arg);
-    weft_fork_join(&forked);
-}
-
-static inline void weft_join2_elsewhere(void *arg)
-{
-    weft_both *both = (weft_both *)arg;
-    weft_join2(both->first, both->first_arg, both->second, both->second_arg);
+    weft_both_run(first, first_arg, second, second_arg);
 }
 
 /* A function and its argument. */

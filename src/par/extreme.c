@@ -7,6 +7,7 @@
  */
 #include <weft/order.h>
 
+#include "par/deep.h"
 #include "par/options.h"
 #include "par/pause.h"
 
@@ -135,23 +136,39 @@ static void combine_keys(void *value, const void *next, void *arg)
     }
 }
 
-static int find_key(struct search *search, size_t count, size_t *index,
-                    const weft_par_options *options)
+struct key_search {
+    struct search *search;
+    size_t count;
+    size_t *index;
+    const weft_par_options *options;
+};
+
+static int find_key_here(void *arg)
 {
+    const struct key_search *keys = arg;
     static const struct found none = { 0, NONE };
     static const weft_reduction how = {
         .size = sizeof none, .identity = &none, .fold = fold_keys, .combine = combine_keys
     };
+    weft_par_options blocks = wf_options_for_blocks(keys->count, keys->options);
+    struct found found = none;
+    int err = weft_reduce(0, keys->count, &how, keys->search, &found, &blocks);
+    *keys->index = found.index == NONE ? keys->count : found.index;
+    return err;
+}
+
+/* Checks the stack here, too: the frames of weft_reduce() and of a call of the key function are
+ * large. */
+static int find_key(struct search *search, size_t count, size_t *index,
+                    const weft_par_options *options)
+{
     *index = count;
     wf_pause_call();
     if (!wf_options_fit(count, search->size)) {
         return -EINVAL;
     }
-    weft_par_options blocks = wf_options_for_blocks(count, options);
-    struct found found = none;
-    int err = weft_reduce(0, count, &how, search, &found, &blocks);
-    *index = found.index == NONE ? count : found.index;
-    return err;
+    struct key_search keys = { search, count, index, options };
+    return wf_deep_call(find_key_here, &keys);
 }
 
 int weft_min_by_key(const void *base, size_t count, size_t size, weft_key_fn key, void *arg,

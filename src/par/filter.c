@@ -11,6 +11,7 @@
  * array unchanged.
  */
 #include "par/array.h"
+#include "par/deep.h"
 #include "par/pack.h"
 #include "par/pause.h"
 #include "par/scratch.h"
@@ -61,64 +62,72 @@ static struct wf_pack pack_of(const struct wf_tested *tested, size_t first, size
     return (struct wf_pack){ from, end - first, tested->size, answers, to, false };
 }
 
+struct filter {
+    const struct wf_tested *tested;
+    size_t count;
+    char *to;
+    size_t kept;
+    const weft_stop *stop;
+};
+
 /* Filters without forking, in rounds of one call of the test. */
-static int filter_alone(const struct wf_tested *tested, size_t count, char *to, size_t *kept,
-                        const weft_stop *stop)
+static int filter_alone(void *arg)
 {
+    struct filter *filter = arg;
+    const struct wf_tested *tested = filter->tested;
     unsigned char answers[WEFT_ELEMENTS_MAX];
     size_t most = wf_pause_most(WEFT_ELEMENTS_MAX, tested->size);
     size_t end = 0;
-    while (end < count) {
+    while (end < filter->count) {
         size_t first = end;
-        end = wf_pause_next(first, count, most);
-        int err =
-            wf_stop_is_set(stop) ? WEFT_ECANCELED : wf_tested_ask(tested, first, end, answers);
+        end = wf_pause_next(first, filter->count, most);
+        int err = wf_stop_is_set(filter->stop) ? WEFT_ECANCELED
+                                               : wf_tested_ask(tested, first, end, answers);
         if (err != 0) {
             return err;
         }
-        struct wf_pack pack = pack_of(tested, first, end, answers, to + *kept * tested->size);
-        *kept += wf_pack_alone(&pack);
+        struct wf_pack pack =
+            pack_of(tested, first, end, answers, filter->to + filter->kept * tested->size);
+        filter->kept += wf_pack_alone(&pack);
         wf_pause_copied(end - first, tested->size);
     }
     return 0;
 }
 
-static int filter_in_rounds(struct answering *answering, size_t count, size_t round, char *to,
-                            size_t *kept, const weft_stop *stop)
+static int filter_in_rounds(struct answering *answering, struct filter *filter, size_t round)
 {
     const struct wf_tested *tested = &answering->tested;
-    weft_par_options options = { .stop = stop };
+    weft_par_options options = { .stop = filter->stop };
     int err = 0;
     size_t end = 0;
-    while (err == 0 && end < count) {
+    while (err == 0 && end < filter->count) {
         size_t first = end;
-        end = count - first < round ? count : first + round;
+        end = wf_pause_next(first, filter->count, round);
         answering->offset = first;
         err = weft_for(0, end - first, answer, answering, &options);
         if (err == 0) {
-            struct wf_pack pack =
-                pack_of(tested, first, end, answering->answers, to + *kept * tested->size);
-            err = wf_pack(&pack, kept, stop);
+            struct wf_pack pack = pack_of(tested, first, end, answering->answers,
+                                          filter->to + filter->kept * tested->size);
+            err = wf_pack(&pack, &filter->kept, filter->stop);
         }
     }
     return err;
 }
 
-static int filter_shared(const struct wf_tested *tested, size_t count, char *to, size_t *kept,
-                         const weft_par_options *options)
+static int filter_shared(struct filter *filter, const weft_par_options *options)
 {
-    const weft_stop *stop = wf_stop_of(options);
-    size_t round = round_of(count, tested->size);
+    const struct wf_tested *tested = filter->tested;
+    size_t round = round_of(filter->count, tested->size);
     if (round <= WEFT_ELEMENTS_MAX) {
         unsigned char here[WEFT_ELEMENTS_MAX];
         struct answering answering = { *tested, 0, here };
-        return filter_in_rounds(&answering, count, round, to, kept, stop);
+        return filter_in_rounds(&answering, filter, round);
     }
     struct wf_scratch scratch;
     int err = wf_scratch_init(&scratch, wf_scratch_add(0, round, 1), options);
     if (err == 0) {
         struct answering answering = { *tested, 0, wf_scratch_take(&scratch, round, 1) };
-        err = filter_in_rounds(&answering, count, round, to, kept, stop);
+        err = filter_in_rounds(&answering, filter, round);
         wf_scratch_fini(&scratch);
     }
     return err;
@@ -129,15 +138,16 @@ int weft_filter(const void *base, size_t count, size_t size, weft_test_fn test, 
 {
     wf_pause_call();
     struct wf_tested tested = { base, size, test, arg };
-    size_t sum = 0;
+    struct filter filter = {
+        .tested = &tested, .count = count, .to = to, .stop = wf_stop_of(options)
+    };
     int err = wf_array_check_scratch(count, size, options);
     if (err != 0) {
         return err;
     }
-    err = wf_job_may_fork() ? filter_shared(&tested, count, to, &sum, options)
-                            : filter_alone(&tested, count, to, &sum, wf_stop_of(options));
+    err = wf_job_may_fork() ? filter_shared(&filter, options) : wf_deep_call(filter_alone, &filter);
     if (err == 0) {
-        *kept = sum;
+        *kept = filter.kept;
     }
     return err;
 }

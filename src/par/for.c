@@ -27,6 +27,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "par/deep.h"
 #include "par/pause.h"
 #include "par/stop.h"
 #include "sched/job.h"
@@ -177,7 +178,7 @@ int weft_for(size_t first, size_t end, weft_range_fn body, void *arg,
         loop.splits_later = part.splits - 1;
         loop.divided_at = now + ALONE_NS;
     }
-    run_part(&part);
+    wf_deep_run(run_part, &part);
     wf_job_end_silently(silent);
     return wf_stopper_result(&loop.stopper);
 }

@@ -11,6 +11,7 @@
 
 #include <weft/group.h>
 
+#include "par/deep.h"
 #include "par/options.h"
 #include "par/pause.h"
 #include "sched/job.h"
@@ -99,6 +100,12 @@ static int count_parts(size_t first, size_t end, void *arg)
     return err;
 }
 
+/* Counts in a single table. */
+static int count_all(void *arg)
+{
+    return count_part(arg, 0);
+}
+
 static int add_tables(size_t first, size_t end, void *arg)
 {
     const struct histogram *histogram = arg;
@@ -115,7 +122,7 @@ static int run(struct histogram *histogram, const weft_par_options *options)
 {
     size_t others = histogram->parts - 1;
     if (others == 0) {
-        return count_part(histogram, 0);
+        return wf_deep_call(count_all, histogram);
     }
     size_t sum = wf_scratch_add(0, others * histogram->buckets, sizeof(uint64_t));
     struct wf_scratch scratch;

@@ -4,6 +4,7 @@
  */
 #include <weft/par.h>
 
+#include "par/deep.h"
 #include "par/pause.h"
 
 struct calls {
@@ -28,6 +29,6 @@ void weft_join_n(const weft_call *calls, size_t count)
 {
     wf_pause_call();
     if (count > 0) {
-        run_calls(&(struct calls){ calls, count });
+        wf_deep_run(run_calls, &(struct calls){ calls, count });
     }
 }

@@ -14,6 +14,7 @@
 #include <weft/par.h>
 #include <weft/sort.h>
 
+#include "par/deep.h"
 #include "par/options.h"
 #include "par/pause.h"
 #include "sched/job.h"
@@ -159,7 +160,7 @@ int weft_merge(const void *a, size_t a_count, const void *b, size_t b_count, siz
     all.a = a_count > 0 ? all.a : all.b;
     all.b = b_count > 0 ? all.b : all.a;
     bool silent = wf_job_begin_silently();
-    merge_part(&all);
+    wf_deep_run(merge_part, &all);
     wf_job_end_silently(silent);
     return wf_stopper_result(&merge.stopper);
 }

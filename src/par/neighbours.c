@@ -12,6 +12,7 @@
 
 #include <weft/order.h>
 
+#include "par/deep.h"
 #include "par/options.h"
 #include "par/pause.h"
 
@@ -46,6 +47,17 @@ static int look_at(size_t first, size_t end, void *arg)
     return 0;
 }
 
+struct first_look {
+    size_t end;
+    struct look *look;
+};
+
+static int look_at_first(void *arg)
+{
+    const struct first_look *first = arg;
+    return look_at(1, first->end, first->look);
+}
+
 int weft_is_sorted(const void *base, size_t count, size_t size, weft_compare_fn compare, void *arg,
                    bool *answer, const weft_par_options *options)
 {
@@ -56,7 +68,9 @@ int weft_is_sorted(const void *base, size_t count, size_t size, weft_compare_fn 
     }
     struct look look = { .base = base, .size = size, .compare = compare, .arg = arg };
     size_t first = count < LOOK_FIRST ? count : LOOK_FIRST;
-    int err = wf_stop_is_set(wf_stop_of(options)) ? WEFT_ECANCELED : look_at(1, first, &look);
+    struct first_look first_look = { first, &look };
+    int err = wf_stop_is_set(wf_stop_of(options)) ? WEFT_ECANCELED
+                                                  : wf_deep_call(look_at_first, &first_look);
     if (err == 0 && first < count) {
         err = weft_for(first, count, look_at, &look, options);
     }

@@ -29,6 +29,7 @@
 #include <weft/sort.h>
 
 #include "base/rng.h"
+#include "par/deep.h"
 #include "par/options.h"
 #include "par/pause.h"
 #include "par/range.h"
@@ -57,7 +58,8 @@ struct select {
     const weft_stop *stop;
     char *base; /* of the remaining part */
     size_t count;
-    size_t n; /* the wanted index in it */
+    size_t n;     /* the wanted index in it */
+    void *memory; /* scratch */
 
     char *other;
     uint8_t *classes;
@@ -271,20 +273,28 @@ static int divide(struct select *select, void *memory)
     return 0;
 }
 
+static int run(void *arg)
+{
+    struct select *select = arg;
+    unsigned bad_rounds = 0;
+    while (select->count > SORT_MAX && bad_rounds < BAD_ROUNDS_MAX) {
+        size_t before = select->count;
+        int err = divide(select, select->memory);
+        if (err != 0 || narrow(select)) {
+            return err;
+        }
+        bad_rounds += select->count > before / 2;
+    }
+    return sort_in(select, select->base, select->count, select->memory);
+}
+
 int wf_nth(const struct wf_nth_order *order, void *base, size_t count, size_t n, void *memory,
            const weft_stop *stop)
 {
-    struct select select = { .order = order, .stop = stop, .base = base, .count = count, .n = n };
-    unsigned bad_rounds = 0;
-    while (select.count > SORT_MAX && bad_rounds < BAD_ROUNDS_MAX) {
-        size_t before = select.count;
-        int err = divide(&select, memory);
-        if (err != 0 || narrow(&select)) {
-            return err;
-        }
-        bad_rounds += select.count > before / 2;
-    }
-    return sort_in(&select, select.base, select.count, memory);
+    struct select select = {
+        .order = order, .stop = stop, .base = base, .count = count, .n = n, .memory = memory
+    };
+    return wf_deep_call(run, &select);
 }
 
 int weft_nth(void *base, size_t count, size_t size, size_t n, weft_compare_fn compare, void *arg,

@@ -34,6 +34,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/lock.h"
+#include "par/deep.h"
 #include "par/pause.h"
 #include "par/stop.h"
 #include "sched/job.h"
@@ -323,8 +324,9 @@ static size_t default_tokens(void)
     return (size_t)1 << (forks > TOKENS_LOG_MIN ? forks : TOKENS_LOG_MIN);
 }
 
-static int run_all(struct pipeline *pipe)
+static int run_all(void *arg)
 {
+    struct pipeline *pipe = arg;
     wf_lock_init(&pipe->lock, WF_RANK_PIPELINE);
     pipe->unused = &pipe->first;
     bool silent = wf_job_begin_silently();
@@ -363,7 +365,7 @@ int weft_pipeline(const weft_stage *stages, size_t count, size_t tokens, weft_dr
     if (pipe.gates == NULL) {
         return -ENOMEM;
     }
-    int err = run_all(&pipe);
+    int err = wf_deep_call(run_all, &pipe);
     if (pipe.gates != here) {
         wf_free(&wf_alloc_default, pipe.gates, count * sizeof here[0], _Alignof(struct gate));
     }

@@ -11,6 +11,7 @@
 #include <weft/par.h>
 
 #include "base/assert.h"
+#include "par/deep.h"
 #include "par/pause.h"
 
 struct part {
@@ -41,6 +42,6 @@ void wf_range_each(size_t count, size_t grain, wf_range_fn body, void *arg)
     WF_ASSERT(grain > 0);
     if (count > 0) {
         struct part all = { .end = count, .grain = grain, .body = body, .arg = arg };
-        run(&all);
+        wf_deep_run(run, &all);
     }
 }

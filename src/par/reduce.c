@@ -22,6 +22,7 @@
 #include <weft/par.h>
 
 #include "par/blocks.h"
+#include "par/deep.h"
 #include "par/pause.h"
 #include "par/stop.h"
 #include "sched/job.h"
@@ -96,7 +97,7 @@ int weft_reduce(size_t first, size_t end, const weft_reduction *how, void *arg, 
     }
     struct part all = { &reduce, 0, reduce.blocks.count };
     bool silent = wf_job_begin_silently();
-    fold_part(&all);
+    wf_deep_run(fold_part, &all);
     wf_job_end_silently(silent);
     err = wf_stopper_result(&reduce.stopper);
     if (err == 0) {

@@ -30,6 +30,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "par/blocks.h"
+#include "par/deep.h"
 #include "par/pause.h"
 #include "par/range.h"
 #include "par/scratch.h"
@@ -55,7 +56,7 @@ struct sort {
     size_t (*places)[BUCKETS]; /* per chunk: counts, later the next positions */
     char *sorted;              /* the splitters, in order and as a heap */
     char *tree;
-    size_t chunks;
+    size_t chunks; /* 0: a small array, which is one merge sort */
     struct weft_splitters splitters;
 };
 
@@ -243,33 +244,46 @@ static void sort_buckets(size_t begin, size_t end, void *arg)
     }
 }
 
+static void sort_in_buckets(struct sort *sort)
+{
+    if (sort->ops->settle(sort->base, sort->count, sort->order)) {
+        return;
+    }
+    choose_splitters(sort);
+    wf_range_each(sort->chunks, 1, classify_chunks, sort);
+    if (wf_stop_is_set(sort->stop)) {
+        return;
+    }
+    place_chunks(sort);
+    wf_scratch_touch(sort->other, sort->count * sort->ops->size);
+    wf_range_each(sort->chunks, 1, move_chunks, sort);
+    wf_range_each(BUCKETS, 1, sort_buckets, sort);
+}
+
+static void run(void *arg)
+{
+    struct sort *sort = arg;
+    if (sort->chunks == 0) {
+        wf_pause_copied(sort->count, sort->ops->size);
+        sort->ops->sort(sort->base, sort->other, sort->count, false, sort->order);
+    } else {
+        sort_in_buckets(sort);
+    }
+}
+
 void wf_sample_sort(const weft_sort_ops *ops, const void *order, void *base, size_t count,
                     struct wf_scratch *scratch, const weft_stop *stop)
 {
     struct sort sort = { .ops = ops, .order = order, .stop = stop, .base = base, .count = count };
     sort.other = wf_scratch_take(scratch, count, ops->size);
-    if (count < COUNT_MIN) {
-        wf_pause_copied(count, ops->size);
-        ops->sort(base, sort.other, count, false, order);
-        return;
+    if (count >= COUNT_MIN) {
+        sort.chunks = chunks_of(count);
+        sort.buckets = wf_scratch_take(scratch, count, sizeof(uint16_t));
+        sort.places = wf_scratch_take(scratch, sort.chunks, sizeof(size_t[BUCKETS]));
+        sort.sorted = wf_scratch_take(scratch, BUCKETS, ops->size);
+        sort.tree = wf_scratch_take(scratch, BUCKETS, ops->size);
     }
-    sort.chunks = chunks_of(count);
-    sort.buckets = wf_scratch_take(scratch, count, sizeof(uint16_t));
-    sort.places = wf_scratch_take(scratch, sort.chunks, sizeof(size_t[BUCKETS]));
-    sort.sorted = wf_scratch_take(scratch, BUCKETS, ops->size);
-    sort.tree = wf_scratch_take(scratch, BUCKETS, ops->size);
-    if (ops->settle(base, count, order)) {
-        return;
-    }
-    choose_splitters(&sort);
-    wf_range_each(sort.chunks, 1, classify_chunks, &sort);
-    if (wf_stop_is_set(stop)) {
-        return;
-    }
-    place_chunks(&sort);
-    wf_scratch_touch(sort.other, count * ops->size);
-    wf_range_each(sort.chunks, 1, move_chunks, &sort);
-    wf_range_each(BUCKETS, 1, sort_buckets, &sort);
+    wf_deep_run(run, &sort);
 }
 
 int weft_sort_run(const weft_sort_ops *ops, const void *order, void *base, size_t count,

@@ -47,6 +47,7 @@
 
 #include "base/atomic.h"
 #include "par/blocks.h"
+#include "par/deep.h"
 #include "par/pause.h"
 #include "par/stop.h"
 
@@ -59,6 +60,7 @@ enum {
 struct scan {
     const weft_scanner *how;
     void *arg;
+    const weft_stop *stop;
     struct wf_blocks blocks;
     struct wf_values values;      /* per block: its own value, later the total before it */
     void *total;                  /* of the blocks before known; written with the lock held */
@@ -203,9 +205,10 @@ static int scan_rest(size_t first, size_t end, void *arg)
     return scan_blocks(arg, first, end);
 }
 
-static int run(struct scan *scan, const weft_par_options *options)
+static int run(void *arg)
 {
-    weft_par_options loop = { .stop = wf_stop_of(options) };
+    struct scan *scan = arg;
+    weft_par_options loop = { .stop = scan->stop };
     wf_pause_element(scan->total, scan->how->reduction.identity, scan->how->reduction.size);
     wf_pause_clear((void *)scan->fate, scan->blocks.count);
     int err = weft_for(0, scan->blocks.count, take_turn, scan, &loop);
@@ -221,7 +224,7 @@ static int run(struct scan *scan, const weft_par_options *options)
 int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void *total,
               const weft_par_options *options)
 {
-    struct scan scan = { .how = how, .arg = arg };
+    struct scan scan = { .how = how, .arg = arg, .stop = wf_stop_of(options) };
     size_t size = how->reduction.size;
     wf_pause_call();
     if (size == 0) {
@@ -236,7 +239,7 @@ int weft_scan(size_t first, size_t end, const weft_scanner *how, void *arg, void
     scan.total = wf_values_at(&scan.values, count);
     scan.own = wf_values_at(&scan.values, count + 1);
     scan.fate = scan.values.beside;
-    err = run(&scan, options);
+    err = wf_deep_call(run, &scan);
     if (err == 0 && total != NULL) {
         wf_pause_element(total, scan.total, size);
     }

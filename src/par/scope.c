@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "par/deep.h"
 #include "par/pause.h"
 #include "par/stop.h"
 #include "queue/jobs.h"
@@ -74,7 +75,7 @@ static void count_down(struct scope *scope)
 static void call(struct scope *scope, int (*function)(void *arg), void *arg)
 {
     if (!wf_stopper_is_set(&scope->stopper)) {
-        int err = function(arg);
+        int err = wf_deep_call(function, arg);
         if (err != 0) {
             wf_stopper_fail(&scope->stopper, err);
         }

@@ -19,6 +19,7 @@
 #include <weft/order.h>
 #include <weft/sort.h>
 
+#include "par/deep.h"
 #include "par/nth.h"
 #include "par/options.h"
 #include "par/pause.h"
@@ -235,6 +236,19 @@ static int find_many(const struct top *top, struct wf_scratch *scratch, void *to
     return weft_sort_stable(to, top->k, order->size, order->compare, order->arg, &options);
 }
 
+struct finding {
+    struct top *top;
+    struct wf_scratch *scratch;
+    void *to;
+};
+
+static int find(void *arg)
+{
+    const struct finding *finding = arg;
+    return finding->top->k <= KEEP_MAX ? find_few(finding->top, finding->scratch, finding->to)
+                                       : find_many(finding->top, finding->scratch, finding->to);
+}
+
 /* --- Public function ------------------------------------------------------------------- */
 
 int weft_top_k(const void *base, size_t count, size_t size, size_t k, weft_compare_fn compare,
@@ -261,7 +275,8 @@ int weft_top_k(const void *base, size_t count, size_t size, size_t k, weft_compa
     struct top top = {
         .order = &order, .stop = wf_stop_of(options), .base = base, .count = count, .k = k
     };
-    err = k <= KEEP_MAX ? find_few(&top, &scratch, to) : find_many(&top, &scratch, to);
+    struct finding finding = { &top, &scratch, to };
+    err = wf_deep_call(find, &finding);
     wf_scratch_fini(&scratch);
     *found = err == 0 ? k : 0;
     return err;

@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "par/deep.h"
 #include "par/pause.h"
 #include "par/stop.h"
 #include "queue/jobs.h"
@@ -322,6 +323,20 @@ static int run_other(void *arg)
     return 0;
 }
 
+/* The scope begins and ends on the stack where the parts run, which may be a fresh one. */
+static void run_all(void *arg)
+{
+    weft_walk_state *all = arg;
+    struct walk *walk = all->walk;
+    bool silent = wf_job_begin_silently();
+    all->eager = wf_job_eager_forks();
+    weft_par_scope_begin(&walk->scope, NULL);
+    run_part(all);
+    int err = weft_par_scope_end(&walk->scope);
+    wf_job_end_silently(silent);
+    WF_ASSERT(err == 0);
+}
+
 int weft_walk(void *root, weft_visit_fn visit, void *arg, const weft_par_options *options)
 {
     wf_pause_call();
@@ -335,12 +350,6 @@ int weft_walk(void *root, weft_visit_fn visit, void *arg, const weft_par_options
         return -ENOMEM;
     }
     weft_walk_child(&all, root);
-    bool silent = wf_job_begin_silently();
-    all.eager = wf_job_eager_forks();
-    weft_par_scope_begin(&walk.scope, NULL);
-    run_part(&all);
-    int err = weft_par_scope_end(&walk.scope);
-    wf_job_end_silently(silent);
-    WF_ASSERT(err == 0);
+    wf_deep_run(run_all, &all);
     return wf_stopper_result(&walk.stopper);
 }

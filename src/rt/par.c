@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/callout.h"
+#include "par/deep.h"
 #include "par/pause.h"
 #include "rt/runtime.h"
 #include "sched/await.h"
@@ -17,17 +18,30 @@
 #include "sched/sched.h"
 #include "sched/worker.h"
 
+struct run {
+    weft_runtime *rt;
+    int (*function)(void *arg);
+    void *arg;
+};
+
+static int run_here(void *arg)
+{
+    const struct run *run = arg;
+    if (wf_worker_current() != NULL) {
+        wf_runtime_check(run->rt, "weft_par_run");
+        wf_pause_call();
+        return wf_callout(run->function, run->arg);
+    }
+    wf_runtime_enter(run->rt, "weft_par_run");
+    int result = wf_guest_run(run->rt->sched, run->function, run->arg);
+    wf_runtime_leave(run->rt);
+    return result;
+}
+
 int weft_par_run(weft_runtime *rt, int (*function)(void *arg), void *arg)
 {
-    if (wf_worker_current() != NULL) {
-        wf_runtime_check(rt, "weft_par_run");
-        wf_pause_call();
-        return wf_callout(function, arg);
-    }
-    wf_runtime_enter(rt, "weft_par_run");
-    int result = wf_guest_run(rt->sched, function, arg);
-    wf_runtime_leave(rt);
-    return result;
+    struct run run = { rt, function, arg };
+    return wf_deep_call(run_here, &run);
 }
 
 /* Joins the first of the tasks. If the caller is canceled, all of them are, and the caller waits

@@ -33,6 +33,7 @@ struct wf_guest {
     struct wf_strand *strand; /* NULL: has not forked yet */
     unsigned place;           /* in the list */
     struct wf_guest *outer;   /* the enclosing call, or NULL */
+    int64_t attach_again_at;  /* after a failure: tries to get no fork context before that */
 };
 
 /* Puts a fork context into the list. Returns false if the list is full. */
@@ -50,11 +51,10 @@ static bool find_place(struct wf_guest *guest, struct wf_strand *strand)
     return false;
 }
 
-struct wf_strand *wf_guest_attach(void)
+/* Attaches a fork context. Returns NULL if memory is exhausted or the list is full. */
+static struct wf_strand *attach(struct wf_guest *guest)
 {
-    struct wf_thread *self = wf_thread_known();
-    struct wf_guest *guest = self != NULL ? self->guest : NULL;
-    struct wf_strand *strand = guest != NULL ? wf_strand_take(&guest->sched->strands) : NULL;
+    struct wf_strand *strand = wf_strand_take(&guest->sched->strands);
     if (strand == NULL) {
         return NULL;
     }
@@ -79,6 +79,21 @@ struct wf_strand *wf_guest_attach(void)
         wf_watch_wake(&sched->watch);
     } else {
         wf_watch_hurry(&sched->watch);
+    }
+    return strand;
+}
+
+struct wf_strand *wf_guest_attach(void)
+{
+    struct wf_thread *self = wf_thread_known();
+    struct wf_guest *guest = self != NULL ? self->guest : NULL;
+    if (guest == NULL ||
+        (guest->attach_again_at != 0 && wf_clock_real() < guest->attach_again_at)) {
+        return NULL;
+    }
+    struct wf_strand *strand = attach(guest);
+    if (strand == NULL) {
+        guest->attach_again_at = wf_clock_real() + WF_ATTACH_AGAIN_NS;
     }
     return strand;
 }

@@ -33,6 +33,7 @@
 #include "sched/fiber.h"
 #include "sched/heap.h"
 #include "sched/sched.h"
+#include "sched/strand.h"
 #include "sched/thread.h"
 #include "sched/waitq.h"
 #include "sched/worker.h"
@@ -121,7 +122,9 @@ WF_NO_TSAN static void run_fiber(struct host *host)
     struct wf_seat seat = host->seat;
     struct wf_belongings own; /* the thread's, for its next job */
     wf_seat_leave(&seat, &own);
+    wf_strand_use(NULL); /* The thread's stack floor is not the fiber's. */
     (void)wf_context_switch(&loop, &fiber->context, NULL);
+    wf_strand_use(NULL);
     wf_seat_take(&seat, &own);
     if (self != NULL) {
         set_hosting(fiber, NULL);

@@ -71,7 +71,6 @@ enum {
     TURN_NS = 700 * 1000,  /* then a computation yields, unasked, at its next safe point */
     SPARE_NS = 250 * 1000, /* and for that long */
     LOOK_NS = 30 * 1000,   /* between two safe points, approximately */
-    ATTACH_AGAIN_NS = 1000 * 1000,
     SILENCE_NS = 20 * 1000,
     LINGER_NS = 100 * 1000,  /* of a thief, in tests */
     HELP_NS = 20 * 1000,     /* an external thread that finds no fork for that long sleeps */
@@ -92,8 +91,8 @@ static struct wf_strand *strand_here(void)
 
 /* --- The current stack ------------------------------------------------------------------ */
 
-/* For callers that cannot have a fork context, on a thread that they cannot leave: only the
- * floor. */
+/* For plain threads and blocking jobs without a fork context: only the floor. A worker has none,
+ * since its callbacks and tasks run on many stacks. */
 static __thread weft_jobs alone WF_TLS_MODEL;
 
 /* Returns the lowest address of the current stack, or NULL if it is not known. */
@@ -131,23 +130,48 @@ static bool is_bound(void)
     return worker == NULL || worker->current == NULL;
 }
 
-/* Sets the caller's stack floor, after the stack may have changed. */
-static __attribute__((noinline)) void set_floor(void)
+/* Sets the caller's stack floor. A caller on a worker that has no fork context gets none: each
+ * of its checks calls the library, which determines the floor again. */
+static __attribute__((noinline)) void use_floor(char *floor)
 {
     struct wf_strand *strand = strand_here();
     if (strand != NULL) {
-        strand->jobs.stack_floor = wf_job_stack_floor();
-    } else if (is_bound()) {
-        alone.stack_floor = wf_job_stack_floor();
+        strand->jobs.stack_floor = floor;
+    } else if (wf_worker_current() == NULL) {
+        alone.stack_floor = floor;
         WF_TLS_STORE(weft_jobs_of_thread, &alone);
     } else {
-        wf_strand_use(NULL); /* A callback on this thread may have left its own. */
+        wf_strand_use(NULL);
     }
+}
+
+/* Sets the caller's stack floor, after the stack may have changed. */
+static void set_floor(void)
+{
+    use_floor(wf_job_stack_floor());
+}
+
+/* Returns whether the stack of a caller without a fork context is nearly used up. */
+static bool is_low_alone(void)
+{
+    const char *floor = wf_job_stack_floor();
+    return floor != NULL && (char *)__builtin_frame_address(0) < floor;
 }
 
 /* --- Fork and join -------------------------------------------------------------------------- */
 
-/* Attaches a fork context to a caller that has none. Returns NULL if it gets none. */
+/* Attaches a fork context to the current task. Returns NULL if memory is exhausted. */
+static struct wf_strand *attach_to_task(struct wf_worker *worker)
+{
+    struct wf_fiber *self = wf_fiber_of(worker->current);
+    if (self == NULL) {
+        self = wf_shell_get(worker);
+    }
+    return self != NULL ? wf_strand_attach(worker, self) : NULL;
+}
+
+/* Attaches a fork context to a caller that has none. Returns NULL if it gets none. After out of
+ * memory, the worker does not try again for a millisecond. */
 static struct wf_strand *attach(void)
 {
     struct wf_worker *worker = wf_worker_current();
@@ -157,11 +181,12 @@ static struct wf_strand *attach(void)
     if (worker->current == NULL) {
         return NULL; /* Between two polls. */
     }
-    struct wf_fiber *self = wf_fiber_of(worker->current);
-    if (self == NULL) {
-        self = wf_shell_get(worker);
+    if (wf_unlikely(worker->attach_again_at != 0) && wf_clock_real() < worker->attach_again_at) {
+        return NULL;
     }
-    return self != NULL ? wf_strand_attach(worker, self) : NULL;
+    struct wf_strand *strand = attach_to_task(worker);
+    worker->attach_again_at = wf_likely(strand != NULL) ? 0 : wf_clock_real() + WF_ATTACH_AGAIN_NS;
+    return strand;
 }
 
 /* Returns the current fiber, or the poll fiber of the poll; NULL on a plain thread. */
@@ -364,25 +389,16 @@ static bool take_safe_point_alone(int64_t now)
     return true;
 }
 
-/* Returns a fork context for a safe point, or NULL. After out of memory, the safe points of the
- * next millisecond do not try again. */
-static struct wf_strand *attach_at(int64_t now)
+/* Returns the caller's fork context, attached if it has none yet, or NULL. */
+static struct wf_strand *attached(void)
 {
     struct wf_strand *strand = strand_here();
-    struct wf_worker *worker = wf_worker_current();
-    if (strand != NULL || (worker != NULL && now < worker->attach_again_at)) {
-        return strand;
-    }
-    strand = attach();
-    if (strand == NULL && worker != NULL) {
-        worker->attach_again_at = now + ATTACH_AGAIN_NS;
-    }
-    return strand;
+    return strand != NULL ? strand : attach();
 }
 
 bool wf_job_safe_point_at(int64_t now)
 {
-    struct wf_strand *strand = attach_at(now);
+    struct wf_strand *strand = attached();
     return strand != NULL ? take_safe_point(strand, now) : take_safe_point_alone(now);
 }
 
@@ -406,7 +422,7 @@ static void choose_steps(struct wf_strand *strand, int64_t now)
 void weft_jobs_safe_point(void)
 {
     int64_t now = wf_clock_real();
-    struct wf_strand *strand = attach_at(now);
+    struct wf_strand *strand = attached();
     if (strand != NULL) {
         choose_steps(strand, now);
         (void)take_safe_point(strand, now);
@@ -620,34 +636,49 @@ static bool extend_stack(struct call *call)
 /* Calls the function on this stack, because there is no memory for another; it may suffice. */
 static void call_here(const struct call *call)
 {
-    const struct wf_strand *strand = strand_here();
-    if (strand != NULL) {
-        weft_jobs_here()->stack_floor = NULL; /* Else each call would come here again. */
-    } else {
-        wf_strand_use(NULL);
-    }
+    use_floor(NULL); /* Else each call of a thread or fork context would come here again. */
     call->function(call->arg);
     set_floor();
 }
 
-void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
+/* Calls the function on a fresh stack. */
+static __attribute__((noinline)) void call_elsewhere(void (*function)(void *arg), void *arg)
 {
     struct call call = { .job.run = run_call, .function = function, .arg = arg };
     call.job.words[0].pointer = &call;
-    bool is_alone = weft_jobs_here()->head == NULL;
-    if (is_alone) {
-        set_floor(); /* It may be the floor of another stack. */
-        if (!weft_jobs_stack_is_low(weft_jobs_here())) {
-            function(arg);
-            return;
-        }
-    }
     wf_runners_init(&call.runners);
-    if (!is_alone && start_call(&call)) {
+    if (weft_jobs_here()->head != NULL && start_call(&call)) {
         suspend_until_done(&call.job, &call.runners);
     } else if (!extend_stack(&call)) {
         call_here(&call);
     }
+}
+
+void weft_jobs_call_elsewhere(void (*function)(void *arg), void *arg)
+{
+    if (strand_here() != NULL || is_low_alone()) {
+        wf_job_call_deep(function, arg);
+        return;
+    }
+    /* The floor is not known yet, or is that of another stack. A task that recurses gets a fork
+     * context, and with it a floor for its next calls. */
+    if (is_bound() || attach() == NULL) {
+        set_floor();
+    }
+    function(arg);
+}
+
+void wf_job_call_deep(void (*function)(void *arg), void *arg)
+{
+    if (strand_here() == NULL && !is_low_alone()) {
+        set_floor();
+        function(arg);
+        return;
+    }
+    if (strand_here() == NULL && !is_bound()) {
+        (void)attach(); /* Only a fiber with a fork context can wait for another one. */
+    }
+    call_elsewhere(function, arg);
 }
 
 bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
@@ -672,10 +703,7 @@ bool weft_jobs_settle(weft_jobs *own, weft_job *public_job)
 
 bool wf_job_spawn(struct wf_job *job)
 {
-    struct wf_strand *strand = strand_here();
-    if (strand == NULL) {
-        strand = attach();
-    }
+    struct wf_strand *strand = attached();
     if (strand == NULL) {
         return false;
     }
@@ -735,10 +763,7 @@ static void be_watched(void)
 
 bool wf_job_begin_silently_at(int64_t now)
 {
-    struct wf_strand *strand = strand_here();
-    if (strand == NULL) {
-        strand = attach();
-    }
+    struct wf_strand *strand = attached();
     bool begins =
         strand != NULL && wf_jobs_len(&strand->jobs) == 0 && wf_strand_silent_since(strand) == 0;
     if (begins) {
@@ -796,10 +821,7 @@ void wf_job_speak_up(void)
 
 bool wf_job_may_fork(void)
 {
-    struct wf_strand *strand = strand_here();
-    if (strand == NULL) {
-        strand = attach();
-    }
+    struct wf_strand *strand = attached();
     return strand != NULL && strand->shares;
 }
 

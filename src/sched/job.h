@@ -69,6 +69,10 @@ bool wf_job_safe_point_at(int64_t now);
  * stack; NULL if it is not known. */
 char *wf_job_stack_floor(void);
 
+/* Calls the function, on a fresh stack if the current one is nearly used up. Same as
+ * weft_jobs_call_elsewhere(), but gives a caller with enough stack no fork context. */
+void wf_job_call_deep(void (*function)(void *arg), void *arg);
+
 /* Returns whether other workers can steal forks of the caller. */
 bool wf_job_may_fork(void);
 

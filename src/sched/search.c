@@ -350,6 +350,8 @@ struct wf_task *wf_worker_search(struct wf_worker *worker)
         return NULL;
     }
     if (fire_own(worker)) {
+        /* Callbacks that restart their timers with past deadlines keep the worker here. */
+        wf_worker_poll_driver(worker);
         return NULL; /* Tasks that the timers woke run first, then whatever else is due. */
     }
     struct wf_task *job = wf_job_take_own(worker);

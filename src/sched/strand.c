@@ -39,8 +39,9 @@
 #include "sched/sched.h"
 #include "sched/worker.h"
 
-/* Used by callers without a fork context. It is full, so that the first fork calls the library. */
-static weft_jobs nothing;
+/* Used by callers without a fork context. It is full, so that the first fork calls the library,
+ * and its stack floor is above all stacks, so that the first check of the stack does. */
+static weft_jobs nothing = { .stack_floor = (char *)UINTPTR_MAX };
 
 __thread weft_jobs *weft_jobs_of_thread WF_TLS_MODEL __attribute__((used)) = &nothing;
 

@@ -30,6 +30,7 @@ enum {
     WF_STRANDS_MAX = (1 << WF_STRAND_PARTS) - 1,
     WF_STRANDS_CACHED = 8,               /* maximum that a worker keeps */
     WF_STRAND_STACK_RESERVE = 16 * 1024, /* of the C stack: below it, calls move to a fresh one */
+    WF_ATTACH_AGAIN_NS = 1000 * 1000,    /* between two attempts to get one that fail */
     WF_STRAND_STEPS_MIN = 1,             /* between two safe points */
     WF_STRAND_STEPS_MAX = 4096,
 };

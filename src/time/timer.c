@@ -92,6 +92,8 @@
 enum {
     /* Maximum number of timers fired in one go, so that tasks run in between. */
     FIRE_MAX = 256,
+    /* The same for callbacks, which may take longer and restart their timers at once. */
+    CALLS_MAX = 64,
     /* At most what fits in an empty ring; otherwise an idle worker would defer its timers
      * forever. */
     FIRE_BATCH = WF_RING_SLOTS < 64 ? WF_RING_SLOTS / 2 : 32,
@@ -501,6 +503,7 @@ static void fire(struct wf_sched *sched, unsigned index, int64_t now)
     struct wf_worker *here = wf_worker_current();
     struct batch batch;
     unsigned fired = 0;
+    unsigned calls = 0;
     bool is_more;
     if (must_defer(shard, here)) {
         return;
@@ -514,10 +517,11 @@ static void fire(struct wf_sched *sched, unsigned index, int64_t now)
          * notified by the thread that lowers it. */
         wf_store_relaxed(&shard->worker->next_deadline, next);
         wf_unlock(&shard->lock);
+        calls += batch.call.function != NULL;
         fired += batch.count + (batch.call.function != NULL);
         is_more = batch.count == FIRE_BATCH || batch.call.function != NULL;
         carry_out_in_order(shard, &batch, fired == 1 && next > now);
-    } while (is_more && fired < FIRE_MAX && has_room(here));
+    } while (is_more && fired < FIRE_MAX && calls < CALLS_MAX && has_room(here));
 }
 
 /* Deadlines of waiting fibers. */

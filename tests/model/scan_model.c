@@ -64,6 +64,14 @@ void wf_pause_large(void *to, const void *from, size_t size)
     memcpy(to, from, size);
 }
 
+/* For a stack that is nearly used up, which there is none of. */
+void wf_job_call_deep(void (*function)(void *arg), void *arg)
+{
+    (void)function;
+    (void)arg;
+    mc_assert(false);
+}
+
 /* For large scratch, which there is none of. */
 void wf_range_each(size_t count, size_t grain, wf_range_fn body, void *arg)
 {

@@ -2,11 +2,13 @@
 #include "sched/strand.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include <weft.h>
 
 #include "../fiber/child.h"
+#include "base/clock.h"
 #include "rt.h"
 #include "rt/runtime.h"
 #include "sched/sched.h"
@@ -14,6 +16,7 @@
 
 enum {
     FIBERS = 300,
+    REFUSALS = 10000,
     FEW = 40, /* maximum of cached contexts and contexts in use */
 };
 
@@ -128,6 +131,73 @@ static void forks_without_fork_context_run_at_their_joins(void)
     }
 }
 
+/* Allocations that this thread has been refused; UINT64_MAX: it is refused none. */
+static _Thread_local uint64_t refused = UINT64_MAX;
+
+static void *refuse(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    if (refused != UINT64_MAX) {
+        refused++;
+        return NULL;
+    }
+    return aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+static void give_back(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    free(ptr);
+}
+
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int do_nothing_in_range(size_t first, size_t end, void *arg)
+{
+    (void)first;
+    (void)end;
+    return do_nothing(arg);
+}
+
+static int fork_refused(void *arg)
+{
+    (void)arg;
+    int64_t start = wf_clock_real();
+    refused = 0;
+    for (unsigned i = 0; i < REFUSALS; i++) {
+        weft_par_scope scope;
+        CHECK_EQ(fork_once(NULL), 0);
+        CHECK_EQ(weft_for(0, 1, do_nothing_in_range, NULL, NULL), 0);
+        weft_par_scope_begin(&scope, NULL);
+        weft_par_spawn(&scope, do_nothing, NULL);
+        CHECK_EQ(weft_par_scope_end(&scope), 0);
+    }
+    uint64_t tries = refused;
+    refused = UINT64_MAX;
+    CHECK_GE(tries, 1);
+    CHECK_LE(tries, 1 + (uint64_t)(wf_clock_real() - start) / WF_ATTACH_AGAIN_NS);
+    return 0;
+}
+
+/* Every kind of call that wants a fork context, on a fiber and on an external thread. */
+static void refused_fork_context_is_requested_once_per_millisecond(void)
+{
+    weft_allocator allocator = { .alloc = refuse, .free = give_back };
+    weft_config config = WEFT_CONFIG_INIT;
+    config.workers = 1;
+    config.allocator = &allocator;
+    weft_runtime *rt = test_start_with(&config);
+    CHECK_EQ(test_run(rt, fork_refused, NULL), 0);
+    CHECK_EQ(weft_par_run(rt, fork_refused, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 static void suspended_fork_list_is_initially_empty(void)
 {
     struct wf_away away = { .count = 0 };
@@ -138,6 +208,7 @@ static void suspended_fork_list_is_initially_empty(void)
 
 TEST_MAIN({
     TEST_NATIVE(forks_without_fork_context_run_at_their_joins, "has no limits of memory"),
+    TEST(refused_fork_context_is_requested_once_per_millisecond),
     TEST(suspended_fork_list_is_initially_empty),
     TEST(consecutive_fibers_share_fork_contexts),
     TEST(waiting_fiber_without_forks_has_no_fork_context),

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weft.h>
 
@@ -731,6 +732,61 @@ static void stop_of_armed_timers_survives_runtime_destroy(void)
     }
 }
 
+/* A timer that restarts itself immediately until the reader has its byte. */
+struct flood {
+    weft_timer timer;
+    int write_fd;
+    uint64_t calls;
+    uint64_t calls_at_read; /* 0: the byte was not read yet */
+};
+
+enum {
+    FLOOD_WRITES_AT = 10000,
+    FLOOD_CALLS_MAX = 512,
+};
+
+static void flood_call(void *arg)
+{
+    struct flood *flood = arg;
+    if (++flood->calls == FLOOD_WRITES_AT) {
+        CHECK_EQ(write(flood->write_fd, "x", 1), 1);
+    }
+    if (flood->calls_at_read == 0) {
+        weft_timer_start(&flood->timer, 0, 0, flood_call, flood);
+    }
+}
+
+static int read_during_flood(void *arg)
+{
+    (void)arg;
+    int fds[2];
+    char byte;
+    CHECK_EQ(pipe(fds), 0);
+    weft_stream *reader;
+    CHECK_EQ(weft_stream_adopt(&reader, fds[0]), 0);
+    struct flood flood = { .write_fd = fds[1] };
+    weft_timer_start(&flood.timer, 0, 0, flood_call, &flood);
+    CHECK_EQ(weft_read(reader, &byte, 1, WEFT_NEVER), 1);
+    flood.calls_at_read = flood.calls;
+    CHECK_GE(flood.calls, FLOOD_WRITES_AT);
+    CHECK_LT(flood.calls - FLOOD_WRITES_AT, FLOOD_CALLS_MAX);
+    (void)weft_timer_stop(&flood.timer);
+    weft_stream_close(reader);
+    CHECK_EQ(close(fds[1]), 0);
+    return 0;
+}
+
+/*
+ * Goal:   a timer that restarts itself with a past deadline does not keep its worker from I/O.
+ * Method: the callback makes a pipe readable, and counts its calls until a fiber has read.
+ */
+static void self_restarting_timer_lets_worker_poll_driver(void)
+{
+    weft_runtime *rt = test_start(1);
+    CHECK_EQ(test_run(rt, read_during_flood, NULL), 0);
+    weft_runtime_destroy(rt);
+}
+
 static void start_without_runtime(void)
 {
     struct bell bell = { .deadline = 0 };
@@ -756,6 +812,7 @@ TEST_MAIN({
     TEST(timer_may_be_freed_by_its_callback),
     TEST(stop_waits_for_callback_on_other_thread),
     TEST(stop_prevents_self_restarting_timer_from_firing),
+    TEST(self_restarting_timer_lets_worker_poll_driver),
     TEST(stop_in_own_callback_returns_immediately),
     TEST(stop_racing_call_reports_which_won),
     TEST(callback_may_spawn_wake_start_and_stop),
