@@ -98,7 +98,7 @@ static const char *const names[WF_RANK_COUNT] = {
     [WF_RANK_TIMER] = "timer",     [WF_RANK_CALLBACK] = "callback",
     [WF_RANK_CLOCK] = "clock",     [WF_RANK_PIPELINE] = "pipeline",
     [WF_RANK_RING] = "ring",       [WF_RANK_DUPLEX] = "duplex",
-    [WF_RANK_SHARED] = "shared",
+    [WF_RANK_SHARED] = "shared",   [WF_RANK_RUNNERS] = "runners",
 };
 
 static void equal_rank_aborts_and_every_rank_has_name(void)
