@@ -439,11 +439,50 @@ int weft_try_recv(weft_receiver *receiver, void *message)
     return or_again(result);
 }
 
-int weft_send(weft_sender *sender, const void *message, weft_time deadline)
+/*
+ * Fast paths of weft_send() and weft_recv(): one word, into or out of the ring, while no task
+ * waits. They save no registers, so everything else is in functions that are not inlined.
+ */
+
+static __attribute__((noinline)) int send_latched(weft_sender *sender, const void *message,
+                                                  weft_time deadline, uint32_t bits)
 {
     weft_op op;
     struct wf_op *self = prepare_send(&op, sender, message, "weft_send");
-    return wf_op_await_inline(self, &send_ops, deadline, "weft_send");
+    struct wf_turn turn;
+    wf_turn_continue(&turn, self->object, bits);
+    return wf_op_await_latched(self, &send_ops, &turn, deadline);
+}
+
+static inline __attribute__((always_inline)) int
+send_entered(weft_sender *sender, const void *message, weft_time deadline)
+{
+    struct wf_channel *channel = sender->handle.channel;
+    uint32_t bits = wf_latch_lock(&channel->word);
+    if (wf_unlikely(channel->size != sizeof(uint64_t) || channel->is_closed ||
+                    !wf_waitq_is_empty(&channel->to_recv) || !has_room(channel) ||
+                    used(channel) >= channel->ring.slots_count)) {
+        return send_latched(sender, message, deadline, bits);
+    }
+    memcpy(slot(&channel->ring, channel->ring.length, sizeof(uint64_t)), message, sizeof(uint64_t));
+    channel->ring.length++;
+    wf_latch_unlock(&channel->word, bits);
+    return 0;
+}
+
+static __attribute__((noinline)) int send_slowly(weft_sender *sender, const void *message,
+                                                 weft_time deadline)
+{
+    (void)channel_of(&sender->handle, "weft_send");
+    int err = wf_op_enter_slowly("weft_send");
+    return err == 0 ? send_entered(sender, message, deadline) : err;
+}
+
+int weft_send(weft_sender *sender, const void *message, weft_time deadline)
+{
+    bool is_quick = sender->handle.channel != NULL && wf_await_enter_quickly(&deadline);
+    return wf_likely(is_quick) ? send_entered(sender, message, deadline)
+                               : send_slowly(sender, message, deadline);
 }
 
 int weft_reserve(weft_sender *sender, weft_time deadline)
@@ -453,11 +492,44 @@ int weft_reserve(weft_sender *sender, weft_time deadline)
     return wf_op_await(&op, deadline, "weft_reserve");
 }
 
-int weft_recv(weft_receiver *receiver, void *message, weft_time deadline)
+static __attribute__((noinline)) int recv_latched(weft_receiver *receiver, void *message,
+                                                  weft_time deadline, uint32_t bits)
 {
     weft_op op;
     struct wf_op *self = prepare_recv(&op, receiver, message, "weft_recv");
-    return wf_op_await_inline(self, &recv_ops, deadline, "weft_recv");
+    struct wf_turn turn;
+    wf_turn_continue(&turn, self->object, bits);
+    return wf_op_await_latched(self, &recv_ops, &turn, deadline);
+}
+
+static inline __attribute__((always_inline)) int recv_entered(weft_receiver *receiver,
+                                                              void *message, weft_time deadline)
+{
+    struct wf_channel *channel = receiver->handle.channel;
+    uint32_t bits = wf_latch_lock(&channel->word);
+    if (wf_unlikely(channel->size != sizeof(uint64_t) || channel->ring.length == 0 ||
+                    !wf_waitq_is_empty(&channel->to_send) || used(channel) <= channel->sparse)) {
+        return recv_latched(receiver, message, deadline, bits);
+    }
+    memcpy(message, slot(&channel->ring, 0, sizeof(uint64_t)), sizeof(uint64_t));
+    pop_first(&channel->ring);
+    wf_latch_unlock(&channel->word, bits);
+    return 0;
+}
+
+static __attribute__((noinline)) int recv_slowly(weft_receiver *receiver, void *message,
+                                                 weft_time deadline)
+{
+    (void)channel_of(&receiver->handle, "weft_recv");
+    int err = wf_op_enter_slowly("weft_recv");
+    return err == 0 ? recv_entered(receiver, message, deadline) : err;
+}
+
+int weft_recv(weft_receiver *receiver, void *message, weft_time deadline)
+{
+    bool is_quick = receiver->handle.channel != NULL && wf_await_enter_quickly(&deadline);
+    return wf_likely(is_quick) ? recv_entered(receiver, message, deadline)
+                               : recv_slowly(receiver, message, deadline);
 }
 
 int64_t weft_recv_many(weft_receiver *receiver, void *messages, size_t most, weft_time deadline)

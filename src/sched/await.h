@@ -70,6 +70,22 @@ static inline bool wf_await_may_take(const struct wf_fiber *self, const struct w
 int wf_await_enter_slowly(const char *call, const char *instead);
 void wf_await_spend_slowly(const char *call, const char *instead);
 
+/* The fast path of wf_await_enter(). Returns false if the slow one must follow. */
+static inline bool wf_await_enter_quickly(weft_time *deadline)
+{
+    struct wf_worker *worker = wf_worker_current();
+    if (wf_unlikely(worker == NULL)) {
+        return false;
+    }
+    wf_await_point(deadline);
+    const struct wf_fiber *self = wf_fiber_of(worker->current);
+    if (wf_unlikely(self == NULL || !wf_await_may_take(self, worker))) {
+        return false;
+    }
+    worker->budget--;
+    return true;
+}
+
 /*
  * The start of every awaiting call, whether its object is ready or not. Returns 0, or
  * WEFT_ECANCELED if the calling task is canceled. Takes one from the poll budget; yields first if
@@ -78,16 +94,7 @@ void wf_await_spend_slowly(const char *call, const char *instead);
  */
 static inline int wf_await_enter(weft_time *deadline, const char *call, const char *instead)
 {
-    struct wf_worker *worker = wf_worker_current();
-    if (wf_likely(worker != NULL)) {
-        wf_await_point(deadline);
-        const struct wf_fiber *self = wf_fiber_of(worker->current);
-        if (wf_likely(self != NULL && wf_await_may_take(self, worker))) {
-            worker->budget--;
-            return 0;
-        }
-    }
-    return wf_await_enter_slowly(call, instead);
+    return wf_likely(wf_await_enter_quickly(deadline)) ? 0 : wf_await_enter_slowly(call, instead);
 }
 
 /* Same as wf_await_enter(), not inlined. */

@@ -158,6 +158,14 @@ static inline void wf_turn_begin(struct wf_turn *turn, void *object)
     turn->bits = wf_latch_lock(turn->word);
 }
 
+/* Same as wf_turn_begin(), for a caller that holds the latch already, and got these bits. */
+static inline void wf_turn_continue(struct wf_turn *turn, void *object, uint32_t bits)
+{
+    turn->word = object;
+    wf_list_init(&turn->granted);
+    turn->bits = bits;
+}
+
 /* Ends the waits of the claimed operations and wakes their tasks. */
 void wf_turn_fire(struct wf_turn *turn);
 
@@ -204,13 +212,31 @@ static inline bool wf_op_may_take(void)
 }
 
 /* Same as wf_await_enter(), for a call whose prepared form is a weft_op. */
+static inline int wf_op_enter_slowly(const char *call)
+{
+    return wf_await_enter_slowly(call, "in a body, prepare a weft_op and await it");
+}
 static inline int wf_op_enter(weft_time *deadline, const char *call)
 {
-    return wf_await_enter(deadline, call, "in a body, prepare a weft_op and await it");
+    return wf_likely(wf_await_enter_quickly(deadline)) ? 0 : wf_op_enter_slowly(call);
 }
 
 /* Slow part of wf_op_await(): with the latch held, waits for what is not available. */
 int wf_op_suspend(struct wf_op *op, struct wf_turn *turn, weft_time deadline);
+
+/* Second part of wf_op_await_entered(), with the latch held. */
+static inline __attribute__((always_inline)) int wf_op_await_latched(struct wf_op *op,
+                                                                     const struct wf_op_ops *ops,
+                                                                     struct wf_turn *turn,
+                                                                     weft_time deadline)
+{
+    int result = ops->take(op, turn);
+    if (result == WEFT_PENDING) {
+        return wf_op_suspend(op, turn, deadline);
+    }
+    wf_turn_end(turn);
+    return result;
+}
 
 /*
  * Completes the operation, or waits for it, on a fiber or a plain thread that has passed
@@ -221,12 +247,7 @@ wf_op_await_entered(struct wf_op *op, const struct wf_op_ops *ops, weft_time dea
 {
     struct wf_turn turn;
     wf_turn_begin(&turn, op->object);
-    int result = ops->take(op, &turn);
-    if (result == WEFT_PENDING) {
-        return wf_op_suspend(op, &turn, deadline);
-    }
-    wf_turn_end(&turn);
-    return result;
+    return wf_op_await_latched(op, ops, &turn, deadline);
 }
 
 /* Same as wf_op_await_entered(), not inlined, for a caller that has found the object busy. */

@@ -163,19 +163,29 @@ static bool take_soon(struct wf_mutex *mutex)
     return false;
 }
 
-int weft_mutex_lock(weft_mutex *mutex, weft_time deadline)
+/* Not inlined, so that the fast path saves no registers. */
+static __attribute__((noinline)) int lock_slowly(weft_mutex *mutex, weft_time deadline,
+                                                 bool is_entered)
 {
     struct wf_mutex *self = (struct wf_mutex *)mutex;
-    int err = wf_op_enter(&deadline, "weft_mutex_lock");
+    int err = is_entered ? 0 : wf_op_enter_slowly("weft_mutex_lock");
     if (wf_unlikely(err != 0)) {
         return err;
     }
-    if (wf_likely(take(self)) || take_soon(self)) {
+    if (take(self) || take_soon(self)) {
         return 0;
     }
     weft_op op;
     weft_mutex_lock_init(&op, mutex);
     return wf_op_await_slowly(&op, deadline);
+}
+
+int weft_mutex_lock(weft_mutex *mutex, weft_time deadline)
+{
+    if (wf_unlikely(!wf_await_enter_quickly(&deadline))) {
+        return lock_slowly(mutex, deadline, false);
+    }
+    return wf_likely(take((struct wf_mutex *)mutex)) ? 0 : lock_slowly(mutex, deadline, true);
 }
 
 void weft_mutex_hold(weft_mutex *mutex)
@@ -198,8 +208,8 @@ void weft_mutex_hold(weft_mutex *mutex)
     }
 }
 
-/* B2 to B4. */
-static void unlock_slowly(struct wf_mutex *mutex)
+/* B2 to B4. Not inlined, like lock_slowly(). */
+static __attribute__((noinline)) void unlock_slowly(struct wf_mutex *mutex)
 {
     struct wf_turn turn;
     wf_turn_begin(&turn, mutex);
