@@ -386,13 +386,22 @@ static int run_for_long(void *arg)
     return 0;
 }
 
+/* Returns by which factor a wait may take longer than it should. */
+static int64_t slowness_of(const struct contest *contest)
+{
+    if (test_is_sanitized()) {
+        return 50; /* Each memory access, and in particular each allocation, is slow. */
+    }
+    /* Forks yield when the monitor asks, which may have to wait for a processor itself. The time
+     * for a page fault of fresh scratch depends on the other load of the machine. */
+    bool is_slow =
+        TEST_IS_EMULATED || (contest->row->flags & FORKS) != 0 || !contest->workload->has_scratch;
+    return is_slow ? 10 : 1;
+}
+
 static void check_waits(const struct contest *contest)
 {
-    /* Forks yield when the monitor asks, which may have to wait for a processor itself. */
-    bool is_slow = test_is_sanitized() || TEST_IS_EMULATED || (contest->row->flags & FORKS) != 0;
-    /* The time for a page fault depends on the other load of the machine. */
-    bool has_faults = !contest->workload->has_scratch;
-    int64_t limit = is_slow || has_faults ? 10 * LIMIT_NS : LIMIT_NS;
+    int64_t limit = LIMIT_NS * slowness_of(contest);
     int64_t worst = 0;
     unsigned waits = atomic_load(&contest->waits);
     unsigned late = 0;
