@@ -196,6 +196,13 @@ static void check_results(const struct rig *rig, int wanted)
     CHECK(rig->tasks[0] != rig->tasks[1]);
 }
 
+/* Each test starts many runtimes. */
+static unsigned workers(unsigned least)
+{
+    unsigned count = test_workers(2);
+    return count < least ? least : count > 16 ? 16 : count;
+}
+
 /* --- Canceled ----------------------------------------------------------------------------- */
 
 static void sleep_for_long(struct rig *rig, unsigned index)
@@ -205,7 +212,7 @@ static void sleep_for_long(struct rig *rig, unsigned index)
 
 static void cancel_while_parts_wait(const struct owner *owner, void (*run)(struct rig *rig))
 {
-    weft_runtime *rt = test_start(test_workers(2));
+    weft_runtime *rt = test_start(workers(1));
     struct rig rig = make_rig(rt, run, sleep_for_long);
     weft_task *task = start(owner, &rig, run_parts);
     CHECK_EQ(weft_event_wait(&rig.both_started, WEFT_NEVER), 0);
@@ -232,7 +239,7 @@ static void loop_until_canceled(struct rig *rig, unsigned index)
 
 static void cancel_while_parts_loop(const struct owner *owner, void (*run)(struct rig *rig))
 {
-    weft_runtime *rt = test_start(test_workers(2) < 4 ? 4 : test_workers(2));
+    weft_runtime *rt = test_start(workers(4));
     struct rig rig = make_rig(rt, run, loop_until_canceled);
     weft_task *task = start(owner, &rig, run_parts);
     CHECK_EQ(weft_event_wait(&rig.both_started, WEFT_NEVER), 0);
@@ -257,7 +264,7 @@ static int run_parts_when_canceled(void *arg)
 
 static void cancel_before_parts_start(const struct owner *owner, void (*run)(struct rig *rig))
 {
-    weft_runtime *rt = test_start(test_workers(2));
+    weft_runtime *rt = test_start(workers(1));
     struct rig rig = make_rig(rt, run, sleep_for_long);
     weft_task *task = start(owner, &rig, run_parts_when_canceled);
     CHECK_EQ(weft_event_wait(&rig.gate, WEFT_NEVER), 0);
@@ -301,7 +308,7 @@ static weft_task *start_shielded(const struct owner *owner, struct rig *rig)
 
 static void cancel_shielded(const struct owner *owner, void (*run)(struct rig *rig))
 {
-    weft_runtime *rt = test_start(test_workers(2));
+    weft_runtime *rt = test_start(workers(1));
     struct rig rig = make_rig(rt, run, wait_for_gate);
     weft_task *task = start_shielded(owner, &rig);
     weft_cancel(task);
@@ -333,7 +340,7 @@ static int clean_up_in_shield(void *arg)
 
 static void cancel_and_clean_up(const struct owner *owner, void (*run)(struct rig *rig))
 {
-    weft_runtime *rt = test_start(test_workers(2));
+    weft_runtime *rt = test_start(workers(1));
     struct rig rig = make_rig(rt, run, sleep_for_long);
     weft_task *task = start(owner, &rig, clean_up_in_shield);
     CHECK_EQ(weft_event_wait(&rig.both_started, WEFT_NEVER), 0);
@@ -351,7 +358,7 @@ static void canceled_task_can_shield_later_forks(void)
 
 static void shut_down_while_parts_wait(const struct owner *owner, void (*run)(struct rig *rig))
 {
-    weft_runtime *rt = test_start(test_workers(2));
+    weft_runtime *rt = test_start(workers(1));
     struct rig rig = make_rig(rt, run, sleep_for_long);
     weft_task *task = start(owner, &rig, run_parts);
     CHECK_EQ(weft_event_wait(&rig.both_started, WEFT_NEVER), 0);
@@ -376,7 +383,7 @@ static int open_gate_when_canceled(void *arg)
 
 static void shut_down_shielded(const struct owner *owner, void (*run)(struct rig *rig))
 {
-    weft_runtime *rt = test_start(test_workers(2));
+    weft_runtime *rt = test_start(workers(1));
     struct rig rig = make_rig(rt, run, wait_for_gate);
     weft_task *task = start_shielded(owner, &rig);
     weft_detach(test_go(rt, open_gate_when_canceled, &rig));

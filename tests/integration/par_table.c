@@ -48,7 +48,7 @@ static unsigned workers(void)
 /* Returns whether this row is in the sample, which has one row of the given number. */
 static bool is_chosen(size_t row, unsigned one_of)
 {
-    one_of *= TEST_IS_TSAN ? 4 : 1;
+    one_of *= TEST_IS_TSAN ? 8 : 1;
     return test_scale(100) >= 200 || (row + test_seed()) % one_of == 0;
 }
 
