@@ -26,9 +26,7 @@
  *
  * The handler is async-signal-safe: it formats its text by hand.
  *
- * Edges.
- * [OV1] installing releases the number of handlers below ours, the handler acquires it: it sees
- *       them. An entry is overwritten only after the program has replaced its handler.
+ * Edge: fault_chain.h's [OV1].
  */
 #include "sched/overflow.h"
 
@@ -42,6 +40,7 @@
 #include "base/lock.h"
 #include "fiber/segment.h"
 #include "fiber/stack.h"
+#include "sched/fault_chain.h"
 #include "sched/fiber.h"
 #include "sched/thread.h"
 #include "sched/worker.h"
@@ -49,17 +48,9 @@
 enum {
     SIGNAL_STACK_BYTES = 64 * 1024,
     TEXT_MAX = 512,
-    BELOW_MAX = 8, /* different handlers of a program, each installed on top of ours */
 };
 
-/* The handlers below ours for one signal. */
-struct chain {
-    int number;                        /* constant */
-    _Atomic(uint32_t) count;           /* written under the lock, read by the handler */
-    struct sigaction below[BELOW_MAX]; /* the last one is called first */
-};
-
-static struct chain chains[] = { { .number = SIGSEGV }, { .number = SIGBUS } };
+static struct wf_fault_chain chains[] = { { .number = SIGSEGV }, { .number = SIGBUS } };
 static unsigned runtimes; /* under the lock */
 static struct wf_lock lock = WF_LOCK_INIT(WF_RANK_RUNTIME);
 
@@ -147,10 +138,9 @@ static void call_old(const struct sigaction *old, int number, siginfo_t *info, v
 static void pass_to_old(uint32_t level, int number, siginfo_t *info, void *context)
 {
     struct sigaction none = { .sa_handler = SIG_DFL };
-    struct chain *chain = number == chains[0].number ? &chains[0] : &chains[1];
-    /* acquire [OV1]: the handlers below ours. */
-    uint32_t count = wf_load_acquire(&chain->count);
-    struct sigaction *place = level < count ? &chain->below[count - 1 - level] : &none;
+    struct wf_fault_chain *chain = number == chains[0].number ? &chains[0] : &chains[1];
+    struct sigaction *place = wf_fault_chain_at(chain, level);
+    place = place != NULL ? place : &none;
     struct sigaction old = *place;
     bool is_default = (old.sa_flags & SA_SIGINFO) == 0 &&
                       (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN);
@@ -246,9 +236,9 @@ static struct sigaction our_action(void)
 }
 
 /* Returns the position of a handler below ours, or count if it is not there. */
-static uint32_t position_of(const struct chain *chain, const struct sigaction *action,
-                            uint32_t count)
+static uint32_t position_of(const struct wf_fault_chain *chain, const struct sigaction *action)
 {
+    uint32_t count = wf_fault_chain_count(chain);
     uint32_t i = 0;
     while (i < count && !is_same(&chain->below[i], action)) {
         i++;
@@ -258,36 +248,31 @@ static uint32_t position_of(const struct chain *chain, const struct sigaction *a
 
 /* Puts our handler on top of the one that is installed, unless that is ours. A handler that is
  * below ours already was installed again by the program, which has dropped those above it. */
-static void install(struct chain *chain)
+static void install(struct wf_fault_chain *chain)
 {
     struct sigaction ours = our_action();
     struct sigaction now;
     if (sigaction(chain->number, NULL, &now) != 0 || is_same(&now, &ours)) {
         return;
     }
-    /* relaxed: written under the lock only. */
-    uint32_t position = position_of(chain, &now, wf_load_relaxed(&chain->count));
-    if (position == BELOW_MAX) {
+    uint32_t position = position_of(chain, &now);
+    if (position == WF_FAULT_CHAIN_MAX) {
         return;
     }
-    chain->below[position] = now;
-    /* release [OV1]: the handlers below ours. */
-    wf_store_release(&chain->count, position + 1);
+    wf_fault_chain_put(chain, position, &now);
     (void)sigaction(chain->number, &ours, NULL);
 }
 
 /* Restores the handler below ours, unless the program has installed another one on top. Handlers
  * further below stay known: the restored one may pass faults on to ours. */
-static void restore(struct chain *chain)
+static void restore(struct wf_fault_chain *chain)
 {
     struct sigaction ours = our_action();
     struct sigaction now;
-    /* relaxed: written under the lock only. */
-    uint32_t count = wf_load_relaxed(&chain->count);
+    uint32_t count = wf_fault_chain_count(chain);
     bool is_ours = sigaction(chain->number, NULL, &now) == 0 && is_same(&now, &ours);
     if (is_ours && count > 0 && sigaction(chain->number, &chain->below[count - 1], NULL) == 0) {
-        /* release [OV1]: the handlers below ours. */
-        wf_store_release(&chain->count, count - 1);
+        wf_fault_chain_pop(chain);
     }
 }
 
