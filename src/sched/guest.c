@@ -117,13 +117,16 @@ int wf_guest_run(struct wf_sched *sched, int (*function)(void *arg), void *arg)
     }
     struct wf_guest guest = { .sched = sched, .outer = self->guest };
     self->guest = &guest;
-    wf_strand_use(NULL);
+    weft_jobs *before = weft_jobs_here();
+    if (before->head != NULL) {
+        wf_strand_use(NULL); /* It is the fork context of the enclosing call. */
+    }
     int result = wf_callout(function, arg);
     if (guest.strand != NULL) {
         leave(&guest);
     }
     self->guest = guest.outer;
-    wf_strand_use(guest.outer != NULL ? guest.outer->strand : NULL);
+    wf_strand_use_again(before);
     return result;
 }
 

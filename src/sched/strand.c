@@ -218,6 +218,11 @@ void wf_strand_use(struct wf_strand *strand)
     WF_TLS_STORE(weft_jobs_of_thread, strand != NULL ? wf_jobs_public(&strand->jobs) : &nothing);
 }
 
+void wf_strand_use_again(weft_jobs *jobs)
+{
+    WF_TLS_STORE(weft_jobs_of_thread, jobs);
+}
+
 /* Makes this worker's thread fork there from now on, and names the fork context to thieves. */
 static void sit_down(struct wf_worker *worker, struct wf_strand *strand)
 {

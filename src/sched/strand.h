@@ -141,6 +141,9 @@ void wf_strand_give(struct wf_strand *strand);
 /* Makes this thread fork there from now on. NULL: its next fork takes the slow path. */
 void wf_strand_use(struct wf_strand *strand);
 
+/* Makes this thread fork where it did before, on the same stack. */
+void wf_strand_use_again(weft_jobs *jobs);
+
 /* Aborts if there are unjoined forks, naming their owner. */
 void wf_strand_must_be_empty(const struct wf_strand *strand, const char *whose, uint64_t id);
 
