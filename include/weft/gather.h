@@ -10,6 +10,7 @@
  * Each of these functions joins all tasks before it returns 0 or more, or an error of a task;
  * all handles are consumed then. If it returns because its deadline has passed or the caller
  * was canceled, the entries of joined tasks are NULL, and the caller keeps the other handles.
+ * If the deadline is the cause, at least one handle is left.
  */
 #ifndef WEFT_GATHER_H
 #define WEFT_GATHER_H

@@ -7,6 +7,7 @@
 
 #include <weft.h>
 
+#include "../time/virtual.h"
 #include "crowd.h"
 #include "rt.h"
 #include "test.h"
@@ -42,6 +43,15 @@ static weft_runtime *begin(void)
     }
     test_settle(rt);
     return rt;
+}
+
+/* Ends the tasks that are not joined yet. */
+static void join_rest(void)
+{
+    for (unsigned i = 0; i < TASKS; i++) {
+        weft_event_set(&runners[i].gate);
+    }
+    CHECK_EQ(weft_join_all(tasks, TASKS, NULL, WEFT_NEVER), 0);
 }
 
 static void check_all_are_joined(void)
@@ -223,6 +233,63 @@ static void canceled_or_late_joiner_keeps_handles(void)
     CHECK_EQ(results[4], 40);
     check_all_are_joined();
     weft_runtime_destroy(rt);
+}
+
+/* A task ends with WEFT_ECANCELED after the deadline has passed and before the joiner runs. */
+struct late_end {
+    weft_time deadline;
+    unsigned yields;
+    int (*join)(weft_task **tasks, size_t count, int *results, weft_time deadline);
+};
+
+static int pass_deadline(void *arg)
+{
+    const struct late_end *late = arg;
+    weft_clock_advance(late->deadline - weft_now());
+    for (unsigned i = 0; i < late->yields; i++) {
+        CHECK_EQ(weft_yield(), 0);
+    }
+    let_go(0);
+    return 0;
+}
+
+static int join_0(void *arg)
+{
+    const struct late_end *late = arg;
+    int result = 0;
+    int err = late->join(tasks, 1, &result, late->deadline);
+    if (err == WEFT_ETIMEDOUT) {
+        CHECK(tasks[0] != NULL);
+        CHECK_EQ(weft_join(tasks[0], &result, WEFT_NEVER), 0);
+        tasks[0] = NULL;
+    } else {
+        CHECK_EQ(err, WEFT_ECANCELED);
+        CHECK(tasks[0] == NULL);
+    }
+    return 0;
+}
+
+static void late_join_of_canceled_task_leaves_handle_or_returns_its_result(void)
+{
+    struct late_end late = { 0 };
+    for (late.yields = 0; late.yields < 4; late.yields++) {
+        for (unsigned mode = 0; mode < 3; mode++) {
+            late.join = mode == 0   ? weft_join_all
+                        : mode == 1 ? weft_try_join_all
+                                    : weft_first_success;
+            late.deadline = virtual_begin() + 10 * WEFT_MS;
+            weft_runtime *rt = begin();
+            runners[0].result = WEFT_ECANCELED;
+            weft_task *joiner = virtual_go(rt, join_0, &late);
+            virtual_settle(rt);
+            weft_task *passer = virtual_go(rt, pass_deadline, &late);
+            CHECK_EQ(test_join(joiner), 0);
+            CHECK_EQ(test_join(passer), 0);
+            join_rest();
+            weft_runtime_destroy(rt);
+            virtual_end();
+        }
+    }
 }
 
 static int join_2(void *arg)
@@ -533,6 +600,7 @@ TEST_MAIN({
     TEST(first_success_skips_failed_tasks),
     TEST(join_many_of_no_tasks),
     TEST(canceled_or_late_joiner_keeps_handles),
+    TEST(late_join_of_canceled_task_leaves_handle_or_returns_its_result),
     TEST(task_with_other_joiner_returns_ejoined),
     TEST(go_each_calls_function_for_each_item),
     TEST(go_each_runs_up_to_limit_calls_concurrently),
