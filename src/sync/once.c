@@ -55,11 +55,12 @@ static int take_bits(uint32_t *bits)
     return *bits == BUSY ? WEFT_PENDING : 0;
 }
 
-/* Returns what identifies the task or plain thread that runs here; NULL without memory for it. */
-static void *caller(void)
+/* Returns what identifies the task or plain thread that runs here; thread is the record of the
+ * thread, or NULL. */
+static void *caller(struct wf_thread *thread)
 {
     void *task = wf_thread_running();
-    return task != NULL ? task : wf_thread_self();
+    return task != NULL ? task : thread;
 }
 
 static void set_owner(weft_once *once, void *owner)
@@ -75,7 +76,7 @@ static int begin_take(struct wf_op *op, struct wf_turn *turn)
     if (result == WEFT_PENDING) {
         /* relaxed: see the top of the file. */
         void *owner = wf_load_relaxed(&self->owner);
-        if (wf_unlikely(owner != NULL && owner == caller())) {
+        if (wf_unlikely(owner != NULL && owner == caller(wf_thread_known()))) {
             wf_fatal("weft_once: its function waits for the same weft_once, or weft_once_cell, "
                      "which would never end; use another one there");
         }
@@ -118,7 +119,8 @@ void weft_once_end(weft_once *once, bool is_done)
     struct wf_turn turn;
     wf_turn_begin(&turn, self);
     if (wf_unlikely(turn.bits != BUSY)) {
-        wf_fatal("weft_once_end: nobody is at it; call it after a weft_once_begin() that gave 1");
+        wf_fatal("weft_once_end: no call is in progress; call it after a weft_once_begin() that "
+                 "returned 1");
     }
     if (is_done) {
         turn.bits = DONE;
@@ -137,7 +139,7 @@ int weft_once_run(weft_once *once, int (*function)(void *arg), void *arg, weft_t
 {
     int result = begin(once, deadline, "weft_once_run");
     if (result == 1) {
-        set_owner(once, caller());
+        set_owner(once, caller(wf_thread_self()));
         result = wf_callout(function, arg);
         set_owner(once, NULL);
         weft_once_end(once, result == 0);
@@ -171,7 +173,7 @@ int weft_once_cell_get_or_make(weft_once_cell *cell, int (*make)(void **value, v
 {
     int result = begin(&cell->once, deadline, "weft_once_cell_get_or_make");
     if (result == 1) {
-        set_owner(&cell->once, caller());
+        set_owner(&cell->once, caller(wf_thread_self()));
         WF_CALLOUT_BEGIN();
         result = make(&cell->value, arg);
         WF_CALLOUT_END();

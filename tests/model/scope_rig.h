@@ -80,7 +80,7 @@ void weft_cancel(weft_task *task)
 void wf_join_answer(struct wf_task *task)
 {
     (void)task;
-    mc_assert(!"nobody joins");
+    mc_assert(!"no task is joined");
 }
 
 /* Not used here. */
@@ -142,7 +142,7 @@ bool weft_timer_stop(weft_timer *timer)
     return false;
 }
 
-/* The scopes here are nobody's. */
+/* The scopes here are in no frame. */
 _Atomic(uint32_t) *wf_frame_begin(const void *object)
 {
     (void)object;

@@ -494,10 +494,24 @@ static void handles_outlive_their_runtime(void)
     }
 }
 
+/* A plain thread ends a scope whose deadline has a timer in the destroyed runtime. */
+static void scope_outlives_its_runtime(void)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        weft_runtime *rt = test_start(2);
+        weft_scope_options options = { .runtime = rt, .deadline = weft_after(3600 * WEFT_S) };
+        weft_scope scope;
+        weft_scope_begin(&scope, &options);
+        weft_runtime_destroy(rt);
+        CHECK_EQ(weft_scope_end(&scope), 0);
+    }
+}
+
 TEST_MAIN({
     TEST(use_of_destroyed_runtime_aborts_with_message),
     TEST(destroy_inside_par_run_aborts_with_message),
     TEST_NATIVE(many_destroyed_runtimes_keep_little_memory, "takes memory itself"),
     TEST(destroy_waits_for_calls_in_progress),
     TEST(handles_outlive_their_runtime),
+    TEST(scope_outlives_its_runtime),
 })

@@ -279,7 +279,7 @@ static void misuse_aborts_with_message(void)
     CHECK_ABORTS(run_inside_run_of_job, waits);
     CHECK_ABORTS(await_inside_run, waits);
     CHECK_ABORTS(make_inside_make, waits);
-    CHECK_ABORTS(end_without_begin, "weft_once_end: nobody is at it");
+    CHECK_ABORTS(end_without_begin, "weft_once_end: no call is in progress");
 }
 
 TEST_MAIN({
