@@ -57,15 +57,12 @@ static void run_without_runtime(int (*program)(void *arg))
 
 static void run_known(int (*program)(void *arg))
 {
-    enum {
-        TIMEOUT_S = 1800
-    };
     unsigned workers = test_workers(2);
     if (workers == 1) {
         run_without_runtime(program);
     }
     weft_runtime *rt = test_start(workers);
-    CHECK_EQ(test_join_within(test_go(rt, program, NULL), TIMEOUT_S * WEFT_S), 0);
+    CHECK_EQ(test_join(test_go(rt, program, NULL)), 0);
     weft_runtime_destroy(rt);
 }
 

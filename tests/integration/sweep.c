@@ -250,7 +250,7 @@ static int select_some(void *arg)
             numbers_send_init(&send, ends->to, &i);
         }
         numbers_recv_init(&recv, ends->from, &theirs);
-        weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
+        weft_sleep_init(&sleep, weft_after(3600 * WEFT_S), 0);
         weft_branch branches[3] = { { .future = i <= 4 ? &send.future : NULL },
                                     { .future = may_receive ? &recv.future : NULL },
                                     { .future = &sleep.future } };

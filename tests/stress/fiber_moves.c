@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 /* Mailbox of one fiber. */
 struct mail {
@@ -86,7 +87,7 @@ static void post(struct mail *mail)
 static void exchange(struct wanderer *self)
 {
     post(&self->partner->mail);
-    CHECK_EQ(weft_await(&self->mail.future, weft_now() + 60 * WEFT_S), 0);
+    CHECK_EQ(weft_await(&self->mail.future, test_deadline()), 0);
 }
 
 static void wait_in_random_way(struct wanderer *self, struct wf_rng *rng)

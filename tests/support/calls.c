@@ -12,6 +12,7 @@
 #include "links.h"
 #include "ports.h"
 #include "test.h"
+#include "timing.h"
 
 void source_wait_for_calls(const struct wf_source *source, uint32_t count)
 {
@@ -28,7 +29,7 @@ void link_wait_for_calls(const weft_stream *stream, uint32_t count)
 void port_wait_for_users(const void *handle, unsigned count)
 {
     const struct wf_source *source = wf_source_of(handle);
-    weft_time deadline = weft_after(60 * WEFT_S);
+    weft_time deadline = test_deadline();
     /* The owner counts, too. */
     while ((atomic_load(&source->users) & WF_SOURCE_USERS_MAX) < count + 1) {
         CHECK_LT(weft_now(), deadline);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "test.h"
+#include "timing.h"
 
 weft_datagram *message_open(const char *place, weft_address *address)
 {
@@ -27,7 +28,7 @@ void message_send(weft_datagram *socket, const char *text, const weft_address *t
 void message_check(weft_datagram *socket, const char *wanted)
 {
     char buffer[100];
-    ssize_t n = weft_datagram_receive(socket, buffer, sizeof buffer, weft_after(60 * WEFT_S));
+    ssize_t n = weft_datagram_receive(socket, buffer, sizeof buffer, test_deadline());
     CHECK_EQ(n, (ssize_t)strlen(wanted));
     CHECK_EQ(memcmp(buffer, wanted, (size_t)n), 0);
 }

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "test.h"
+#include "timing.h"
 
 weft_runtime *test_start(unsigned workers)
 {
@@ -88,12 +89,7 @@ int test_join(weft_task *task)
 
 int test_join_soon(weft_task *task)
 {
-    return test_join_within(task, 60 * WEFT_S);
-}
-
-int test_join_within(weft_task *task, int64_t timeout_ns)
-{
-    return join_until(task, weft_now() + timeout_ns);
+    return join_until(task, test_deadline());
 }
 
 int test_return_7(weft_co *co, void *state)
@@ -133,7 +129,7 @@ void test_settle(weft_runtime *rt)
     uint64_t before = 0;
     CHECK_EQ(weft_runtime_workers(rt), 1);
     CHECK_EQ(test_run(rt, count_parks, &before), 0);
-    int64_t deadline = weft_now() + 60 * WEFT_S;
+    int64_t deadline = test_deadline();
     while (parks(rt) == before) {
         CHECK_LT(weft_now(), deadline);
         sched_yield();
@@ -142,7 +138,7 @@ void test_settle(weft_runtime *rt)
 
 void test_wait_until_asleep(const weft_runtime *rt)
 {
-    int64_t deadline = weft_now() + 60 * WEFT_S;
+    int64_t deadline = test_deadline();
     weft_stats stats;
     do {
         CHECK_LT(weft_now(), deadline);

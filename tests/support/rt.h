@@ -29,11 +29,10 @@ weft_task *test_go_first(weft_runtime *rt, int (*function)(void *arg), void *arg
  * time: the moving fiber keeps its worker busy until it has left. */
 void test_move(void);
 
-/* Return the result of the task once it has ended: without a deadline, within a minute, or
- * within the timeout. The test fails if the time is over. */
+/* Return the result of the task once it has ended: without a deadline, or before
+ * test_deadline(). The test fails if the time is over. */
 int test_join(weft_task *task);
 int test_join_soon(weft_task *task);
-int test_join_within(weft_task *task, int64_t timeout_ns);
 
 /* Returns when all workers have started and are parked. */
 void test_wait_until_asleep(const weft_runtime *rt);

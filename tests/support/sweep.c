@@ -11,6 +11,7 @@
 #include "hooks.h"
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 enum {
     WORKERS_MAX = 32,
@@ -65,7 +66,7 @@ static int run_in(weft_runtime *rt, const struct program *program)
 {
     int result = test_run(rt, run_as_task, (void *)(uintptr_t)program);
     weft_stats stats;
-    int64_t deadline = weft_now() + 60 * WEFT_S;
+    int64_t deadline = test_deadline();
     do {
         CHECK_LT(weft_now(), deadline);
         weft_runtime_stats(rt, &stats);

@@ -5,6 +5,7 @@
 #include "timing.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <weft/clock.h>
@@ -16,13 +17,22 @@ enum {
     ROUNDS_MIN = 20,
 };
 
-static const int64_t PATIENCE_NS = 60 * WEFT_S;
-
 static int64_t now(void)
 {
     struct timespec time;
     (void)clock_gettime(CLOCK_MONOTONIC, &time);
     return (int64_t)time.tv_sec * WEFT_S + time.tv_nsec;
+}
+
+static int64_t patience_ns(void)
+{
+    const char *seconds = getenv("WEFT_TEST_TIMEOUT");
+    return (seconds != NULL ? strtoll(seconds, NULL, 10) : 60) * WEFT_S;
+}
+
+int64_t test_deadline(void)
+{
+    return weft_now() + patience_ns();
 }
 
 static int64_t race_ns(void)
@@ -51,7 +61,7 @@ bool test_rounds_next(struct test_rounds *rounds)
     bool lacks =
         rounds->has_outcomes && (rounds->outcomes[false] == 0 || rounds->outcomes[true] == 0);
     bool goes_on = now() < rounds->end || rounds->count < ROUNDS_MIN || lacks;
-    if (lacks && now() > rounds->end + PATIENCE_NS) {
+    if (lacks && now() > rounds->end + patience_ns()) {
         test_fail(__FILE__, __LINE__, "one outcome never came in %llu rounds",
                   (unsigned long long)rounds->count);
     }

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Returns the time at which a wait that starts now and should end has hung: after a minute, or
+ * WEFT_TEST_TIMEOUT seconds. The latter is for machines with much other load. */
+int64_t test_deadline(void);
+
 /* Returns the time at which a race that starts now, and repeats in rounds, has run long enough. */
 int64_t test_race_end(void);
 

@@ -6,6 +6,7 @@
 
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 static atomic_int given;
 static atomic_int ended;
@@ -167,7 +168,7 @@ static int pull_ahead(void *arg)
     int item = 0;
     CHECK_EQ(weft_sequence_next(sequence, &item, WEFT_NEVER), 1);
     CHECK_EQ(item, 1);
-    weft_time deadline = weft_after(60 * WEFT_S);
+    weft_time deadline = test_deadline();
     while (atomic_load(&given) < 8 && weft_now() < deadline) {
         (void)weft_yield();
     }

@@ -817,7 +817,7 @@ static int drain(void *arg)
     weft_scope scope;
     weft_scope_begin(&scope, NULL);
     CHECK_EQ(weft_scope_go(&scope, sleep_briefly, NULL), 0);
-    CHECK_EQ(weft_scope_drain(&scope, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(weft_scope_drain(&scope, test_deadline()), 0);
     CHECK_EQ(atomic_load(&ended), 1);
 
     weft_scope_begin(&scope, NULL);

@@ -151,7 +151,7 @@ static int select_from_shared_events(void *arg)
         branches[i].future = &ops[i].future;
     }
     branches[BRANCHES].future = &sleep.future;
-    weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
+    weft_sleep_init(&sleep, weft_after(3600 * WEFT_S), 0);
     weft_event_set(&events[5]);
     CHECK_EQ(weft_select(branches, BRANCHES + 1, 0, WEFT_NEVER) * 3 % EVENTS, 5);
     weft_event_reset(&events[5]);
@@ -266,14 +266,14 @@ static int sleep_or_join(void *arg)
 
     /* The losing join has left the handle intact. */
     CHECK_EQ(numbers_send(pair.to[1], 9, WEFT_NEVER), 0);
-    weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
+    weft_sleep_init(&sleep, weft_after(3600 * WEFT_S), 0);
     weft_join_init(&join, task, &result);
     CHECK_EQ(weft_select(branches, 4, 0, WEFT_NEVER), 0);
     CHECK_EQ(result, 1);
     CHECK_EQ(pair.message[1], 9);
 
     /* An operation wins while a sleep is pending. */
-    weft_sleep_init(&sleep, weft_after(60 * WEFT_S), 0);
+    weft_sleep_init(&sleep, weft_after(3600 * WEFT_S), 0);
     branches[0].future = NULL;
     weft_event_set(&done_event);
     CHECK_EQ(weft_select(branches, 4, 0, WEFT_NEVER), 2);

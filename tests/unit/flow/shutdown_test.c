@@ -9,6 +9,7 @@
 #include "crowd.h"
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 static weft_shutdown service;
 static atomic_uint served;
@@ -50,7 +51,7 @@ static void drain_waits_for_work_in_progress(void)
         tasks[i] = test_go(rt, serve, &briefly);
     }
     CHECK(!weft_shutdown_is_triggered(&service));
-    CHECK_EQ(weft_shutdown_drain(&service, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(weft_shutdown_drain(&service, test_deadline()), 0);
     CHECK(weft_shutdown_is_triggered(&service));
     CHECK_EQ(weft_shutdown_pending(&service), 0);
     CHECK(!weft_token_is_cancelled(weft_shutdown_token(&service)));

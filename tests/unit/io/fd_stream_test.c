@@ -17,6 +17,7 @@
 #include "links.h"
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 static void on_workers(int (*function)(void *arg))
 {
@@ -238,10 +239,10 @@ static int read_packets(void *arg)
              WEFT_ETIMEDOUT); /* It is registered now. */
     CHECK_EQ(write(ends[1], "ab", 2), 2);
     CHECK_EQ(write(ends[1], "c", 1), 1);
-    CHECK_EQ(weft_read(reader, buffer, 8, weft_after(60 * WEFT_S)), 2);
-    CHECK_EQ(weft_read(reader, buffer, 8, weft_after(60 * WEFT_S)), 1);
+    CHECK_EQ(weft_read(reader, buffer, 8, test_deadline()), 2);
+    CHECK_EQ(weft_read(reader, buffer, 8, test_deadline()), 1);
     (void)close(ends[1]);
-    CHECK_EQ(weft_read(reader, buffer, 8, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(weft_read(reader, buffer, 8, test_deadline()), 0);
     weft_stream_close(reader);
     return 0;
 }
@@ -260,10 +261,10 @@ static int peek_into_pipe(void *arg)
     struct link link = link_open(LINK_PIPE);
     char byte;
     (void)arg;
-    CHECK_EQ(weft_peek(link.far, &byte, 1, weft_after(60 * WEFT_S)), -EOPNOTSUPP);
-    CHECK_EQ(weft_peek(link.far, &byte, 0, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(weft_peek(link.far, &byte, 1, test_deadline()), -EOPNOTSUPP);
+    CHECK_EQ(weft_peek(link.far, &byte, 0, test_deadline()), 0);
     CHECK_EQ(weft_read(link.far, &byte, 1, weft_after(WEFT_MS)), WEFT_ETIMEDOUT);
-    CHECK_EQ(weft_peek(link.far, &byte, 1, weft_after(60 * WEFT_S)), -EOPNOTSUPP);
+    CHECK_EQ(weft_peek(link.far, &byte, 1, test_deadline()), -EOPNOTSUPP);
     link_close(&link);
     return 0;
 }
@@ -321,7 +322,7 @@ static int peek_before_reading(void *arg)
     CHECK_EQ(weft_sleep(WEFT_MS), 0);
     CHECK_EQ(weft_write_all(link->near, "x", 1, WEFT_NEVER), 0);
     for (unsigned i = 0; i < 2; i++) {
-        CHECK_EQ(weft_join(tasks[i], &result, weft_after(60 * WEFT_S)), 0);
+        CHECK_EQ(weft_join(tasks[i], &result, test_deadline()), 0);
         CHECK_EQ(result, 1);
     }
     return 0;

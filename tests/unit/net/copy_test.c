@@ -16,6 +16,7 @@
 #include "links.h"
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 enum {
     SIZE = 300 * 1000,
@@ -125,7 +126,7 @@ static int close_first(void *arg)
     link_wait_for_calls(next.near, 2); /* The copy and its write. */
     weft_stream_close(link->far);
     link->far = NULL;
-    CHECK_EQ(weft_join(copy, &result, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(weft_join(copy, &result, test_deadline()), 0);
     CHECK_EQ(result, WEFT_ECLOSED);
     CHECK_EQ(weft_go(&reader, read_to_end, next.far), 0);
     weft_stream_close(next.near);
@@ -148,7 +149,7 @@ static int close_second(void *arg)
     link_wait_for_calls(link->far, 2);
     weft_stream_close(next.near);
     next.near = NULL;
-    CHECK_EQ(weft_join(copy, &result, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(weft_join(copy, &result, test_deadline()), 0);
     CHECK_EQ(result, WEFT_ECLOSED);
     link_close(&next);
     return 0;
@@ -238,7 +239,7 @@ static int cancel_rest(void *arg)
     CHECK_EQ(weft_read(link->near, &byte, 1, WEFT_NEVER), 0);
     link_wait_for_calls(link->far, 2); /* The rest of the copy, and its read. */
     weft_cancel(task);
-    CHECK_EQ(weft_join(task, &result, weft_after(60 * WEFT_S)), 0);
+    CHECK_EQ(weft_join(task, &result, test_deadline()), 0);
     CHECK_EQ(result, WEFT_ECANCELED);
     link_close(&next);
     return 0;
@@ -307,7 +308,7 @@ static int fail_one_way(void *arg)
         CHECK_EQ(weft_stream_set_option(link.near, WEFT_OPTION_LINGER, 0), 0);
         weft_stream_close(link.near);
         link.near = NULL;
-        CHECK_EQ(weft_join(task, &result, weft_after(60 * WEFT_S)), 0);
+        CHECK_EQ(weft_join(task, &result, test_deadline()), 0);
         CHECK_EQ(result, -ECONNRESET);
         link_close(&link);
         weft_stream_close(silent);
@@ -344,7 +345,7 @@ static int close_under_copy(void *arg)
         link_wait_for_calls(link.far, 3);
         link_wait_for_calls(silent, 3);
         weft_stream_close(closes_silent ? silent : link.far);
-        CHECK_EQ(weft_join(task, &result, weft_after(60 * WEFT_S)), 0);
+        CHECK_EQ(weft_join(task, &result, test_deadline()), 0);
         CHECK_EQ(result, WEFT_ECLOSED);
         link_close(&link);
         weft_stream_close(silent);

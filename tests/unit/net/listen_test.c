@@ -19,6 +19,7 @@
 #include "ports.h"
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 static const weft_listen_options *const no_options = NULL;
 
@@ -594,7 +595,7 @@ static void calls_on_closed_listener_return_eclosed(void)
 /* io_uring releases a descriptor only when the thread that waited on it runs again, so retry. */
 static void open_again(weft_runtime *rt, struct place *place)
 {
-    weft_time limit = weft_after(60 * WEFT_S);
+    weft_time limit = test_deadline();
     int err;
     do {
         err = test_run(rt, open_one_to_close, place);

@@ -64,7 +64,7 @@ static void blocking_jobs_spawned_on_worker_have_unique_ids(void)
     weft_task *task;
     weft_spec spec = { .body = two_jobs_task };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     weft_runtime_destroy(rt);
 }
 
@@ -291,7 +291,7 @@ static void maintenance_that_fetches_batch_wakes_other_worker(void)
     weft_spec spec = { .body = inject_task };
     CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
     test_wait_for(&long_running, 1);
-    weft_time deadline = weft_now() + 3 * WEFT_S;
+    weft_time deadline = test_deadline();
     while (atomic_load(&long_running) < 2 && weft_now() < deadline) {
         test_wait_ns(WEFT_MS);
     }
@@ -376,7 +376,7 @@ static void spawn_in_child_forked_by_stackless_task_aborts(void)
     weft_task *task;
     weft_spec spec = { .body = forking_task };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(test_join_within(task, 10 * WEFT_S), 6); /* SIGABRT */
+    CHECK_EQ(test_join_soon(task), 6); /* SIGABRT */
     weft_runtime_destroy(rt);
 }
 
@@ -424,7 +424,7 @@ static void cancel_of_blocking_job_ends_its_join(void)
             test_wait_for(&job_waits, i / 2);
         }
         weft_cancel(job);
-        CHECK_EQ(test_join_within(job, 10 * WEFT_S), WEFT_ECANCELED);
+        CHECK_EQ(test_join_soon(job), WEFT_ECANCELED);
     }
     weft_detach(endless);
     weft_runtime_destroy(rt);
@@ -479,7 +479,7 @@ static void average_poll_time_follows_longer_polls(void)
     weft_task *task;
     weft_spec spec = { .body = phases_task, .state_size = sizeof(int) };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     weft_worker_stats stats;
     CHECK_EQ(weft_worker_stats_read(rt, 0, &stats), 0);
     CHECK_GE(stats.average_poll_ns, 50 * WEFT_US);
@@ -544,7 +544,7 @@ static void join_self(void)
     weft_runtime *rt = test_start(1);
     weft_task *task;
     CHECK_EQ(weft_runtime_spawn_blocking(rt, &task, join_self_job, NULL), 0);
-    (void)test_join_within(task, 10 * WEFT_S);
+    (void)test_join_soon(task);
 }
 
 static void blocking_job_that_joins_itself_aborts(void)
@@ -599,7 +599,7 @@ static void full_ring_does_not_cycle_tasks_through_inject_queue(void)
     weft_task *task;
     weft_spec spec = { .body = yielders_task, .state_size = sizeof(struct yielders) };
     CHECK_EQ(weft_runtime_spawn(rt, &task, &spec), 0);
-    CHECK_EQ(test_join_within(task, 10 * WEFT_S), 0);
+    CHECK_EQ(test_join_soon(task), 0);
     weft_worker_stats stats;
     CHECK_EQ(weft_worker_stats_read(rt, 0, &stats), 0);
     CHECK_GE(stats.polls, 100000);

@@ -286,7 +286,7 @@ static unsigned visit_threads(const char *prefix, void (*visit)(const char *thre
 
 static void check_no_thread(const char *prefix)
 {
-    weft_time deadline = weft_now() + 20 * WEFT_S;
+    weft_time deadline = test_deadline();
     while (visit_threads(prefix, NULL) > 0) {
         CHECK_LT(weft_now(), deadline);
         test_wait_ns(100 * WEFT_US);
@@ -308,7 +308,7 @@ static unsigned count_threads(void)
 /* A joined thread may still be listed for a moment. */
 static void check_threads(unsigned expected)
 {
-    weft_time deadline = weft_now() + 20 * WEFT_S;
+    weft_time deadline = test_deadline();
     while (count_threads() > expected && weft_now() < deadline) {
         test_wait_ns(100 * WEFT_US);
     }
@@ -489,7 +489,7 @@ static void destroy_named(weft_runtime *rt)
 /* A thread that has just started may not have set its name yet. */
 static void check_named(const char *prefix, unsigned expected)
 {
-    weft_time deadline = weft_now() + 20 * WEFT_S;
+    weft_time deadline = test_deadline();
     while (visit_threads(prefix, NULL) != expected && weft_now() < deadline) {
         test_wait_ns(100 * WEFT_US);
     }
@@ -532,7 +532,7 @@ static void check_signals(const char *thread)
                                         SIGALRM, SIGUSR1, SIGPIPE, SIGPROF };
     static const int synchronous[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT };
     /* A thread that has not reached its function yet blocks all signals. */
-    weft_time deadline = weft_now() + 20 * WEFT_S;
+    weft_time deadline = test_deadline();
     while (is_blocked(signals_blocked_by(thread), SIGSEGV)) {
         CHECK_LT(weft_now(), deadline);
         test_wait_ns(100 * WEFT_US);

@@ -126,7 +126,7 @@ static void counters_match_known_workload(void)
         weft_spec spec = { .body = parent_task, .state = &state, .state_size = sizeof state };
         CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
     }
-    weft_time deadline = weft_now() + 60 * WEFT_S;
+    weft_time deadline = test_deadline();
     while (stats_of(rt).tasks_alive > 0 || stats_of(rt).tasks_spawned < 11 * parents) {
         CHECK_LT(weft_now(), deadline);
         (void)sched_yield();

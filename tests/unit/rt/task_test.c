@@ -10,6 +10,7 @@
 
 #include "rt.h"
 #include "test.h"
+#include "timing.h"
 
 static weft_task *spawn(weft_runtime *rt, weft_body_fn body)
 {
@@ -140,7 +141,7 @@ struct joiner {
 static void *join_in_thread(void *arg)
 {
     struct joiner *self = arg;
-    self->err = weft_join(self->task, &self->result, weft_now() + 60 * WEFT_S);
+    self->err = weft_join(self->task, &self->result, test_deadline());
     return NULL;
 }
 

@@ -242,7 +242,7 @@ static void idle_threads_end_after_keep_alive(void)
         for (unsigned i = 0; i < GROUP; i++) {
             CHECK_EQ(test_join_soon(tasks[i]), 0);
         }
-        weft_time deadline = weft_now() + 20 * WEFT_S;
+        weft_time deadline = test_deadline();
         while (stats_of(rt).blocking_threads > 0) {
             check_deadline(deadline, "threads of the pool to end");
         }
@@ -257,7 +257,7 @@ static void idle_thread_runs_next_job(void)
     close_gate();
     for (unsigned i = 0; i < 20; i++) {
         (void)test_join_soon(spawn(rt, count_function, NULL));
-        weft_time deadline = weft_now() + 20 * WEFT_S;
+        weft_time deadline = test_deadline();
         while (stats_of(rt).blocking_idle == 0) {
             check_deadline(deadline, "the thread to become idle");
         }
@@ -384,7 +384,7 @@ static int until_canceled(void *arg)
     (void)arg;
     CHECK(!weft_cancelled());
     atomic_fetch_add(&runs, 1);
-    weft_time deadline = weft_now() + 60 * WEFT_S;
+    weft_time deadline = test_deadline();
     while (!weft_cancelled()) {
         check_deadline(deadline, "the cancellation of a job");
     }

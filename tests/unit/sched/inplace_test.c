@@ -474,7 +474,7 @@ static void function_is_not_called_if_canceled_before(void)
     for (unsigned round = 0; round < test_scale(5000); round++) {
         weft_task *task = test_go(rt, block_canceled, NULL);
         weft_cancel(task);
-        CHECK_EQ(test_join_within(task, 20 * WEFT_S), WEFT_ECANCELED);
+        CHECK_EQ(test_join_soon(task), WEFT_ECANCELED);
     }
     CHECK_EQ(atomic_load(&calls), 0);
     wait_until_none_alive(rt);
@@ -695,7 +695,7 @@ static void check_refused_in_shutdown(weft_runtime *rt, weft_task *task, int oth
     atomic_store(&shut, 0);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, shut_down, rt), 0);
-    int result = test_join_within(task, 20 * WEFT_S);
+    int result = test_join_soon(task);
     CHECK(result == WEFT_ESHUTDOWN || result == other);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(atomic_load(&shut), 1);

@@ -30,7 +30,7 @@ static struct wf_sched_options plain_options(unsigned workers)
 
 static void wait_until_all_sleep(struct wf_sched *sched)
 {
-    int64_t deadline = wf_clock_now() + 20 * WEFT_S;
+    int64_t deadline = test_deadline();
     while (wf_idle_unparked(&sched->idle) != 0) {
         CHECK_LT(wf_clock_now(), deadline);
         test_wait_ns(100 * 1000);

@@ -20,6 +20,7 @@
 #include "sched/worker.h"
 #include "scheduler.h"
 #include "test.h"
+#include "timing.h"
 
 static struct wf_sched *sched;
 static unsigned bodies_run;
@@ -393,7 +394,7 @@ static void search_during_shutdown_acknowledges_first(void)
 
 static void wait_until(bool (*condition)(void), const char *what)
 {
-    weft_time deadline = weft_now() + 20 * WEFT_S;
+    weft_time deadline = test_deadline();
     while (!condition()) {
         if (weft_now() > deadline) {
             test_fail(__FILE__, __LINE__, "waited 20 s for: %s", what);

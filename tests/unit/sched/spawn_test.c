@@ -17,6 +17,7 @@
 #include "sched/sched.h"
 #include "sched/task.h"
 #include "test.h"
+#include "timing.h"
 
 static _Atomic(uint64_t) polls;
 static _Atomic(uint64_t) drops;
@@ -377,7 +378,7 @@ static void spawn_wait_ends_with_shutdown(void)
     CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
     struct waiting_spawner spawners[4];
     for (unsigned i = 0; i < 4; i++) {
-        start_spawner(&spawners[i], rt, weft_now() + 60 * WEFT_S);
+        start_spawner(&spawners[i], rt, test_deadline());
     }
     wait_for_waiting(rt, 4);
     pthread_t closer;

@@ -34,7 +34,7 @@ static bool is_asleep(const weft_runtime *rt)
 
 static void wait_until_asleep(const weft_runtime *rt)
 {
-    int64_t deadline = wf_clock_now() + 20 * WEFT_S;
+    int64_t deadline = test_deadline();
     while (!is_asleep(rt)) {
         CHECK_LT(wf_clock_now(), deadline);
         test_wait_ns(WEFT_MS);
@@ -95,7 +95,7 @@ static void keep_monitor_awake(weft_runtime *rt)
     weft_spec spec = { .body = fill_and_wait_body };
     CHECK_EQ(weft_runtime_spawn(rt, NULL, &spec), 0);
     test_wait_for(&busy, 1);
-    int64_t deadline = wf_clock_now() + 20 * WEFT_S;
+    int64_t deadline = test_deadline();
     while (wf_load_relaxed(&rt->sched->watch.asleep) != 0) {
         CHECK_LT(wf_clock_now(), deadline);
     }
@@ -151,7 +151,7 @@ static int first_body(weft_co *co, void *state)
     (void)state;
     weft_spec spec = { .body = second_body };
     CHECK_EQ(weft_spawn(NULL, &spec), 0);
-    int64_t deadline = weft_now() + 20 * WEFT_S;
+    int64_t deadline = test_deadline();
     while (atomic_load(&started_at) == 0) {
         if (weft_now() > deadline) {
             test_fail(__FILE__, __LINE__, "the watch did not see a task wait for 20 s");
@@ -376,7 +376,7 @@ static void monitor_with_nothing_to_do_becomes_calm(void)
     weft_task *task;
     weft_fiber_spec yields = { .function = yield_until_ended };
     CHECK_EQ(weft_runtime_go(calm_runtime, &task, &yields), 0);
-    int64_t deadline = weft_now() + 60 * WEFT_S;
+    int64_t deadline = test_deadline();
     while (!is_calm()) {
         CHECK_LT(weft_now(), deadline);
         test_wait_ns(WEFT_MS);
