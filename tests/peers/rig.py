@@ -30,7 +30,7 @@ PACKAGES = {
     "wrk": "wrk",
 }
 SKIPPED = 77
-PATIENCE = 60  # seconds until something counts as hung
+PATIENCE = int(os.environ.get("WEFT_TEST_TIMEOUT", "60"))  # seconds until something counts as hung
 
 
 def check(condition, *values):

@@ -27,7 +27,7 @@ import tempfile
 import time
 
 JOBS_MAX = 2
-PATIENCE = 60  # seconds until a run counts as hung
+PATIENCE = int(os.environ.get("WEFT_TEST_TIMEOUT", "60"))  # seconds until a run counts as hung
 BURST = 5
 WORKERS = (1, 2)
 

@@ -882,9 +882,9 @@ class CommandLine(Case):
         )
         count = 30000 // text.count("\n") + 1
         self.write({f"src/base/f{i}.c": text for i in range(count)})
-        start = time.monotonic()
+        start = sum(os.times()[:4])  # CPU time, so that other load does not matter
         self.run_tidy()
-        self.assertLess(time.monotonic() - start, 10)
+        self.assertLess(sum(os.times()[:4]) - start, 10)
 
 
 if __name__ == "__main__":
