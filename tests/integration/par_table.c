@@ -407,7 +407,7 @@ static struct {
 
 /*
  * A task waits for one turn of each computation ahead of it in the queue, normally one. Now and
- * then the computations of both workers, and forks that one took from the other, are in one queue.
+ * then the computations of both workers, and forks that one stole from the other, share a queue.
  * A row has too few waits for a 99th percentile, so that is checked for all rows together
  * (check_total_waits()), and the 90th for each row.
  */

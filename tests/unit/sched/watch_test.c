@@ -154,7 +154,7 @@ static int first_body(weft_co *co, void *state)
     int64_t deadline = test_deadline();
     while (atomic_load(&started_at) == 0) {
         if (weft_now() > deadline) {
-            test_fail(__FILE__, __LINE__, "the watch did not see a task wait for 20 s");
+            test_fail(__FILE__, __LINE__, "the monitor never saw the waiting task");
         }
         (void)sched_yield();
     }
