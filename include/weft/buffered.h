@@ -206,7 +206,7 @@ WEFT_API WEFT_NODISCARD int weft_copy(weft_stream *from, weft_stream *to, uint64
  * in one direction ends both, for any kind of stream. It neither closes nor shuts down the
  * streams.
  *
- * Context:  fiber.
+ * Context:  fiber, blocking job.
  * Suspends: until both directions have ended or the deadline passes.
  * Errors:   those of weft_copy(), for the direction that failed first; -ENOMEM and others of
  *           weft_go().

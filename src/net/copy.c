@@ -228,7 +228,7 @@ int weft_copy_both(weft_stream *one, weft_stream *other, weft_time deadline)
         return err;
     }
     struct wf_task *there;
-    err = wf_fiber_go_along(&there, copy_there, &both);
+    err = wf_fiber_go_along(&there, copy_there, &both, "weft_copy_both");
     if (err == 0) {
         weft_task *task = (weft_task *)there;
         const struct ending ending = { deadline, &both.error, both.caller };

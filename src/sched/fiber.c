@@ -449,12 +449,6 @@ int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(
     return spawn_here(worker, out, &spec, NULL, false);
 }
 
-int wf_fiber_go_along(struct wf_task **out, int (*function)(void *arg), void *arg)
-{
-    weft_fiber_spec spec = { .function = function, .arg = arg };
-    return spawn_here(wf_worker_current(), out, &spec, NULL, true);
-}
-
 struct wf_task *wf_fiber_reserve(struct wf_worker *worker, size_t stack_size)
 {
     unsigned class = (unsigned)wf_stack_class(stack_size);
@@ -524,7 +518,7 @@ struct wf_fiber *wf_fiber_make_shell(struct wf_worker *worker, const struct wf_t
 }
 
 static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec,
-                         void **locals, struct wf_runners *runners)
+                         void **locals, struct wf_runners *runners, bool follows)
 {
     int class = check_spec(sched, spec);
     if (class < 0) {
@@ -539,6 +533,7 @@ static int spawn_outside(struct wf_sched *sched, struct wf_task **out, const wef
     int err = -ENOMEM;
     if (task != NULL) {
         fill(cast(task), spec, (unsigned)class, locals);
+        cast(task)->follows = follows;
         if (runners != NULL) {
             follow(cast(task), runners);
         }
@@ -558,14 +553,24 @@ static int spawn_with(struct wf_sched *sched, struct wf_task **out, const weft_f
         return spawn_here(worker, out, spec, locals, false);
     }
     wf_fork_check(sched->fork_number, "weft_go");
-    return spawn_outside(sched, out, spec, locals, NULL);
+    return spawn_outside(sched, out, spec, locals, NULL, false);
 }
 
 int wf_fiber_spawn_runner(struct wf_sched *sched, size_t stack_size, int (*function)(void *arg),
                           void *arg, struct wf_runners *runners)
 {
     weft_fiber_spec spec = { .function = function, .arg = arg, .stack_size = stack_size };
-    return spawn_outside(sched, NULL, &spec, NULL, runners);
+    return spawn_outside(sched, NULL, &spec, NULL, runners, false);
+}
+
+int wf_fiber_go_along(struct wf_task **out, int (*function)(void *arg), void *arg, const char *call)
+{
+    weft_fiber_spec spec = { .function = function, .arg = arg };
+    struct wf_worker *worker = wf_worker_current();
+    if (worker != NULL) {
+        return spawn_here(worker, out, &spec, NULL, true);
+    }
+    return spawn_outside(wf_thread_must_sched(call), out, &spec, NULL, NULL, true);
 }
 
 int wf_fiber_spawn(struct wf_sched *sched, struct wf_task **out, const weft_fiber_spec *spec)

@@ -54,9 +54,11 @@ int wf_fiber_spawn_runner(struct wf_sched *sched, size_t stack_size, int (*funct
 int wf_fiber_go(struct wf_worker *worker, struct wf_task **out, int (*function)(void *arg),
                 void *arg);
 
-/* On a fiber: same as wf_fiber_go(), for a part of the caller's own work. A shutdown does not
- * cancel it; the caller does, when it is canceled itself. */
-int wf_fiber_go_along(struct wf_task **out, int (*function)(void *arg), void *arg);
+/* On a fiber or in a blocking job: same as wf_fiber_go(), for a part of the caller's own work. A
+ * shutdown does not cancel it; the caller does, when it is canceled itself. Aborts, naming the
+ * call, on a thread that belongs to no runtime. */
+int wf_fiber_go_along(struct wf_task **out, int (*function)(void *arg), void *arg,
+                      const char *call);
 
 /*
  * On a worker: makes a detached fiber that is in no queue, to run a fork, in two steps.

@@ -169,6 +169,43 @@ static int copy_both(void *arg)
     return weft_copy_both(both->one, both->other, WEFT_NEVER);
 }
 
+static int copy_both_in_place(void *arg)
+{
+    return weft_block_in_place(copy_both, arg, WEFT_NEVER);
+}
+
+static int start_on_fiber(weft_task **task, struct both *both)
+{
+    return weft_go(task, copy_both, both);
+}
+
+static int start_in_place(weft_task **task, struct both *both)
+{
+    return weft_go(task, copy_both_in_place, both);
+}
+
+static int start_blocking_job(weft_task **task, struct both *both)
+{
+    return weft_spawn_blocking(task, copy_both, both);
+}
+
+/* Starts a task that copies in both directions. */
+static int (*start_copy)(weft_task **task, struct both *both) = start_on_fiber;
+
+static void run_with_each_start(int (*function)(void *arg))
+{
+    static int (*const starts[])(weft_task * *task, struct both * both) = {
+        start_on_fiber,
+        start_in_place,
+        start_blocking_job,
+    };
+    for (unsigned i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        start_copy = starts[i];
+        link_run_both_ways(function);
+    }
+    start_copy = start_on_fiber;
+}
+
 /* client: link.near; the copy is between link.far and next.near; server: next.far */
 static int copy_both_ways(void *arg)
 {
@@ -176,7 +213,7 @@ static int copy_both_ways(void *arg)
     struct link next = link_open(LINK_TCP);
     struct both both = { link->far, next.near };
     weft_task *tasks[5];
-    CHECK_EQ(weft_go(&tasks[0], copy_both, &both), 0);
+    CHECK_EQ(start_copy(&tasks[0], &both), 0);
     CHECK_EQ(weft_go(&tasks[1], write_bytes, link->near), 0);
     CHECK_EQ(weft_go(&tasks[2], read_bytes, next.far), 0);
     CHECK_EQ(weft_join(tasks[1], NULL, WEFT_NEVER), 0);
@@ -195,7 +232,7 @@ static int copy_both_ways(void *arg)
 
 static void directions_end_independently(void)
 {
-    link_run_both_ways(copy_both_ways);
+    run_with_each_start(copy_both_ways);
 }
 
 static int end_both(void *arg)
@@ -209,7 +246,7 @@ static int end_both(void *arg)
     struct link again = link_open(LINK_LOCAL);
     struct link last = link_open(LINK_LOCAL);
     both = (struct both){ again.far, last.near };
-    CHECK_EQ(weft_go(&task, copy_both, &both), 0);
+    CHECK_EQ(start_copy(&task, &both), 0);
     link_wait_for_calls(again.far, 3); /* both directions, and the read of one */
     weft_cancel(task);
     CHECK_EQ(weft_join(task, &result, WEFT_NEVER), 0);
@@ -222,7 +259,7 @@ static int end_both(void *arg)
 
 static void deadline_or_cancel_ends_both_directions(void)
 {
-    link_run_both_ways(end_both);
+    run_with_each_start(end_both);
 }
 
 /* The server has ended its direction, and the client stays silent forever. */
@@ -234,7 +271,7 @@ static int cancel_rest(void *arg)
     weft_task *task;
     int result;
     char byte;
-    CHECK_EQ(weft_go(&task, copy_both, &both), 0);
+    CHECK_EQ(start_copy(&task, &both), 0);
     CHECK_EQ(weft_stream_shutdown(next.far, WEFT_WRITE_SIDE), 0);
     CHECK_EQ(weft_read(link->near, &byte, 1, WEFT_NEVER), 0);
     link_wait_for_calls(link->far, 2); /* The rest of the copy, and its read. */
@@ -247,7 +284,7 @@ static int cancel_rest(void *arg)
 
 static void cancel_ends_remaining_direction(void)
 {
-    link_run_both_ways(cancel_rest);
+    run_with_each_start(cancel_rest);
 }
 
 /* --- One direction fails ----------------------------------------------------------------- */
@@ -302,7 +339,7 @@ static int fail_one_way(void *arg)
         }
         weft_task *task;
         int result;
-        CHECK_EQ(weft_go(&task, copy_both, &both), 0);
+        CHECK_EQ(start_copy(&task, &both), 0);
         link_wait_for_calls(link.far, 3); /* Both directions, and the read of one. */
         link_wait_for_calls(silent, 3);
         CHECK_EQ(weft_stream_set_option(link.near, WEFT_OPTION_LINGER, 0), 0);
@@ -341,7 +378,7 @@ static int close_under_copy(void *arg)
         struct both both = { is_second ? silent : link.far, is_second ? link.far : silent };
         weft_task *task;
         int result;
-        CHECK_EQ(weft_go(&task, copy_both, &both), 0);
+        CHECK_EQ(start_copy(&task, &both), 0);
         link_wait_for_calls(link.far, 3);
         link_wait_for_calls(silent, 3);
         weft_stream_close(closes_silent ? silent : link.far);
@@ -417,6 +454,17 @@ static void shield_covers_both_directions_during_shutdown(void)
     CHECK_EQ(copy_result, 0);
 }
 
+static void copy_both_on_plain_thread(void)
+{
+    CHECK_EQ(weft_copy_both(NULL, NULL, WEFT_NEVER), 0);
+}
+
+static void copy_both_without_runtime_aborts(void)
+{
+    CHECK_ABORTS(copy_both_on_plain_thread,
+                 "weft_copy_both: this thread belongs to no runtime; call it from a task");
+}
+
 TEST_MAIN({
     TEST(shield_covers_both_directions_during_shutdown),
     TEST(error_in_one_direction_ends_other),
@@ -427,4 +475,5 @@ TEST_MAIN({
     TEST(directions_end_independently),
     TEST(deadline_or_cancel_ends_both_directions),
     TEST(cancel_ends_remaining_direction),
+    TEST(copy_both_without_runtime_aborts),
 })
