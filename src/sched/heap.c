@@ -32,6 +32,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/clock.h"
 
 enum {
     CHUNK_BYTES = 64 * 1024,
@@ -40,6 +41,7 @@ enum {
 #else
     PATIENCE = 1000, /* yields of wf_heap_retire() before it reports a task that is still held */
 #endif
+    PATIENCE_NS = 100 * 1000 * 1000, /* beside busy threads, a yield takes milliseconds */
 };
 
 struct wf_chunk {
@@ -353,7 +355,7 @@ static void be_patient(struct wf_heap *heap, const struct wf_task *task)
 {
     /* relaxed: only a hint; a CAS sets the mark. */
     while (heap->patience > 0 && wf_state_refs(wf_load_relaxed(&task->state)) > 0) {
-        heap->patience--;
+        heap->patience = wf_clock_real() < heap->patient_until ? heap->patience - 1 : 0;
         (void)sched_yield();
     }
 }
@@ -417,6 +419,7 @@ void wf_heap_retire(struct wf_heap *heap, void (*free_sched)(struct wf_sched *sc
 {
     heap->free_sched = free_sched;
     heap->patience = heap->on_orphan != NULL ? PATIENCE : 0;
+    heap->patient_until = wf_clock_real() + PATIENCE_NS;
     /* relaxed: no task is marked yet, so no thread decrements yet. */
     wf_store_relaxed(&heap->orphans, 1);
     for (unsigned i = 0; i <= heap->outside; i++) {

@@ -63,6 +63,7 @@ struct wf_heap {
     void (*on_orphan)(struct wf_task *task, void *arg);
     void *orphan_arg;
     unsigned patience;        /* of wf_heap_retire(): yields that are left */
+    int64_t patient_until;    /* and the time when they end */
     _Atomic(int64_t) orphans; /* after wf_heap_retire(): orphans, and one for retire itself */
     struct wf_join_lock join_locks[WF_HEAP_JOIN_LOCKS];
     struct wf_slab slabs[]; /* one per worker, then the outside one */
