@@ -55,6 +55,7 @@ WEFT_API void weft_cond_broadcast(weft_cond *cond);
 /* A wait for a condition variable, for a stackless task to await. */
 typedef struct weft_cond_future {
     weft_future future;
+    weft_cond *cond;
     weft_mutex *mutex;
     weft_op wait; /* for the signal */
     weft_op lock; /* for the mutex, after that */
@@ -64,7 +65,16 @@ typedef struct weft_cond_future {
 
 /*
  * Prepares a wait. The future's result is that of weft_cond_wait(). The mutex must be held when
- * the future is first awaited.
+ * the future is first awaited, and is held when the await returns.
+ *
+ *     while (queue_is_empty(&queue) && err == 0) {
+ *         weft_cond_wait_init(&self->wait, &changed, &mutex);
+ *         WEFT_AWAIT(co, err, &self->wait.future);
+ *     }
+ *
+ * The mutex is also held when a select with such a branch returns, whichever branch has won. So
+ * the select may have to wait for the mutex, even after its deadline or with WEFT_SELECT_TRY. A
+ * wait that is signaled but loses the select signals the next waiter instead.
  *
  * Context: any thread.
  */

@@ -52,7 +52,7 @@ typedef struct weft_future_ops {
     /* Frees the future's resources. Called only before the first poll or after the result. NULL
      * if it has none. */
     void (*drop)(weft_future *future);
-    unsigned flags; /* 0, or WEFT_FUTURE_ALWAYS_STARTS */
+    unsigned flags; /* 0, or a combination of WEFT_FUTURE_* */
 } weft_future_ops;
 
 /*
@@ -61,6 +61,13 @@ typedef struct weft_future_ops {
  * WEFT_ECANCELED immediately.
  */
 #define WEFT_FUTURE_ALWAYS_STARTS 1u
+
+/*
+ * For futures that consume something, such as a signal. A select that another branch has won
+ * cancels the future, waits until it has ended and calls drop(). If the future has completed all
+ * the same, drop() gives back what it has consumed.
+ */
+#define WEFT_FUTURE_GIVES_BACK 4u
 
 /* The first member of every future. */
 struct weft_future {

@@ -59,7 +59,8 @@ typedef struct weft_timeout_future {
 
 /*
  * Prepares to await a future until the deadline. After the deadline the inner future is
- * canceled and awaited. The future's result is that of the inner one, or WEFT_ETIMEDOUT.
+ * canceled and awaited. The future's result is that of the inner one, or WEFT_ETIMEDOUT. The flags
+ * of the inner future (WEFT_FUTURE_*) hold for this one, too.
  *
  * A fiber or a thread can use the deadline of weft_await() instead.
  *

@@ -25,7 +25,8 @@
  * granter reaches the node, the waiters behind it proceed when the operation leaves.
  *
  * At the end the losing futures are canceled and awaited. They are not polled after that, so a
- * join that completes too late does not take the result.
+ * join that completes too late does not take the result. A future that has consumed something all
+ * the same gives it back (WEFT_FUTURE_GIVES_BACK).
  *
  * Edges: latch.h's [E1] and waitq.h's.
  *
@@ -378,11 +379,14 @@ static bool end_futures(struct select *select)
             continue;
         }
         branch->is_polled = false;
-        if (select->winner < 0 || (branch->future->ops->flags & WF_FUTURE_RENEWS) != 0) {
-            int result = branch->future->ops->poll(branch->future);
+        const weft_future_ops *ops = branch->future->ops;
+        if (select->winner < 0 || (ops->flags & WF_FUTURE_RENEWS) != 0) {
+            int result = ops->poll(branch->future);
             if (result != WEFT_ECANCELED) {
                 decide(select, i, result);
             }
+        } else if ((ops->flags & WEFT_FUTURE_GIVES_BACK) != 0) {
+            ops->drop(branch->future);
         }
     }
     return have_ended;

@@ -6,7 +6,10 @@
  * that changes something after that, and signals, finds the waiter. When the waiter was
  * signaled, or has given up, it locks the mutex again. That step cannot be given up.
  *
- * A waiter that is canceled after it was signaled has been signaled, so no signal is lost.
+ * A waiter that is canceled after it was signaled still counts as signaled, so no signal is
+ * lost. But a select may have another winner by then. The wait for the signal is not part of the
+ * select's own wait, since the mutex must be locked again afterwards. So a wait that was signaled
+ * and loses signals the next waiter instead. After a broadcast there is none to signal.
  *
  * Edges: latch.h's [E1]; the mutex orders the data that it guards.
  *
@@ -24,6 +27,12 @@ struct wf_cond {
 
 _Static_assert(sizeof(struct wf_cond) <= sizeof(weft_cond), "weft_cond is too small");
 
+/* Results of the wait for the signal. */
+enum {
+    SIGNAL = 0,
+    BROADCAST = 1,
+};
+
 void weft_cond_signal(weft_cond *cond)
 {
     struct wf_cond *self = (struct wf_cond *)cond;
@@ -38,7 +47,7 @@ void weft_cond_broadcast(weft_cond *cond)
     struct wf_cond *self = (struct wf_cond *)cond;
     struct wf_turn turn;
     wf_turn_begin(&turn, self);
-    wf_turn_claim_all(&turn, &self->waiters, 0);
+    wf_turn_claim_all(&turn, &self->waiters, BROADCAST);
     wf_turn_end(&turn);
 }
 
@@ -55,14 +64,15 @@ static const struct wf_op_ops wait_ops = { .future = WF_OP_FUTURE,
 
 enum stage {
     BEGINS,
-    WAITS, /* for the signal */
-    LOCKS, /* the mutex */
-    ENDED,
+    WAITS, /* waits for the signal */
+    LOCKS, /* waits for the mutex */
+    ENDED, /* has the mutex, and a result that the caller does not have yet */
+    RETURNED,
 };
 
-static int cond_poll(weft_future *future)
+/* Returns 0 when the wait has ended and the mutex is locked. */
+static int advance(weft_cond_future *self)
 {
-    weft_cond_future *self = (weft_cond_future *)future;
     if (self->stage == BEGINS) {
         self->stage = WAITS;
         int result = wf_op_poll(&self->wait.future);
@@ -81,7 +91,17 @@ static int cond_poll(weft_future *future)
         return WEFT_PENDING;
     }
     self->stage = ENDED;
-    return self->result;
+    return 0;
+}
+
+static int cond_poll(weft_future *future)
+{
+    weft_cond_future *self = (weft_cond_future *)future;
+    if (advance(self) == WEFT_PENDING) {
+        return WEFT_PENDING;
+    }
+    self->stage = RETURNED;
+    return self->result < 0 ? self->result : 0;
 }
 
 /* Ends the wait for the signal, but not the wait for the mutex. */
@@ -91,14 +111,25 @@ static bool cond_cancel(weft_future *future)
     if (self->stage == WAITS && !wf_op_cancel(&self->wait.future)) {
         return false;
     }
-    return cond_poll(future) != WEFT_PENDING;
+    return advance(self) != WEFT_PENDING;
 }
 
-static const weft_future_ops cond_ops = { .poll = cond_poll, .cancel = cond_cancel };
+/* Signals the next waiter if this one was signaled but has lost a select. */
+static void cond_drop(weft_future *future)
+{
+    weft_cond_future *self = (weft_cond_future *)future;
+    if (self->stage == ENDED && self->result == SIGNAL) {
+        weft_cond_signal(self->cond);
+    }
+}
+
+static const weft_future_ops cond_ops = {
+    .poll = cond_poll, .cancel = cond_cancel, .drop = cond_drop, .flags = WEFT_FUTURE_GIVES_BACK
+};
 
 void weft_cond_wait_init(weft_cond_future *future, weft_cond *cond, weft_mutex *mutex)
 {
-    *future = (weft_cond_future){ .future.ops = &cond_ops, .mutex = mutex };
+    *future = (weft_cond_future){ .future.ops = &cond_ops, .cond = cond, .mutex = mutex };
     (void)wf_op_init(&future->wait, &wait_ops, cond);
 }
 

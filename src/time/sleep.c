@@ -101,11 +101,18 @@ void weft_sleep_init(weft_sleep_future *future, weft_time deadline, unsigned fla
 
 /* A timeout: a future and a sleep, polled side by side. */
 
+/* Values of weft_timeout_future.late. */
+enum {
+    IN_TIME,
+    LATE,
+    CANCELED, /* by the caller of cancel, which is not late */
+};
+
 /* The inner future has completed: the sleep is not needed any more. */
 static int timeout_end(weft_timeout_future *self, int result)
 {
     (void)sleep_cancel(&self->sleep.future);
-    return self->late != 0 && result == WEFT_ECANCELED ? WEFT_ETIMEDOUT : result;
+    return self->late == LATE && result == WEFT_ECANCELED ? WEFT_ETIMEDOUT : result;
 }
 
 static int timeout_poll(weft_future *future)
@@ -117,10 +124,10 @@ static int timeout_poll(weft_future *future)
     if (result != WEFT_PENDING) {
         return timeout_end(self, result);
     }
-    if (self->late == 0 && sleep_poll(&self->sleep.future) != 0) {
+    if (self->late == CANCELED || (self->late == IN_TIME && sleep_poll(&self->sleep.future) != 0)) {
         return WEFT_PENDING; /* Not late; or canceled, and the inner future needs time. */
     }
-    self->late = 1;
+    self->late = LATE;
     if (!self->inner->ops->cancel(self->inner)) {
         return WEFT_PENDING;
     }
@@ -131,6 +138,9 @@ static bool timeout_cancel(weft_future *future)
 {
     weft_timeout_future *self = (weft_timeout_future *)future;
     (void)sleep_cancel(&self->sleep.future);
+    if (self->late == IN_TIME) {
+        self->late = CANCELED;
+    }
     return self->inner->ops->cancel(self->inner);
 }
 
@@ -142,12 +152,27 @@ static void timeout_drop(weft_future *future)
     }
 }
 
-static const weft_future_ops timeout_ops = { .poll = timeout_poll,
-                                             .cancel = timeout_cancel,
-                                             .drop = timeout_drop };
+#define TIMEOUT_OPS(bits)                                                                          \
+    {                                                                                              \
+        .poll = timeout_poll, .cancel = timeout_cancel, .drop = timeout_drop, .flags = (bits)      \
+    }
+
+/* Flags of the inner future that the caller of the outer one must know. */
+enum {
+    INHERITED = WEFT_FUTURE_ALWAYS_STARTS | WF_FUTURE_CANCELS_FIRST | WEFT_FUTURE_GIVES_BACK,
+};
+
+/* By inherited flags. */
+static const weft_future_ops timeout_ops[INHERITED + 1] = {
+    TIMEOUT_OPS(0), TIMEOUT_OPS(1), TIMEOUT_OPS(2), TIMEOUT_OPS(3),
+    TIMEOUT_OPS(4), TIMEOUT_OPS(5), TIMEOUT_OPS(6), TIMEOUT_OPS(7),
+};
+
+_Static_assert(INHERITED == 7, "timeout_ops needs an entry for each combination of flags");
 
 void weft_timeout_init(weft_timeout_future *future, weft_future *inner, weft_time deadline)
 {
-    *future = (weft_timeout_future){ .future.ops = &timeout_ops, .inner = inner };
+    *future = (weft_timeout_future){ .inner = inner };
+    future->future.ops = &timeout_ops[inner->ops->flags & INHERITED];
     weft_sleep_init(&future->sleep, deadline, 0);
 }

@@ -6,6 +6,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <weft/event.h>
+#include <weft/select.h>
+#include <weft/semaphore.h>
+#include <weft/time.h>
+
 #include "base/latch.h"
 #include "crowd.h"
 #include "rt.h"
@@ -226,6 +231,117 @@ static void broadcast_wakes_all_waiters(void)
     weft_runtime_destroy(rt);
 }
 
+/* --- In a select ------------------------------------------------------------------------ */
+
+static weft_semaphore permits;
+
+static struct {
+    weft_branch branches[2];
+    weft_select_future future;
+} selects[MEMBERS];
+
+static void reset_with_permits(void)
+{
+    reset();
+    permits = (weft_semaphore)WEFT_SEMAPHORE_INIT(0);
+}
+
+static void prepare_to_wait_or_acquire(struct crowd_member *self, weft_cond *cond)
+{
+    weft_branch *branches = selects[self->index].branches;
+    weft_cond_wait_init(&self->cond, cond, &mutex);
+    weft_semaphore_acquire_init(&self->ops[1], &permits, 1);
+    branches[0].future = &self->cond.future;
+    branches[1].future = &self->ops[1].future;
+    weft_select_init(&selects[self->index].future, branches, 2, 0);
+}
+
+/* Like fill_or_empty(). A member that wins a permit looks at the queue again. */
+static int fill_or_empty_in_selects(weft_co *co, void *state)
+{
+    struct crowd_member *self = state;
+    WEFT_BEGIN(co);
+    for (; self->round < crowd_rounds() / 4; self->round++) {
+        weft_semaphore_release(&permits, self->index % 3 == 0);
+        weft_mutex_lock_init(&self->ops[0], &mutex);
+        WEFT_AWAIT(co, self->err, &self->ops[0].future);
+        CHECK_EQ(self->err, 0);
+        while (items == (self->index % 2 == 0 ? ROOM : 0)) {
+            prepare_to_wait_or_acquire(self, self->index % 2 == 0 ? &not_full : &not_empty);
+            WEFT_AWAIT(co, self->err, &selects[self->index].future.future);
+            CHECK(self->err == 0 || self->err == 1);
+            CHECK_EQ(selects[self->index].branches[self->err].result, 0);
+        }
+        items += self->index % 2 == 0 ? 1 : UINT64_MAX;
+        taken += self->index % 2;
+        weft_cond_signal(self->index % 2 == 0 ? &not_empty : &not_full);
+        weft_mutex_unlock(&mutex);
+    }
+    WEFT_END(co, 0);
+}
+
+static void check_taken_in_selects(uint64_t sum)
+{
+    (void)sum;
+    CHECK_EQ(taken, MEMBERS / 2 * (crowd_rounds() / 4));
+    CHECK_EQ(mutex.opaque[0], 0);
+}
+
+static void select_loses_no_signal(void)
+{
+    crowd_run_all(MEMBERS, fill_or_empty_in_selects, NULL, reset_with_permits,
+                  check_taken_in_selects);
+}
+
+static weft_event stop;
+
+/* Returns the winner: 0 if the event is set, 1 if the condition is signaled. */
+static int wait_or_stop(void *arg)
+{
+    weft_cond_future wait;
+    weft_timeout_future timeout;
+    weft_op stops;
+    weft_cond_wait_init(&wait, &not_empty, &mutex);
+    weft_timeout_init(&timeout, &wait.future, WEFT_NEVER);
+    weft_event_wait_init(&stops, &stop);
+    weft_branch branches[2] = { { .future = &stops.future },
+                                { .future = arg != NULL ? &timeout.future : &wait.future } };
+    weft_mutex_hold(&mutex);
+    int winner = weft_select(branches, 2, WEFT_SELECT_ORDERED, WEFT_NEVER);
+    CHECK(weft_mutex_is_locked(&mutex));
+    weft_mutex_unlock(&mutex);
+    return winner;
+}
+
+/* A waiter is signaled while the test holds the mutex that it needs, and then the event wins.
+ * Returns the result of a wait of the test, which begins after that. */
+static int wait_behind_loser(void (*signal)(weft_cond *cond), void *arg)
+{
+    reset();
+    memset(&stop, 0, sizeof stop);
+    weft_runtime *rt = test_start(1);
+    weft_task *loser = test_go_first(rt, wait_or_stop, arg);
+    CHECK(weft_mutex_try_lock(&mutex));
+    signal(&not_empty);
+    test_settle(rt);
+    weft_event_set(&stop);
+    test_settle(rt);
+    CHECK_EQ(weft_try_join(loser, NULL), -EAGAIN);
+    int result = weft_cond_wait(&not_empty, &mutex, weft_after(20 * WEFT_MS));
+    weft_mutex_unlock(&mutex);
+    CHECK_EQ(test_join_soon(loser), 0);
+    CHECK_EQ(mutex.opaque[0], 0);
+    weft_runtime_destroy(rt);
+    return result;
+}
+
+static void wait_losing_select_passes_signal_on(void)
+{
+    CHECK_EQ(wait_behind_loser(weft_cond_signal, NULL), 0);
+    CHECK_EQ(wait_behind_loser(weft_cond_signal, &stop), 0); /* in a future with a timeout */
+    CHECK_EQ(wait_behind_loser(weft_cond_broadcast, NULL), WEFT_ETIMEDOUT);
+}
+
 static int wait_task(weft_co *co, void *state)
 {
     (void)co;
@@ -252,5 +368,7 @@ TEST_MAIN({
     TEST(signal_wakes_longest_waiter),
     TEST(cancel_after_signal_returns_success),
     TEST(broadcast_wakes_all_waiters),
+    TEST(select_loses_no_signal),
+    TEST(wait_losing_select_passes_signal_on),
     TEST(misuse_aborts_with_message),
 })

@@ -424,6 +424,48 @@ static void sleep_in_wrong_context_aborts_with_advice(void)
     CHECK_ABORTS(await_sleep_without_runtime, "weft_sleep_init: this thread belongs to no");
 }
 
+/* --- Timeouts ---------------------------------------------------------------------- */
+
+static unsigned starts;
+
+static int count_start(weft_future *future)
+{
+    (void)future;
+    starts++;
+    return 0;
+}
+
+static bool never_canceled(weft_future *future)
+{
+    (void)future;
+    return true;
+}
+
+static int await_with_timeout(void *arg)
+{
+    (void)arg;
+    static const weft_future_ops ops = { .poll = count_start,
+                                         .cancel = never_canceled,
+                                         .flags = WEFT_FUTURE_ALWAYS_STARTS };
+    weft_future inner = { .ops = &ops };
+    weft_timeout_future timeout;
+    CHECK_EQ(weft_sleep(VIRTUAL_HOUR), WEFT_ECANCELED);
+    weft_timeout_init(&timeout, &inner, weft_after(VIRTUAL_HOUR));
+    CHECK_EQ(weft_await(&timeout.future, WEFT_NEVER), 0);
+    return 0;
+}
+
+/* Such as the end of a scope: it must also happen in a canceled task. */
+static void timeout_starts_future_that_always_starts(void)
+{
+    weft_runtime *rt = test_start(1);
+    weft_task *task = test_go(rt, await_with_timeout, NULL);
+    weft_cancel(task);
+    CHECK_EQ(test_join_soon(task), 0);
+    CHECK_EQ(starts, 1);
+    weft_runtime_destroy(rt);
+}
+
 TEST_MAIN({
     TEST(sleep_in_wrong_context_aborts_with_advice),
     TEST(sleep_ends_at_deadline_and_not_before),
@@ -436,4 +478,5 @@ TEST_MAIN({
     TEST(zero_length_sleeps_let_others_run),
     TEST(spurious_wake_does_not_end_sleep),
     TEST(advance_wakes_worker_only_when_its_timer_is_due),
+    TEST(timeout_starts_future_that_always_starts),
 })
