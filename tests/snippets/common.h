@@ -13,6 +13,7 @@
 /* The state of a stackless task. */
 struct snippet_state {
     weft_op op;
+    weft_cond_future wait;
 };
 
 extern int err;

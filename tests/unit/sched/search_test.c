@@ -397,7 +397,7 @@ static void wait_until(bool (*condition)(void), const char *what)
     weft_time deadline = test_deadline();
     while (!condition()) {
         if (weft_now() > deadline) {
-            test_fail(__FILE__, __LINE__, "it never came: %s", what);
+            test_fail(__FILE__, __LINE__, "never became true: %s", what);
         }
         (void)sched_yield();
     }

@@ -315,7 +315,7 @@ static int wait_or_stop(void *arg)
 
 /* A waiter is signaled while the test holds the mutex that it needs, and then the event wins.
  * Returns the result of a wait of the test, which begins after that. */
-static int wait_behind_loser(void (*signal)(weft_cond *cond), void *arg)
+static int wait_behind_loser(void (*signal)(weft_cond *cond), void *arg, weft_time deadline)
 {
     reset();
     memset(&stop, 0, sizeof stop);
@@ -327,7 +327,7 @@ static int wait_behind_loser(void (*signal)(weft_cond *cond), void *arg)
     weft_event_set(&stop);
     test_settle(rt);
     CHECK_EQ(weft_try_join(loser, NULL), -EAGAIN);
-    int result = weft_cond_wait(&not_empty, &mutex, weft_after(20 * WEFT_MS));
+    int result = weft_cond_wait(&not_empty, &mutex, deadline);
     weft_mutex_unlock(&mutex);
     CHECK_EQ(test_join_soon(loser), 0);
     CHECK_EQ(mutex.opaque[0], 0);
@@ -337,9 +337,10 @@ static int wait_behind_loser(void (*signal)(weft_cond *cond), void *arg)
 
 static void wait_losing_select_passes_signal_on(void)
 {
-    CHECK_EQ(wait_behind_loser(weft_cond_signal, NULL), 0);
-    CHECK_EQ(wait_behind_loser(weft_cond_signal, &stop), 0); /* in a future with a timeout */
-    CHECK_EQ(wait_behind_loser(weft_cond_broadcast, NULL), WEFT_ETIMEDOUT);
+    CHECK_EQ(wait_behind_loser(weft_cond_signal, NULL, test_deadline()), 0);
+    CHECK_EQ(wait_behind_loser(weft_cond_signal, &stop, test_deadline()), 0); /* with a timeout */
+    CHECK_EQ(wait_behind_loser(weft_cond_broadcast, NULL, weft_after(20 * WEFT_MS)),
+             WEFT_ETIMEDOUT);
 }
 
 static int wait_task(weft_co *co, void *state)
