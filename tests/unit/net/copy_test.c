@@ -444,14 +444,20 @@ static int copy_in_shield(void *arg)
 
 static void shield_covers_both_directions_during_shutdown(void)
 {
-    weft_runtime *rt = test_start(2);
-    copying = (weft_event){ 0 };
-    copy_result = -1;
-    weft_detach(test_go(rt, copy_in_shield, NULL));
-    CHECK_EQ(weft_event_wait(&copying, WEFT_NEVER), 0);
-    test_wait_until_asleep(rt);
-    weft_runtime_destroy(rt);
-    CHECK_EQ(copy_result, 0);
+    for (int is_job = 0; is_job < 2; is_job++) {
+        weft_runtime *rt = test_start(2);
+        copying = (weft_event){ 0 };
+        copy_result = -1;
+        if (is_job) {
+            CHECK_EQ(weft_runtime_spawn_blocking(rt, NULL, copy_in_shield, NULL), 0);
+        } else {
+            weft_detach(test_go(rt, copy_in_shield, NULL));
+        }
+        CHECK_EQ(weft_event_wait(&copying, WEFT_NEVER), 0);
+        test_wait_until_asleep(rt);
+        weft_runtime_destroy(rt);
+        CHECK_EQ(copy_result, 0);
+    }
 }
 
 static void copy_both_on_plain_thread(void)
